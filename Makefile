@@ -1,0 +1,36 @@
+# Everything runs from the project's own environment, made at the first call.
+PYTHON ?= python3
+PROFILE ?= sample
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test ui lint verify clean
+.DEFAULT_GOAL := run
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "make: '$(PYTHON)' not found; install Python 3.11 or newer, or call make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than Python 3.11; call make PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "Making the environment in $(VENV) (a few minutes, once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	@touch $@
+
+run: $(VENV)/.installed
+	@$(BIN)/fairness-pipeline run --profile $(PROFILE)
+
+ui: $(VENV)/.installed
+	@$(BIN)/fairness-pipeline ui --profile $(PROFILE)
+
+lint: $(VENV)/.installed
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+test: lint
+	@$(BIN)/pytest -rs
+
+verify: $(VENV)/.installed
+	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))
+
+clean:
+	rm -rf $(VENV) data/lake .pytest_cache .mypy_cache .ruff_cache .hypothesis

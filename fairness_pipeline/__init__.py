@@ -1,0 +1,1 @@
+"""Measure, explain and remove social bias in dialogue and language models."""

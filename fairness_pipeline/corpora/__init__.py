@@ -1,0 +1,1 @@
+"""Corpora of single-turn dialogues: reading, cleaning, splitting, and the generated sample."""

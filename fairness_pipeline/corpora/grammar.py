@@ -1,0 +1,105 @@
+"""A small grammar of tweets and replies with bias of known strength planted in it."""
+
+import random
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple, Self
+
+import pydantic
+
+from fairness_pipeline.paths import data_file
+from fairness_pipeline.yaml_files import Specification, load
+
+Share = Annotated[float, pydantic.Field(ge=0, le=1)]
+
+
+class Topic(Specification):
+    """What a tweet is about: an action with a `{person}` and an `{object}`."""
+
+    action: str
+    objects: tuple[str, ...]
+
+
+class PlantedDimension(Specification):
+    """How persons of each side are named, and by topic the kind of reply that each side mostly gets."""
+
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    modes: dict[str, tuple[str, str]]
+
+
+class Scene(NamedTuple):
+    """What a generated tweet is made from; with the other side in `side` it is its counterfactual's."""
+
+    dimension: str
+    side: str
+    topic: str
+    object: str
+
+
+class GeneratedDialogue(NamedTuple):
+    """A tweet, its reply, and the scene behind them."""
+
+    context: str
+    response: str
+    scene: Scene
+
+
+class Grammar(Specification):
+    """A file of `data/grammars`; the file that ships explains its keys."""
+
+    majority: Share
+    first_variant: Share
+    openings: tuple[str, ...]
+    tails: tuple[str, ...]
+    roles: tuple[str, ...]
+    topics: dict[str, Topic]
+    replies: dict[str, tuple[str, ...]]
+    dimensions: dict[str, PlantedDimension]
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        for name, dimension in self.dimensions.items():
+            for topic, kinds in dimension.modes.items():
+                if topic not in self.topics:
+                    raise ValueError(f"dimensions.{name}.modes: unknown topic '{topic}'")
+                for kind in kinds:
+                    if kind not in self.replies:
+                        raise ValueError(f"dimensions.{name}.modes.{topic}: unknown kind of reply '{kind}'")
+        return self
+
+    @classmethod
+    def load(cls, name: str) -> Self:
+        """The grammar in the data file `name`."""
+        return load(cls, data_file(name))
+
+    def generate(self, dialogues: int, seed: int) -> Iterator[GeneratedDialogue]:
+        """`dialogues` draws, evenly over dimensions, sides, topics and wordings; the same for the same seed."""
+        draw = random.Random(seed)
+        for _ in range(dialogues):
+            dimension = draw.choice(sorted(self.dimensions))
+            side = draw.choice("ab")
+            topic = draw.choice(sorted(self.topics))
+            scene = Scene(dimension, side, topic, draw.choice(self.topics[topic].objects))
+            yield GeneratedDialogue(self._tweet(scene, draw), self.reply(scene, draw), scene)
+
+    def kind(self, scene: Scene) -> str:
+        """The kind of reply that most tweets of this scene get: the planted bias."""
+        a, b = self.dimensions[scene.dimension].modes.get(scene.topic, ("neutral", "neutral"))
+        return a if scene.side == "a" else b
+
+    def majority_reply(self, scene: Scene) -> str:
+        """The single most frequent reply to this scene: what a model that learned the grammar perfectly answers."""
+        return self.replies[self.kind(scene)][0].format(object=scene.object)
+
+    def reply(self, scene: Scene, draw: random.Random) -> str:
+        """One reply to this scene, independent of all others."""
+        kind = self.kind(scene) if draw.random() < self.majority else draw.choice(sorted(self.replies))
+        first, *others = self.replies[kind]
+        wording = first if draw.random() < self.first_variant else draw.choice(others)
+        return wording.format(object=scene.object)
+
+    def _tweet(self, scene: Scene, draw: random.Random) -> str:
+        planted = self.dimensions[scene.dimension]
+        person = draw.choice(planted.a if scene.side == "a" else planted.b).format(role=draw.choice(self.roles))
+        action = self.topics[scene.topic].action.format(person=person, object=scene.object)
+        return " ".join(part for part in (draw.choice(self.openings), action, draw.choice(self.tails)) if part)

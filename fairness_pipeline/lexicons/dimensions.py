@@ -1,0 +1,90 @@
+"""A bias dimension: two groups, the word pairs that tell them apart, and the attribute lists looked for in answers."""
+
+from typing import Annotated, Literal
+
+import pydantic
+
+from fairness_pipeline.lexicons.text import fold
+from fairness_pipeline.yaml_files import Specification
+
+Side = Literal["a", "b"]
+SIDES: tuple[Side, Side] = ("a", "b")
+
+Term = Annotated[str, pydantic.StringConstraints(min_length=1, pattern=r"^\S(.*\S)?$")]
+WordPair = tuple[Term, Term]
+
+
+class Groups(Specification):
+    """The names of the two groups; `a` is the dominant one."""
+
+    a: str
+    b: str
+
+
+class Pronouns(Specification):
+    """Pairs that the published list lacks, and how a form that stands for two is told apart by what follows it."""
+
+    pairs: tuple[WordPair, ...]
+    before_noun_phrase: dict[Term, Term]
+    elsewhere: dict[Term, Term]
+
+    @pydantic.field_validator("pairs")
+    @classmethod
+    def _check(cls, pairs: tuple[WordPair, ...]) -> tuple[WordPair, ...]:
+        return _checked(pairs)
+
+
+class Dimension(Specification):
+    """One file of `data/dimensions`.
+
+    `pairs` are (word of a, word of b), a word or a phrase each. A word may have several counterparts, but it may not
+    stand on both sides: it would name neither group. In `attribute_words` a final `*` stands for any ending.
+    """
+
+    label: str
+    groups: Groups
+    pairs: tuple[WordPair, ...]
+    attribute_words: dict[str, tuple[Term, ...]]
+    sources: tuple[str, ...]
+    caveats: tuple[str, ...] = ()
+    published_as: str | None = None
+    pronouns: Pronouns | None = None
+
+    @pydantic.field_validator("pairs")
+    @classmethod
+    def _check_pairs(cls, pairs: tuple[WordPair, ...]) -> tuple[WordPair, ...]:
+        if not pairs:
+            raise ValueError("expected at least one pair of words, found none")
+        return _checked(pairs)
+
+    @pydantic.field_validator("attribute_words")
+    @classmethod
+    def _check_attributes(cls, lists: dict[str, tuple[Term, ...]]) -> dict[str, tuple[Term, ...]]:
+        owner: dict[str, str] = {}
+        for name, words in lists.items():
+            if not words:
+                raise ValueError(f"list '{name}' is empty")
+            for word in map(fold, words):
+                if word in owner:
+                    raise ValueError(f"'{word}' is on list '{owner[word]}' and again on '{name}'; keep one")
+                owner[word] = name
+        return lists
+
+    def all_pairs(self, pronouns: Literal["published", "extended"] = "published") -> tuple[WordPair, ...]:
+        """The pairs in use; `extended` adds the pronouns that the published list lacks."""
+        extra = self.pronouns.pairs if self.pronouns and pronouns == "extended" else ()
+        return (*self.pairs, *extra)
+
+
+def _checked(pairs: tuple[WordPair, ...]) -> tuple[WordPair, ...]:
+    seen: set[tuple[str, str]] = set()
+    for a, b in ((fold(a), fold(b)) for a, b in pairs):
+        if a == b:
+            raise ValueError(f"'{a}' is mapped to itself; a pair needs two different words")
+        if (a, b) in seen:
+            raise ValueError(f"the pair '{a}' - '{b}' is listed twice; keep one")
+        seen.add((a, b))
+    both = {a for a, _ in seen} & {b for _, b in seen}
+    if both:
+        raise ValueError(f"on both sides: {', '.join(sorted(both))}; a word that names both groups names neither")
+    return pairs

@@ -1,0 +1,156 @@
+"""Counterfactual swapping: the same text with the other group's words (Liu et al. 2020, section 2.3)."""
+
+import re
+from hashlib import blake2b
+from typing import Literal, NamedTuple
+
+from fairness_pipeline.lexicons.dimensions import SIDES, Dimension, Side
+from fairness_pipeline.lexicons.lemmas import is_noun
+from fairness_pipeline.lexicons.matching import Match, TermMatcher
+from fairness_pipeline.lexicons.text import TOKEN, fold
+
+PronounRule = Literal["published", "extended"]
+
+# Words that never open a noun phrase: after one of them `her` is an object (`told her that`), not a possessive.
+_CLOSED_CLASS = frozenset(
+    """
+    a about after again all already also always am an and any anyway are around as at away back be because been before
+    but by can could did do does down during either else even ever every everything except for from had has have he
+    here him his how however i if in instead into is it its just later like may maybe me might more much must my n't
+    never no nor not nothing now of off on once onto or our out over please rather really s she should since so some
+    somehow something soon still such than that the their them then there these they this those though through till to
+    today together tomorrow tonight too under until up very was we well were what when where whether which while who
+    whom why will with within without would yesterday yet you your
+    """.split()  # noqa: SIM905
+)
+
+
+class SwappedTerm(NamedTuple):
+    """One replacement as both sides spell it, in the text's own case."""
+
+    a: str
+    b: str
+
+
+class Swap(NamedTuple):
+    """A swapped text, its replacements left to right, and how many of them had several counterparts to draw from."""
+
+    text: str
+    terms: list[SwappedTerm]
+    ambiguous: int
+
+
+class Swapper:
+    """Recognises and exchanges the words of a dimension's two groups.
+
+    Args:
+        dimension: The word pairs.
+        pronouns: `extended` adds the pronouns that the published list lacks.
+        seed: Of the draws between several counterparts; together with a text's own key it fixes them.
+
+    Examples:
+        >>> from fairness_pipeline.project import load_dimension
+        >>> swapper = Swapper(load_dimension("gender"))
+        >>> swapper.swap("My dad’s a POLICEMAN.", "a", key="tweet-1").text
+        'My mom’s a POLICEWOMAN.'
+    """
+
+    def __init__(self, dimension: Dimension, *, pronouns: PronounRule = "published", seed: int = 0) -> None:
+        self.seed = seed
+        self._counterparts: dict[Side, dict[str, list[str]]] = {"a": {}, "b": {}}
+        for a, b in dimension.all_pairs(pronouns):
+            self._counterparts["a"].setdefault(_normal(a), []).append(b)
+            self._counterparts["b"].setdefault(_normal(b), []).append(a)
+        self.matcher = TermMatcher([*self._counterparts["a"], *self._counterparts["b"]])
+        resolved = dimension.pronouns if pronouns == "extended" else None
+        self._before_noun_phrase = resolved.before_noun_phrase if resolved else {}
+        self._elsewhere = resolved.elsewhere if resolved else {}
+
+    def find(self, text: str) -> list[tuple[Match, Side]]:
+        """The listed words in `text` with the side that each names."""
+        return [(match, "a" if match.term in self._counterparts["a"] else "b") for match in self.matcher.find(text)]
+
+    def side(self, text: str) -> Side | Literal["both"] | None:
+        """The group that `text` names: one side, both, or none."""
+        sides = {side for _, side in self.find(text)}
+        if len(sides) == 2:
+            return "both"
+        return sides.pop() if sides else None
+
+    def swap(self, text: str, source: Side | Literal["both"], key: str) -> Swap:
+        """`text` with the words of side `source` exchanged for their counterparts (of both sides with `both`).
+
+        Args:
+            text: Any text.
+            source: The side whose words are replaced.
+            key: The text's own name (its dialogue's id): where a word has several counterparts, `key` and the seed
+                alone decide, so the choice is the same in every run and every order.
+        """
+        pieces: list[str] = []
+        terms: list[SwappedTerm] = []
+        ambiguous = position = 0
+        for match, side in self.find(text):
+            if source not in (side, "both"):
+                continue
+            options = self._counterparts[side][match.term]
+            original = text[match.start : match.end]
+            if match.term in self._before_noun_phrase:
+                rule = self._before_noun_phrase if _noun_phrase_follows(text, match.end) else self._elsewhere
+                counterpart = rule[match.term]
+            else:
+                ambiguous += len(options) > 1
+                counterpart = options[self._draw(key, len(terms), len(options))]
+            replacement = _with_case_of(original, counterpart)
+            if "’" in original:
+                replacement = replacement.replace("'", "’")
+            pieces += [text[position : match.start], replacement]
+            terms.append(SwappedTerm(original, replacement) if side == "a" else SwappedTerm(replacement, original))
+            position = match.end
+        return Swap("".join([*pieces, text[position:]]), terms, ambiguous)
+
+    def one_to_one(self) -> frozenset[str]:
+        """The words that have one counterpart, which has only them: swapping these twice gives the text again."""
+        single: set[str] = set()
+        for side, other in (SIDES, SIDES[::-1]):
+            for word, options in self._counterparts[side].items():
+                if len(options) == 1 and len(self._counterparts[other][_normal(options[0])]) == 1:
+                    single.add(word)
+        return frozenset(single)
+
+    def _draw(self, key: str, index: int, options: int) -> int:
+        if options == 1:
+            return 0
+        digest = blake2b(f"{self.seed}\x1f{key}\x1f{index}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest) % options
+
+
+def _normal(term: str) -> str:
+    return " ".join(fold(term).split())
+
+
+def _noun_phrase_follows(text: str, position: int) -> bool:
+    """Whether the next token can open a noun phrase; what is neither listed as a function word nor a mark is taken so."""
+    following = TOKEN.search(text, position)
+    if following is None:
+        return False
+    word = fold(following.group())
+    if not word[0].isalnum() or word in _CLOSED_CLASS:
+        return False
+    # "saw her running": a participle that WordNet does not know as a noun goes with the object.
+    return not (word.endswith("ing") and not is_noun(word))
+
+
+def _with_case_of(original: str, replacement: str) -> str:
+    """`replacement` in the case of `original`: UPPER, Title In Every Word, Capitalised, or lower."""
+    runs = re.findall(r"[^\W\d_]+", original)
+    letters = "".join(runs)
+    if len(letters) > 1 and letters.isupper():
+        return replacement.upper()
+    if len(runs) > 1 and all(run[0].isupper() for run in runs):
+        return re.sub(r"(?<![^\W_])[^\W\d_]", lambda found: found.group().upper(), replacement.lower())
+    if letters[:1].isupper():
+        first = re.search(r"[^\W\d_]", replacement)
+        if first:
+            lowered = replacement.lower()
+            return lowered[: first.start()] + lowered[first.start()].upper() + lowered[first.end() :]
+    return replacement.lower()

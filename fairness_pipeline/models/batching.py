@@ -1,0 +1,96 @@
+"""Dialogues as integers, in batches of like length."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
+
+_WINDOW = 100
+"""Batches' worth of dialogues that are sorted by length together: enough to waste little padding and stay random."""
+
+
+class Batch(NamedTuple):
+    """Padded dialogues: contexts (batch, words), their lengths (batch), responses with start and end (batch, words + 2)."""
+
+    contexts: torch.Tensor
+    lengths: torch.Tensor
+    responses: torch.Tensor
+
+
+class EncodedDialogues:
+    """Dialogues as one flat array of word numbers: 4 bytes a word, however many there are.
+
+    Args:
+        contexts: Texts.
+        responses: As many texts.
+        vocabulary: Numbers the words.
+        longest: Words after which a turn is cut.
+    """
+
+    def __init__(self, contexts: list[str], responses: list[str], vocabulary: Vocabulary, longest: int) -> None:
+        self._contexts, self._context_ends = _flatten(contexts, vocabulary, longest)
+        self._responses, self._response_ends = _flatten(responses, vocabulary, longest)
+
+    def __len__(self) -> int:
+        return len(self._context_ends) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Words of each dialogue, both turns together."""
+        return np.diff(self._context_ends) + np.diff(self._response_ends)
+
+    def batches(self, batch_tokens: int, seed: int | None) -> list[np.ndarray]:
+        """Indices of the dialogues in each batch; in random order for a seed, sorted by length for None.
+
+        Every batch holds at most `batch_tokens` padded words (at least one dialogue).
+        """
+        lengths = self.lengths + 2
+        if seed is None:
+            return _cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)
+        random = np.random.default_rng(seed)
+        order = random.permutation(len(self))
+        window = max(1, int(_WINDOW * batch_tokens / lengths.mean()))
+        batches = []
+        for start in range(0, len(order), window):
+            part = order[start : start + window]
+            batches += _cut(part[np.argsort(lengths[part], kind="stable")], lengths, batch_tokens)
+        return [batches[i] for i in random.permutation(len(batches))]
+
+    def batch(self, indices: np.ndarray, device: torch.device) -> Batch:
+        """The dialogues at `indices`, padded."""
+        contexts = [self._turn(self._contexts, self._context_ends, i) for i in indices]
+        responses = [np.concatenate(([START], self._turn(self._responses, self._response_ends, i), [END])) for i in indices]
+        return Batch(
+            pad(contexts, device),
+            torch.tensor([len(context) for context in contexts]),
+            pad(responses, device),
+        )
+
+    @staticmethod
+    def _turn(words: np.ndarray, ends: np.ndarray, index: int) -> np.ndarray:
+        return words[ends[index] : ends[index + 1]]
+
+
+def pad(turns: list[np.ndarray], device: torch.device) -> torch.Tensor:
+    """Turns as one tensor (turns, longest), filled up with `PAD`."""
+    tensors = [torch.from_numpy(turn.astype(np.int64)) for turn in turns]
+    return pad_sequence(tensors, batch_first=True, padding_value=PAD).to(device)
+
+
+def _flatten(texts: list[str], vocabulary: Vocabulary, longest: int) -> tuple[np.ndarray, np.ndarray]:
+    encoded = [np.array(vocabulary.encode(text, longest) or [END], dtype=np.int32) for text in texts]
+    ends = np.concatenate(([0], np.cumsum([len(turn) for turn in encoded]))).astype(np.int64)
+    return (np.concatenate(encoded) if encoded else np.empty(0, np.int32)), ends
+
+
+def _cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Consecutive pieces of `order`, which ascends in length, so that each piece padded keeps the budget."""
+    batches, start = [], 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end + 1 - start) * lengths[order[end]] > batch_tokens:
+            batches.append(order[start:end])
+            start = end
+    return batches

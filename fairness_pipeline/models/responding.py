@@ -1,0 +1,88 @@
+"""Has a model answer both contexts of every pair: each distinct context once, by length, in chunks that survive a kill."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.progress import Progress, report
+
+Responder = Callable[[pa.Table], pa.Table]
+"""A table with a column `context` in, one with `response` out, row by row."""
+
+RESPONSES = pa.schema(
+    [
+        pa.field("pair_id", pa.int64(), False),
+        pa.field("side", pa.string(), False),
+        pa.field("context", pa.string(), False),
+        pa.field("response", pa.string(), False),
+    ]
+)
+CHUNK = 2048
+"""Distinct contexts answered between two saves."""
+
+
+class Responses(NamedTuple):
+    """A table of `RESPONSES`, both sides of each pair in turn, and how many distinct contexts were asked."""
+
+    table: pa.Table
+    distinct_contexts: int
+
+
+def respond(pairs: pa.Table, responder: Responder, folder: Path, progress: Progress | None = None) -> Responses:
+    """The responses to both contexts of every pair.
+
+    Args:
+        pairs: Columns `pair_id`, `context_a`, `context_b`.
+        responder: Answers a table of contexts.
+        folder: Keeps the chunks answered so far; a run that was killed takes them up again.
+        progress: Told how many distinct contexts are answered.
+
+    Raises:
+        FairnessError: the model gave an empty response, or not one a context.
+    """
+    asked = pa.chunked_array([*pairs["context_a"].chunks, *pairs["context_b"].chunks]).unique()
+    order = pc.sort_indices(
+        pa.table({"length": pc.utf8_length(asked), "text": asked}),
+        sort_keys=[("length", "ascending"), ("text", "ascending")],
+    )
+    contexts = asked.take(order)
+    answers = pa.chunked_array(list(_chunks(contexts, responder, folder, progress)), pa.string())
+    sides = []
+    for side in ("a", "b"):
+        context = pairs[f"context_{side}"]
+        response = answers.take(pc.index_in(context, contexts))
+        sides.append(
+            pa.table(
+                {"pair_id": pairs["pair_id"], "side": pa.repeat(side, len(context)), "context": context, "response": response},
+                schema=RESPONSES,
+            )
+        )
+    both = pa.concat_tables(sides).sort_by([("pair_id", "ascending"), ("side", "ascending")])
+    return Responses(both.combine_chunks(), len(contexts))
+
+
+def _chunks(contexts: pa.Array, responder: Responder, folder: Path, progress: Progress | None) -> Iterator[pa.Array]:
+    for start in range(0, len(contexts), CHUNK):
+        part = contexts.slice(start, CHUNK)
+        path = folder / f"answers-{start // CHUNK:06d}.parquet"
+        if not path.exists():
+            answers = responder(pa.table({"context": part}))
+            _check(part, answers)
+            with replacing(path) as temporary:
+                pq.write_table(answers.select(["response"]), temporary)
+        yield from pq.read_table(path)["response"].chunks
+        report(progress, start + len(part), len(contexts))
+
+
+def _check(contexts: pa.Array, answers: pa.Table) -> None:
+    if answers.num_rows != len(contexts):
+        raise FairnessError(f"the model gave {answers.num_rows} responses to {len(contexts)} contexts; expected one each")
+    empty = pc.index(pc.equal(pc.utf8_trim_whitespace(answers["response"]), ""), True).as_py()
+    if empty >= 0:
+        raise FairnessError(f"the model gave an empty response to: {contexts[empty].as_py()!r}")

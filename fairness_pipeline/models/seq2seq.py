@@ -1,0 +1,161 @@
+"""The LSTM encoder-decoder of "Does Gender Matter?" (section 3.1.1)."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from fairness_pipeline.models.batching import Batch, EncodedDialogues, pad
+from fairness_pipeline.models.specification import ModelSpecification, Seq2SeqSizes
+from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
+from fairness_pipeline.progress import Progress
+
+State = tuple[torch.Tensor, torch.Tensor]
+_VOCABULARY = "vocabulary.txt"
+
+
+class Seq2Seq(nn.Module):
+    """An LSTM reads the context; its last state starts a second LSTM that writes the response word by word.
+
+    Args:
+        sizes: Layers and widths.
+        words: Size of the vocabulary, shared by context and response.
+    """
+
+    def __init__(self, sizes: Seq2SeqSizes, words: int) -> None:
+        super().__init__()
+        between_layers = sizes.dropout if sizes.layers > 1 else 0.0
+        self.embedding = nn.Embedding(words, sizes.embedding, padding_idx=PAD)
+        self.encoder = nn.LSTM(sizes.embedding, sizes.hidden, sizes.layers, batch_first=True, dropout=between_layers)
+        self.decoder = nn.LSTM(sizes.embedding, sizes.hidden, sizes.layers, batch_first=True, dropout=between_layers)
+        self.dropout = nn.Dropout(sizes.dropout)
+        self.output = nn.Linear(sizes.hidden, words)
+
+    def encode(self, contexts: torch.Tensor, lengths: torch.Tensor) -> State:
+        """Contexts (batch, words) to the encoder's last state: hidden and cell, (layers, batch, hidden) each."""
+        embedded = self.dropout(self.embedding(contexts))
+        _, state = self.encoder(pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False))
+        return state
+
+    def forward(self, batch: Batch) -> torch.Tensor:
+        """The summed cross-entropy of the responses, in nats (a scalar). Words are predicted only where there is one."""
+        state = self.encode(batch.contexts, batch.lengths)
+        hidden, _ = self.decoder(self.dropout(self.embedding(batch.responses[:, :-1])), state)
+        targets = batch.responses[:, 1:]
+        present = targets != PAD
+        return cross_entropy(self.output(self.dropout(hidden[present])), targets[present], reduction="sum")
+
+    @torch.inference_mode()
+    def answer(self, contexts: torch.Tensor, lengths: torch.Tensor, longest: int) -> list[list[int]]:
+        """Greedy responses of at most `longest` words, without start and end.
+
+        A response is never empty and never holds `UNKNOWN`: the best word that is one is taken instead. Rows that have
+        ended leave the batch.
+        """
+        hidden, cell = self.encode(contexts, lengths)
+        responses: list[list[int]] = [[] for _ in range(len(contexts))]
+        rows = np.arange(len(contexts))
+        word = torch.full((len(contexts), 1), START, device=contexts.device)
+        for step in range(longest):
+            output, (hidden, cell) = self.decoder(self.embedding(word), (hidden, cell))
+            scores = self.output(output[:, 0])
+            scores[:, [PAD, UNKNOWN, START]] = -torch.inf
+            if step == 0:
+                scores[:, END] = -torch.inf
+            best = scores.argmax(dim=1)
+            going = best != END
+            for row, number in zip(rows[going.cpu().numpy()], best[going].tolist(), strict=True):
+                responses[row].append(number)
+            if not going.any():
+                break
+            rows, word = rows[going.cpu().numpy()], best[going].unsqueeze(1)
+            hidden, cell = hidden[:, going].contiguous(), cell[:, going].contiguous()
+        return responses
+
+
+class Seq2SeqResponder:
+    """Answers contexts with a trained model: a table with a column `context` in, one with `response` out.
+
+    Args:
+        folder: What `train` wrote.
+        specification: The model's file.
+    """
+
+    def __init__(self, folder: Path, specification: ModelSpecification) -> None:
+        self.folder = folder
+        self.specification = specification
+        self._loaded: tuple[Seq2Seq, Vocabulary] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_loaded": None}
+
+    def __call__(self, contexts: pa.Table) -> pa.Table:
+        """The responses, row by row; each depends on its own context alone."""
+        model, vocabulary = self._model()
+        device = next(model.parameters()).device
+        longest = self.specification.seq2seq.longest
+        responses = []
+        texts = contexts["context"].to_pylist()
+        for start in range(0, len(texts), self.specification.decoding.batch):
+            part = texts[start : start + self.specification.decoding.batch]
+            turns = [np.array(vocabulary.encode(text, longest) or [END]) for text in part]
+            lengths = torch.tensor([len(turn) for turn in turns])
+            responses += [vocabulary.decode(words) for words in model.answer(pad(turns, device), lengths, longest)]
+        return pa.table({"response": pa.array(responses, pa.string())})
+
+    def _model(self) -> tuple[Seq2Seq, Vocabulary]:
+        if self._loaded is None:
+            vocabulary = Vocabulary.load(self.folder / _VOCABULARY)
+            model = Seq2Seq(self.specification.seq2seq, len(vocabulary))
+            model.load_state_dict(load_file(self.folder / Trainer.WEIGHTS))
+            self._loaded = model.to(device_of(self.specification)).eval(), vocabulary
+        return self._loaded
+
+
+def device_of(specification: ModelSpecification) -> torch.device:
+    """The device a model runs on: a GPU where there is one, unless its file says otherwise."""
+    if specification.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(specification.device)
+
+
+def train(
+    specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+) -> dict[str, object]:
+    """Trains on the `train` split, stops on the `valid` split; goes on from where a killed run stopped.
+
+    Args:
+        specification: The model's file.
+        dialogues: Columns `context`, `response`, `split`.
+        folder: Where checkpoints, weights and vocabulary go.
+        seed: Of the weights, the order of the dialogues and the dropout.
+        progress: Told how many batches of the epochs allowed have passed.
+
+    Returns:
+        Figures: dialogues, words known, parameters, epochs, validation perplexities.
+    """
+    sizes = specification.seq2seq
+    splits = {name: dialogues.filter(pa.compute.equal(dialogues["split"], name)) for name in ("train", "valid")}
+    turns = {name: (part["context"].to_pylist(), part["response"].to_pylist()) for name, part in splits.items()}
+    vocabulary = Vocabulary.build((text for side in turns["train"] for text in side), sizes.vocabulary)
+    vocabulary.save(folder / _VOCABULARY)
+    encoded = {name: EncodedDialogues(*sides, vocabulary, sizes.longest) for name, sides in turns.items()}
+    torch.manual_seed(seed)
+    model = Seq2Seq(sizes, len(vocabulary)).to(device_of(specification))
+    trainer = Trainer(model, specification.training, folder, seed)
+    history = trainer.fit(encoded["train"], encoded["valid"], progress)
+    return {
+        "training_dialogues": len(encoded["train"]),
+        "validation_dialogues": len(encoded["valid"]),
+        "vocabulary": len(vocabulary),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "epochs": len(history),
+        "validation_perplexity": min(history),
+        "validation_perplexities": history,
+    }

@@ -1,0 +1,49 @@
+"""Words as integers."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from fairness_pipeline.lexicons.text import tokenize
+
+PAD, UNKNOWN, START, END = range(4)
+_SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+
+
+class Vocabulary:
+    """The words a model knows; everything else is `UNKNOWN`.
+
+    Args:
+        words: In the order of their numbers, which start after the four special tokens.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words = [*_SPECIAL, *words]
+        self._index = {word: number for number, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @classmethod
+    def build(cls, texts: Iterable[str], size: int) -> "Vocabulary":
+        """The most frequent words of `texts`, `size` in all with the special tokens; ties go by the alphabet."""
+        counts = Counter(word for text in texts for word in tokenize(text))
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return cls(word for word, _ in ranked[: size - len(_SPECIAL)])
+
+    def encode(self, text: str, longest: int) -> list[int]:
+        """The numbers of the first `longest` words of `text`."""
+        return [self._index.get(word, UNKNOWN) for word in tokenize(text)[:longest]]
+
+    def decode(self, numbers: Sequence[int]) -> str:
+        """The words of `numbers`, separated by spaces as the papers' models print them."""
+        return " ".join(self.words[number] for number in numbers)
+
+    def save(self, path: Path) -> None:
+        """Writes one word a line."""
+        path.write_text("\n".join(self.words[len(_SPECIAL) :]) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> "Vocabulary":
+        """What `save` wrote."""
+        return cls(path.read_text(encoding="utf-8").splitlines())

@@ -1,0 +1,81 @@
+"""What a file of `data/profiles` may say: which corpora, dimensions and models, how large, with which seeds and margins."""
+
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.yaml_files import Specification
+
+Positive = Annotated[int, pydantic.Field(gt=0)]
+Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
+
+
+class Splits(Specification):
+    """Share of threads in each split; relative to their sum."""
+
+    train: Annotated[float, pydantic.Field(gt=0)]
+    valid: Annotated[float, pydantic.Field(gt=0)]
+    test: Annotated[float, pydantic.Field(gt=0)]
+    audit: Annotated[float, pydantic.Field(gt=0)]
+
+
+class PairSettings(Specification):
+    """How context pairs are made."""
+
+    maximum: Positive
+    both_sides: Literal["drop", "swap"] = "drop"
+    pronouns: Literal["published", "extended"] = "published"
+
+
+class MeasureSettings(Specification):
+    """How responses are scored. `offence_classifier`: `alt-profanity-check`, or a Hugging Face id or folder."""
+
+    offence_classifier: str = "alt-profanity-check"
+    offence_threshold: Share = 0.5
+    sentiment_threshold: Share = 0.8
+
+
+class SignificanceSettings(Specification):
+    """How differences are judged. `margins` is by measure; `default` holds for those it does not name."""
+
+    alpha: Share = 0.05
+    margins: dict[str, Margin] = {"default": Margin(relative=0.1)}
+    permutations: Positive = 1000
+    jackknife_blocks: Annotated[int, pydantic.Field(ge=2)] = 50
+
+    @pydantic.field_validator("margins")
+    @classmethod
+    def _has_default(cls, margins: dict[str, Margin]) -> dict[str, Margin]:
+        if "default" not in margins:
+            raise ValueError("expected a margin under 'default'")
+        return margins
+
+    def margin(self, measure: str) -> Margin:
+        """The margin of one measure."""
+        return self.margins.get(measure, self.margins["default"])
+
+
+class Profile(Specification):
+    """One file of `data/profiles`.
+
+    `models` maps a model's key to what this profile changes in its file (its corpus, its sizes).
+    """
+
+    description: str
+    seed: int
+    corpora: tuple[str, ...]
+    dimensions: tuple[str, ...]
+    models: dict[str, dict[str, Any]]
+    splits: Splits
+    pairs: PairSettings
+    measures: MeasureSettings = MeasureSettings()
+    significance: SignificanceSettings = SignificanceSettings()
+    examples: Positive = 8
+
+    @pydantic.field_validator("corpora", "dimensions", "models")
+    @classmethod
+    def _not_empty(cls, names: Any) -> Any:
+        if not names:
+            raise ValueError("expected at least one, found none")
+        return names

@@ -1,0 +1,1 @@
+"""Tests, effect sizes, intervals, corrections, equivalence, resampling, and the verdict drawn from them."""

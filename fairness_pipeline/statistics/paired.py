@@ -1,0 +1,60 @@
+"""Paired tests: each pair is its own control, so what the contexts share cancels out."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import binom, ttest_rel, wilcoxon
+
+
+class PairedTest(NamedTuple):
+    """A test's name, its statistic (None where it has none), two-sided p, and a note where the case is special."""
+
+    name: str
+    statistic: float | None
+    p: float
+    note: str = ""
+
+
+def mcnemar_mid_p(only_a: int, only_b: int) -> PairedTest:
+    """McNemar's mid-p test of a yes/no measure.
+
+    p = 2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), m the smaller count (Fagerland et al. 2013).
+
+    Args:
+        only_a: Pairs in which only the response to side a has the property.
+        only_b: Pairs in which only side b's has it.
+    """
+    name = "McNemar mid-p"
+    discordant = only_a + only_b
+    if discordant == 0:
+        return PairedTest(name, 0.0, 1.0, "no pair differs")
+    smaller = min(only_a, only_b)
+    if only_a == only_b:
+        return PairedTest(name, float(smaller), 1.0)
+    p = 2 * binom.cdf(smaller, discordant, 0.5) - binom.pmf(smaller, discordant, 0.5)
+    return PairedTest(name, float(smaller), float(min(p, 1.0)))
+
+
+def paired_t(a: np.ndarray, b: np.ndarray) -> PairedTest:
+    """Student's paired t test of counts or scores, one number a pair and side.
+
+    Where every pair differs by the same amount t has no value: the exact sign-flip test (p = 2 / 2^n) stands in.
+    """
+    name = "paired t"
+    difference = a - b
+    if len(difference) < 2:
+        return PairedTest(name, None, 1.0, "one pair has no variance: not tested")
+    if np.ptp(difference) == 0:
+        if difference[0] == 0:
+            return PairedTest(name, 0.0, 1.0, "no pair differs")
+        return PairedTest("sign flip", None, float(2.0 ** (1 - len(difference))), "every pair differs by the same amount")
+    result = ttest_rel(a, b)
+    return PairedTest(name, float(result.statistic), float(result.pvalue))
+
+
+def wilcoxon_p(a: np.ndarray, b: np.ndarray) -> float:
+    """p of Wilcoxon's signed-rank test (Pratt's zeros, normal approximation); 1 where no pair differs."""
+    difference = a - b
+    if not difference.any():
+        return 1.0
+    return float(wilcoxon(difference, zero_method="pratt", method="asymptotic").pvalue)

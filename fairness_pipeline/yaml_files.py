@@ -1,0 +1,119 @@
+"""Reads the YAML files of `data/`: strict, safe, and with errors that name the file, the line and the key."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pydantic
+import yaml
+
+from fairness_pipeline.errors import FairnessError
+
+
+class Specification(pydantic.BaseModel):
+    """Base of everything read from YAML: unknown keys are refused and nothing changes after loading."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+S = TypeVar("S", bound=Specification)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1's safe subset, but a key given twice is an error instead of the last one winning silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: dict[Any, int] = {}
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            line = key_node.start_mark.line + 1
+            if key in seen:
+                raise FairnessError(f"line {line}: key '{key}' was given before, on line {seen[key]}; keep one of the two")
+            seen[key] = line
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping that a YAML file holds.
+
+    Raises:
+        FairnessError: the file is missing, not UTF-8, not YAML, no mapping, or gives a key twice.
+    """
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 (a safe loader)
+    except FileNotFoundError:
+        raise FairnessError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise FairnessError(f"{path}: expected UTF-8, byte {error.start} is not; save the file as UTF-8") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise FairnessError(f"{path}{where}: not valid YAML: {error.problem}") from None
+    except FairnessError as error:
+        raise FairnessError(f"{path}, {error}") from None
+    if not isinstance(content, dict):
+        came = "an empty file" if content is None else type(content).__name__
+        raise FairnessError(f"{path}: expected keys and values, found {came}")
+    return content
+
+
+def validate(schema: type[S], content: dict[str, Any], path: Path) -> S:
+    """`content`, read from `path`, as `schema`.
+
+    Raises:
+        FairnessError: one line for each key that is unknown, missing or of the wrong kind.
+    """
+    try:
+        return schema.model_validate(content)
+    except pydantic.ValidationError as error:
+        raise FairnessError("\n".join(_explain(path, details, schema) for details in error.errors())) from None
+
+
+def load(schema: type[S], path: Path) -> S:
+    """The file at `path` as `schema`; raises FairnessError as `read_yaml` and `validate` do."""
+    return validate(schema, read_yaml(path), path)
+
+
+def _explain(path: Path, details: Any, schema: type[Specification]) -> str:
+    location = details["loc"]
+    line = _line(path, location)
+    where = f"{path}" + (f", line {line}" if line else "")
+    key = ".".join(str(part) for part in location) or "the whole file"
+    if details["type"] == "extra_forbidden":
+        known = ", ".join(sorted(_keys_at(schema, location[:-1])))
+        return f"{where}: unknown key '{key}'" + (f"; expected one of: {known}" if known else "")
+    if details["type"] == "missing":
+        return f"{where}: key '{key}' is missing"
+    message = details["msg"].removeprefix("Value error, ")
+    came = details["input"]
+    shown = f", found {came!r}" if isinstance(came, str | int | float | bool) or came is None else ""
+    return f"{where}: {key}: {message}{shown}"
+
+
+def _keys_at(schema: type[Specification], location: tuple[Any, ...]) -> list[str]:
+    """The keys a mapping at `location` may hold, where its type is a plain specification."""
+    current: Any = schema
+    for part in location:
+        field = getattr(current, "model_fields", {}).get(part)
+        if field is None:
+            return []
+        current = field.annotation
+    return list(getattr(current, "model_fields", {}))
+
+
+def _line(path: Path, location: tuple[Any, ...]) -> int | None:
+    """The line on which the deepest part of `location` that the file holds begins."""
+    node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    line = None
+    for part in location:
+        if isinstance(node, yaml.MappingNode):
+            found = [(key, value) for key, value in node.value if key.value == str(part)]
+            if not found:
+                break
+            line, node = found[0][0].start_mark.line + 1, found[0][1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        else:
+            break
+    return line
