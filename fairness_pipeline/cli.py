@@ -1,0 +1,191 @@
+"""The command `fairness-pipeline`."""
+
+import argparse
+import csv
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fairness_pipeline.errors import FairnessError
+
+_BIASED = 2
+
+
+def main() -> None:
+    """Runs the command line and exits with its status: 0 done, 1 something failed, 2 `--fail-on` found what it names."""
+    arguments = _parser().parse_args()
+    os.environ["FAIRNESS_PROFILE"] = arguments.profile
+    try:
+        status = arguments.command(arguments)
+    except FairnessError as error:
+        print(f"fairness-pipeline: {error}", file=sys.stderr)
+        status = 1
+    except BrokenPipeError:
+        sys.stderr.close()
+        status = 1
+    except KeyboardInterrupt:
+        print("\nfairness-pipeline: stopped; run the same command again to go on from here", file=sys.stderr)
+        status = 130
+    sys.exit(status)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fairness-pipeline", description="Audit dialogue and language models for social bias."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        default = os.environ.get("FAIRNESS_PROFILE") or "sample"
+        added.add_argument("--profile", default=default, help="which profile (default: %(default)s)")
+        added.set_defaults(command=run)
+        return added
+
+    run = command("run", _run, "Make what is missing or stale, then print the verdicts.")
+    run.add_argument("--study", help="only this study")
+    run.add_argument("--dimension", help="only this dimension")
+    run.add_argument("--model", help="only this model")
+    run.add_argument("--select", metavar="ASSET", help="only this asset and what it is made from")
+    run.add_argument("--force", action="store_true", help="make also what is up to date")
+    run.add_argument("--dry-run", action="store_true", help="say what would run and why, and stop")
+    run.add_argument("--fail-on", choices=["biased"], help="exit with status 2 if any verdict is this")
+
+    results = command("results", _results, "Print the significance tables.")
+    for axis in ("study", "dimension", "model"):
+        results.add_argument(f"--{axis}", help=f"only this {axis}")
+    sql = command("sql", _sql, "Query the tables with SQL (DuckDB); each table is a view.")
+    sql.add_argument("query", help="for example: select * from dialogue_significance where dimension = 'gender'")
+    for printing in (results, sql):
+        printing.add_argument("--format", choices=["table", "csv", "json"], default="table")
+
+    command("report", _report, "Print the path of the HTML report.")
+    ui = command("ui", _ui, "Open Dagster on the profile's workspace.")
+    ui.add_argument("--port", default="3000")
+    ui.add_argument("--host", default="127.0.0.1")
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.console import RunDisplay, print_verdicts
+    from fairness_pipeline.defs.instance import open_instance
+    from fairness_pipeline.defs.resources import current_project, listen
+    from fairness_pipeline.defs.walk import Selection, Walk
+    from fairness_pipeline.definitions import defs
+    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.reporting.results import dialogue_audits
+
+    project = current_project()
+    selection = Selection(arguments.study, arguments.dimension, arguments.model, arguments.select)
+    walk = Walk(project, defs, selection, force=arguments.force)
+    if arguments.dry_run:
+        for step in walk.stale:
+            print(f"{step.label}: {step.reason}")
+        print(f"{len(walk.stale)} of {len(walk.steps)} partitions would run; no request to an endpoint")
+        return 0
+
+    started = time.monotonic()
+    display = RunDisplay(project.name, len(walk.stale), len(walk.steps))
+    listen(display)
+    with display, open_instance(project) as instance:
+        outcomes = [display.ended(outcome) for outcome in walk.run(instance, display.starting)]
+    bad = [outcome for outcome in outcomes if outcome.state != "made"]
+    lake = Lake(project.workspace)
+    audits = dialogue_audits(project, lake)
+    if not arguments.select:
+        print_verdicts(project, audits)
+    report = lake.document_path("dialogue_fairness_report")
+    made = len(outcomes) - len(bad)
+    print(f"\n{made} made, {len(walk.steps) - len(walk.stale)} up to date, {len(bad)} not made, {time.monotonic() - started:.0f} s")
+    if report.exists():
+        print(f"Report: {report}")
+    for outcome in bad:
+        print(f"{outcome.state}: {outcome.step.label}: {outcome.detail}", file=sys.stderr)
+    if bad:
+        return 1
+    found = any(row["verdict"] == arguments.fail_on for audit in audits for row in audit.rows)
+    return _BIASED if arguments.fail_on and found else 0
+
+
+def _results(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.project import Project
+    from fairness_pipeline.reporting.results import dialogue_audits, result_rows
+
+    project = Project(arguments.profile)
+    for kind, value, known in (
+        ("study", arguments.study, ["dialogue_fairness"]),
+        ("dimension", arguments.dimension, list(project.dimensions)),
+        ("model", arguments.model, list(project.models)),
+    ):
+        if value is not None and value not in known:
+            raise FairnessError(f"unknown {kind} '{value}' in profile '{project.name}'; known: {', '.join(known)}")
+    audits = [
+        audit
+        for audit in dialogue_audits(project, Lake(project.workspace))
+        if arguments.dimension in (None, audit.dimension) and arguments.model in (None, audit.model)
+    ]
+    rows = result_rows(audits)
+    if arguments.format == "table":
+        shown = ("dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
+                 "p", "p_holm", "verdict", "paper_verdict")  # fmt: skip
+        rows = [{name: row.get(name) for name in shown} for row in rows]
+    _print_rows(rows, arguments.format)
+    return 0
+
+
+def _sql(arguments: argparse.Namespace) -> int:
+    import duckdb
+
+    from fairness_pipeline.project import Project
+    from fairness_pipeline.sql import connect
+
+    try:
+        with connect(Project(arguments.profile).workspace) as connection:
+            result = connection.execute(arguments.query)
+            names = [column[0] for column in result.description or []]
+            _print_rows([dict(zip(names, row, strict=True)) for row in result.fetchall()], arguments.format)
+    except duckdb.Error as error:
+        raise FairnessError(f"the query failed: {error}") from None
+    return 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.project import Project
+
+    path = Lake(Project(arguments.profile).workspace).document_path("dialogue_fairness_report")
+    if not path.exists():
+        raise FairnessError(f"no report yet; run: fairness-pipeline run --profile {arguments.profile}")
+    print(path)
+    return 0
+
+
+def _ui(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.defs.instance import home
+    from fairness_pipeline.project import Project
+
+    os.environ["DAGSTER_HOME"] = str(home(Project(arguments.profile)))
+    print(f"Dagster on profile '{arguments.profile}': http://{arguments.host}:{arguments.port} (Ctrl-C ends it)", flush=True)
+    where = ["--host", arguments.host, "--port", arguments.port]
+    os.execv(sys.executable, [sys.executable, "-m", "dagster", "dev", "-m", "fairness_pipeline.definitions", *where])
+
+
+def _print_rows(rows: list[dict[str, Any]], form: str) -> None:
+    if form == "json":
+        print(json.dumps(rows, indent=1, default=str))
+    elif form == "csv":
+        writer = csv.DictWriter(sys.stdout, list(dict.fromkeys(name for row in rows for name in row)))
+        writer.writeheader()
+        writer.writerows(rows)
+    else:
+        from fairness_pipeline.console import print_table
+
+        print_table(rows)
+
+
+if __name__ == "__main__":
+    main()

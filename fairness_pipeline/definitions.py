@@ -1,0 +1,7 @@
+"""What Dagster loads: the lineage of one profile (`FAIRNESS_PROFILE`)."""
+
+import dagster as dg
+
+from fairness_pipeline.defs import dialogue_fairness, reports
+
+defs = dg.Definitions(assets=dg.load_assets_from_modules([dialogue_fairness, reports]))

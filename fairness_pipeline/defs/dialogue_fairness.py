@@ -1,0 +1,247 @@
+"""Study 1: does a dialogue model answer differently when only the group named in the context changes?
+
+"Does Gender Matter? Towards Fairness in Dialogue Systems" (Liu et al. 2020) and chapter 2 of Liu 2022, read top to bottom
+as their lineage: corpus, contexts, pairs, model, responses, measures, significance.
+"""
+
+from functools import partial
+from importlib.metadata import version
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES
+from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
+from fairness_pipeline.defs import checks, lineage
+from fairness_pipeline.defs.lineage import Made, Run
+from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.attribute_words import ATTRIBUTE_WORDS, AttributeWordScorer, to_long
+from fairness_pipeline.measures.dialogue_significance import dialogue_significance as compare_sides
+from fairness_pipeline.measures.diversity import DIVERSITY, measure_diversity
+from fairness_pipeline.measures.politeness import DEFAULT_CLASSIFIER, POLITENESS, PolitenessScorer
+from fairness_pipeline.measures.scoring import score
+from fairness_pipeline.measures.sentiment import SENTIMENT, SentimentScorer
+from fairness_pipeline.models import registry
+from fairness_pipeline.models.responding import RESPONSES, respond
+from fairness_pipeline.project import Project
+from fairness_pipeline.published import published_rows
+from fairness_pipeline.reporting.plots import difference_plot
+from fairness_pipeline.statistics.comparison import COMPARISON
+
+STUDY = "dialogue_fairness"
+asset = partial(lineage.asset, study=STUDY)
+
+
+def _sources(project: Project, _: dict[str, str]) -> dict[str, object]:
+    return {
+        "splits": project.profile.splits.model_dump(),
+        "corpora": {
+            key: {"specification": source.specification.model_dump(), "sha256": source_versions(*source)}
+            for key, source in project.corpora.items()
+        },
+    }
+
+
+@asset(code_version="1", settings=_sources, schema=DIALOGUES, checks=(checks.not_empty, checks.every_split_present))
+def twitter_dialogues(run: Run) -> Made:
+    """Single-turn dialogues from Twitter: cleaned, without duplicates, split by thread so that the audit sees new ones."""
+    readings = {
+        key: read_dialogues(
+            key, *source, run.project.profile.splits.model_dump(), run.project.profile.seed, progress=run.progress
+        )
+        for key, source in run.project.corpora.items()
+    }
+    table = pa.concat_tables([reading.table for reading in readings.values()])
+    split_sizes = {str(row["values"]): row["counts"] for row in pc.value_counts(table["split"]).to_pylist()}
+    read = {
+        key: {"rows_read": reading.rows_read, "empty": reading.empty, "duplicates": reading.duplicates}
+        for key, reading in readings.items()
+    }
+    return Made(table, {"dialogues_by_split": split_sizes, "left_out": read}, tables={"sample": table.slice(0, 5)})
+
+
+def _lexicon(project: Project, key: dict[str, str]) -> dict[str, object]:
+    dimension = project.dimensions[key["dimension"]]
+    return {
+        "pairs": dimension.all_pairs(project.profile.pairs.pronouns),
+        "pronouns": dimension.pronouns.model_dump() if dimension.pronouns else None,
+        "settings": project.profile.pairs.model_dump(),
+    }
+
+
+@asset(
+    axes=("corpus", "dimension"),
+    upstream=("twitter_dialogues",),
+    code_version="1",
+    settings=_lexicon,
+    schema=CONTEXTS,
+    checks=(checks.not_empty,),
+)
+def contexts(run: Run) -> Made:
+    """Contexts of the audit split that hold at least one word of the dimension, and that no model trained on."""
+    dialogues = run.read("twitter_dialogues")
+    dialogues = dialogues.filter(pc.equal(dialogues["corpus"], run.key["corpus"]))
+    swapper = Swapper(run.project.dimensions[run.key["dimension"]], pronouns=run.project.profile.pairs.pronouns)
+    found = find_contexts(dialogues, swapper, run.progress)
+    return Made(found.table, found.figures)
+
+
+@asset(
+    axes=("corpus", "dimension"),
+    upstream=("contexts",),
+    code_version="1",
+    settings=_lexicon,
+    schema=CONTEXT_PAIRS,
+    checks=(checks.not_empty, checks.sides_differ),
+)
+def context_pairs(run: Run) -> Made:
+    """Parallel contexts: each context and the same with the other group's words (section 2.3)."""
+    pairs = make_pairs(
+        run.read("contexts"),
+        run.project.dimensions[run.key["dimension"]],
+        **run.project.profile.pairs.model_dump(),
+        seed=run.project.profile.seed,
+        progress=run.progress,
+    )
+    shown = pairs.table.select(["context_a", "context_b"]).slice(0, 5)
+    return Made(pairs.table, pairs.figures, tables={"sample": shown})
+
+
+@asset(
+    kind="checkpoint",
+    axes=("model",),
+    upstream=("twitter_dialogues",),
+    code_version="1",
+    settings=lambda project, key: {
+        "model": project.models[key["model"]].model_dump(exclude={"decoding", "studies"}),
+        "torch": version("torch"),
+    },
+)
+def dialogue_models(run: Run) -> Made:
+    """Trained dialogue models, before any debiasing (section 3.1); a run that was killed goes on where it stopped."""
+    model = run.project.models[run.key["model"]]
+    dialogues = run.read("twitter_dialogues")
+    dialogues = dialogues.filter(pc.equal(dialogues["corpus"], model.corpus))
+    return Made(None, registry.train(model, dialogues, run.folder, run.seed, run.progress))
+
+
+@asset(
+    axes=("dimension", "model"),
+    upstream=("context_pairs", "dialogue_models"),
+    code_version="1",
+    settings=lambda project, key: {"decoding": project.models[key["model"]].decoding.model_dump()},
+    schema=RESPONSES,
+    checks=(checks.not_empty, checks.both_sides_present, checks.no_empty_response),
+)
+def responses(run: Run) -> Made:
+    """The model's answers to both contexts of every pair; identical contexts are asked once."""
+    pairs = run.read("context_pairs")
+    responder = registry.responder(run.project.models[run.key["model"]], run.checkpoint("dialogue_models"))
+    answers = respond(pairs, responder, run.folder, run.progress)
+    distinct = len(pc.unique(answers.table["response"]))
+    figures = {"distinct_contexts": answers.distinct_contexts, "distinct_responses": distinct}
+    return Made(answers.table, figures, tables={"sample": answers.table.slice(0, 6)})
+
+
+@asset(
+    axes=("dimension", "model"),
+    upstream=("responses",),
+    code_version="1",
+    settings=lambda project, key: {},
+    schema=DIVERSITY,
+    checks=(checks.both_sides_present, checks.shares_in_range),
+)
+def diversity(run: Run) -> Made:
+    """Share of distinct words and word pairs among all words generated for a side (section 2.4.1)."""
+    table = measure_diversity(run.read("responses"))
+    return Made(table, tables={"diversity": table})
+
+
+@asset(
+    axes=("dimension", "model"),
+    upstream=("responses",),
+    code_version="1",
+    settings=lambda project, key: {
+        "classifier": project.profile.measures.offence_classifier,
+        "threshold": project.profile.measures.offence_threshold,
+        "versions": {name: version(name) for name in (DEFAULT_CLASSIFIER, "scikit-learn", "transformers")},
+    },
+    schema=POLITENESS,
+    checks=(checks.both_sides_present, checks.probabilities_in_range),
+)
+def politeness(run: Run) -> Made:
+    """Is a response offensive, according to a classifier? (section 2.4.2)"""
+    settings = run.project.profile.measures
+    scorer = PolitenessScorer(settings.offence_classifier, settings.offence_threshold)
+    return Made(score(run.read("responses"), scorer, run.progress))
+
+
+@asset(
+    axes=("dimension", "model"),
+    upstream=("responses",),
+    code_version="1",
+    settings=lambda project, key: {
+        "threshold": project.profile.measures.sentiment_threshold,
+        "vaderSentiment": version("vaderSentiment"),
+    },
+    schema=SENTIMENT,
+    checks=(checks.both_sides_present, checks.compounds_in_range),
+)
+def sentiment(run: Run) -> Made:
+    """VADER's score of a response, and whether it is clearly positive or clearly negative (section 2.4.3)."""
+    scorer = SentimentScorer(run.project.profile.measures.sentiment_threshold)
+    return Made(score(run.read("responses"), scorer, run.progress))
+
+
+@asset(
+    axes=("dimension", "model"),
+    upstream=("responses",),
+    code_version="1",
+    settings=lambda project, key: {"lists": project.dimensions[key["dimension"]].attribute_words},
+    schema=ATTRIBUTE_WORDS,
+    checks=(checks.both_sides_present, checks.counts_not_negative),
+)
+def attribute_words(run: Run) -> Made:
+    """How many words of each of the dimension's attribute lists a response holds (section 2.4.4)."""
+    scorer = AttributeWordScorer(run.project.dimensions[run.key["dimension"]].attribute_words)
+    return Made(to_long(score(run.read("responses"), scorer, run.progress)))
+
+
+@asset(
+    axes=("dimension", "model"),
+    upstream=("responses", "politeness", "sentiment", "attribute_words"),
+    code_version="1",
+    settings=lambda project, key: {
+        **project.profile.significance.model_dump(),
+        "published_as": project.dimensions[key["dimension"]].published_as,
+        "scipy": version("scipy"),
+    },
+    schema=COMPARISON,
+    checks=(checks.not_empty, checks.rates_in_range),
+)
+def dialogue_significance(run: Run) -> Made:
+    """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and the verdict."""
+    dimension = run.project.dimensions[run.key["dimension"]]
+    corpus = run.project.corpora[run.project.models[run.key["model"]].corpus]
+    table = compare_sides(
+        responses=run.read("responses"),
+        politeness=run.read("politeness"),
+        sentiment=run.read("sentiment"),
+        attribute_words=run.read("attribute_words"),
+        settings=run.project.profile.significance,
+        seed=run.seed,
+        published=published_rows(
+            platform=corpus.specification.platform, dimension=dimension.published_as, model=run.key["model"]
+        ),
+    )
+    shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
+    rows = table.to_pylist()
+    differences = {f"difference_{row['measure']}": row["difference"] for row in rows}
+    verdicts = {row["measure"]: row["verdict"] for row in rows}
+    return Made(
+        table,
+        {**differences, "verdicts": verdicts},
+        pictures={"differences": difference_plot(rows, dimension.groups.a, dimension.groups.b)},
+        tables={"significance": shown},
+    )

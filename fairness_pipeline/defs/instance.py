@@ -1,0 +1,35 @@
+"""The Dagster instance of a workspace: its runs, events and schedules lie beside the data they describe."""
+
+import os
+from pathlib import Path
+
+import dagster as dg
+
+from fairness_pipeline.project import Project
+
+_CONFIGURATION = """\
+# Written by fairness-pipeline; yours to change.
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+concurrency:
+  runs:
+    max_concurrent_runs: 1
+"""
+
+
+def home(project: Project) -> Path:
+    """The instance's folder (Dagster's `DAGSTER_HOME`), made ready."""
+    folder = project.workspace / "dagster"
+    folder.mkdir(parents=True, exist_ok=True)
+    configuration = folder / "dagster.yaml"
+    if not configuration.exists():
+        configuration.write_text(_CONFIGURATION, encoding="utf-8")
+    return folder
+
+
+def open_instance(project: Project) -> dg.DagsterInstance:
+    """The workspace's instance, which command, UI and schedules share."""
+    os.environ["DAGSTER_HOME"] = str(home(project))
+    return dg.DagsterInstance.get()

@@ -1,0 +1,258 @@
+"""What every asset of the pipeline has in common: fingerprint, lock, checks, a whole or absent write, metadata.
+
+Assets write to the lake themselves instead of through an IO manager: computing, checking and writing must happen under
+one lock, checkpoints are folders that outlive a killed run, and a table that fails a check must not take effect.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal
+
+import dagster as dg
+import pyarrow as pa
+
+from fairness_pipeline.defs import partitions, presentation
+from fairness_pipeline.defs.resources import current_project, listener
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.lake import Card, Key, Lake, fingerprint, partition_name
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.project import Project
+
+ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
+"""A run with this tag leaves alone what another run has made fresh while it waited for the lock."""
+
+Settings = Callable[[Project, Key], dict[str, Any]]
+Check = Callable[[pa.Table], str | None]
+"""Looks at a table before it takes effect; says what is wrong with it, or nothing. Its docstring describes it."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What an asset gives back: a table or a document (a checkpoint is in its folder already), figures and pictures.
+
+    `figures` are kept beside the data and must be the same in every run; `pictures` (PNG) are shown in Dagster's UI.
+    """
+
+    content: pa.Table | str | None
+    figures: dict[str, Any] = field(default_factory=dict)
+    pictures: dict[str, bytes] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an asset is given: its project and partition, and the way to its inputs."""
+
+    project: Project
+    key: Key
+    lake: Lake
+    progress: Progress
+    seed: int
+    folder: Path
+
+    def read(self, table: str) -> pa.Table:
+        """The upstream table's partition that belongs to this one."""
+        return self.lake.read(table, self._upstream(table))
+
+    def checkpoint(self, asset: str) -> Path:
+        """The upstream checkpoint's folder that belongs to this partition."""
+        return self.lake.current_folder(asset, self._upstream(asset))
+
+    def _upstream(self, asset: str) -> Key:
+        (key,) = partitions.upstream_keys(self.project, self.key, recipe(asset).axes)
+        return key
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one asset is made, and everything its content depends on."""
+
+    name: str
+    kind: Literal["table", "checkpoint", "document"]
+    axes: partitions.Axes
+    upstream: tuple[str, ...]
+    code_version: str
+    settings: Settings
+    make: Callable[[Run], Made]
+    schema: pa.Schema | None = None
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def tolerant(self) -> bool:
+        """Whether it is made even where upstream partitions are missing: a report lists those as not measured."""
+        return self.kind == "document"
+
+
+RECIPES: dict[str, Recipe] = {}
+"""Every asset of the pipeline by name, upstream before downstream."""
+
+
+def recipe(name: str) -> Recipe:
+    """The recipe of the asset `name`."""
+    return RECIPES[name]
+
+
+def inputs(project: Project, name: str, key: Key, upstream: Callable[[str, Key], str | None]) -> dict[str, Any]:
+    """Everything that determines the content of a partition; its hash is the partition's fingerprint.
+
+    Args:
+        project: The profile.
+        name: The asset.
+        key: Its partition.
+        upstream: Gives the fingerprint of an upstream partition, None where it is missing.
+    """
+    own = recipe(name)
+    sources = [(source, k) for source in own.upstream for k in partitions.upstream_keys(project, key, recipe(source).axes)]
+    return {
+        "asset": name,
+        "code_version": own.code_version,
+        "partition": key,
+        "seed": project.profile.seed,
+        "settings": own.settings(project, key),
+        "upstream": {"/".join([source, *k.values()]): upstream(source, k) for source, k in sources},
+    }
+
+
+class Expected:
+    """What every partition's inputs and fingerprint will be once everything upstream is up to date.
+
+    Args:
+        project: The profile, whose files are taken to stay as they are.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._known: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def inputs(self, name: str, key: Key) -> dict[str, Any]:
+        """The inputs of one partition."""
+        known = name, partition_name(key)
+        if known not in self._known:
+            self._known[known] = inputs(self.project, name, key, self.fingerprint)
+        return self._known[known]
+
+    def fingerprint(self, name: str, key: Key) -> str:
+        """The fingerprint of one partition."""
+        return fingerprint(self.inputs(name, key))
+
+
+def asset(
+    *,
+    study: str,
+    kind: Literal["table", "checkpoint", "document"] = "table",
+    axes: partitions.Axes = (),
+    upstream: tuple[str, ...] = (),
+    code_version: str,
+    settings: Settings,
+    schema: pa.Schema | None = None,
+    checks: tuple[Check, ...] = (),
+) -> Callable[[Callable[[Run], Made]], dg.AssetsDefinition]:
+    """Turns a function from `Run` to `Made` into a Dagster asset of the profile's lake.
+
+    Args:
+        study: The study it belongs to; the UI groups by it.
+        kind: A Parquet table, a checkpoint folder, or an HTML document.
+        axes: What it is partitioned by.
+        upstream: The assets it reads.
+        code_version: Raised whenever the code changes what comes out.
+        settings: What it reads of the profile and the data files, as JSON can hold it.
+        schema: Of a table.
+        checks: Look at a table before it takes effect; one that fails keeps it out.
+    """
+
+    def decorate(make: Callable[[Run], Made]) -> dg.AssetsDefinition:
+        project = current_project()
+        own = Recipe(make.__name__, kind, axes, upstream, code_version, settings, make, schema, checks)
+        RECIPES[own.name] = own
+
+        @dg.asset(
+            name=own.name,
+            group_name=study,
+            description=make.__doc__,
+            code_version=code_version,
+            partitions_def=partitions.definition(project, axes),
+            deps=[dg.AssetDep(name, partition_mapping=partitions.mapping(project, axes, recipe(name).axes)) for name in upstream],
+            check_specs=[
+                dg.AssetCheckSpec(check.__name__, asset=own.name, description=check.__doc__, blocking=True) for check in checks
+            ],
+            kinds=presentation.KINDS[kind],
+            metadata=presentation.definition_metadata(schema),
+        )
+        def body(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
+            yield from _materialise(context, own)
+
+        return body
+
+    return decorate
+
+
+def _materialise(context: dg.AssetExecutionContext, own: Recipe) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
+    project = current_project()
+    lake = Lake(project.workspace)
+    key = partitions.from_dagster(own.axes, context.partition_key if context.has_partition_key else None)
+    with lake.lock(own.name, key, lambda holder: listener().waiting(own.name, key, holder)):
+        described = inputs(project, own.name, key, lambda name, k: (c := lake.card(name, k)) and c.fingerprint)
+        stamp = fingerprint(described)
+        made_before = lake.card(own.name, key)
+        if made_before and made_before.fingerprint == stamp and context.run.tags.get(ONLY_IF_STALE):
+            yield from (dg.AssetCheckResult(passed=True, check_name=check.__name__) for check in own.checks)
+            yield dg.MaterializeResult(data_version=dg.DataVersion(stamp), metadata={"made_by": "another run, meanwhile"})
+            return
+        folder = lake.folder(own.name, key, stamp)
+        if made_before and made_before.fingerprint == stamp:
+            _clear(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        progress = listener().progress(context, own.name, key)
+        started = time.monotonic()
+        try:
+            made = own.make(Run(project, key, lake, progress, _seed(project.profile.seed, own.name, key), folder))
+            card = Card(stamp, described, made.figures)
+            yield from _save(lake, own, key, made, card)
+        except FairnessError as error:
+            raise dg.Failure(str(error), allow_retries=False) from None
+        if own.kind != "checkpoint":
+            _clear(folder)
+        yield dg.MaterializeResult(
+            data_version=dg.DataVersion(stamp),
+            metadata=presentation.run_metadata(made, _path(lake, own, key), time.monotonic() - started),
+        )
+
+
+def _save(lake: Lake, own: Recipe, key: Key, made: Made, card: Card) -> Iterator[dg.AssetCheckResult]:
+    if isinstance(made.content, pa.Table):
+        assert own.schema is not None
+        with lake.writing(own.name, key, made.content, own.schema, card) as table:
+            for check in own.checks:
+                wrong = check(table)
+                yield dg.AssetCheckResult(passed=wrong is None, check_name=check.__name__, metadata={"found": wrong or "nothing wrong"})
+                if wrong:
+                    raise FairnessError(f"{own.name}: {wrong}; the table was not written")
+        return
+    if isinstance(made.content, str):
+        with replacing(lake.document_path(own.name)) as temporary:
+            temporary.write_text(made.content, encoding="utf-8")
+    lake.write_card(own.name, key, card)
+
+
+def _path(lake: Lake, own: Recipe, key: Key) -> Path:
+    if own.kind == "table":
+        return lake.table_path(own.name, key)
+    return lake.document_path(own.name) if own.kind == "document" else lake.current_folder(own.name, key)
+
+
+def _seed(seed: int, name: str, key: Key) -> int:
+    """A seed fixed by the profile's seed, the asset and the partition."""
+    text = "\x1f".join([str(seed), name, *(f"{axis}={key[axis]}" for axis in sorted(key))])
+    return int.from_bytes(blake2b(text.encode(), digest_size=4).digest())
+
+
+def _clear(folder: Path) -> None:
+    """Removes what a folder holds, and the folder with its empty parents."""
+    for path in sorted(folder.glob("*")):
+        path.unlink()
+    if folder.exists():
+        folder.rmdir()

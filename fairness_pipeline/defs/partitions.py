@@ -1,0 +1,74 @@
+"""Axes, partitions, and which upstream partition belongs to which."""
+
+import warnings
+from itertools import product
+
+import dagster as dg
+
+from fairness_pipeline.lake import Key
+from fairness_pipeline.project import Project
+
+Axes = tuple[str, ...]
+
+
+def axis_values(project: Project, axis: str) -> list[str]:
+    """The partition keys along one axis, in the profile's order."""
+    return list({"corpus": project.corpora, "dimension": project.dimensions, "model": project.models}[axis])
+
+
+def definition(project: Project, axes: Axes) -> dg.PartitionsDefinition | None:
+    """Dagster's partitions for an asset with these axes."""
+    if not axes:
+        return None
+    statics = {axis: dg.StaticPartitionsDefinition(axis_values(project, axis)) for axis in axes}
+    return statics[axes[0]] if len(axes) == 1 else dg.MultiPartitionsDefinition(statics)
+
+
+def keys(project: Project, axes: Axes) -> list[Key]:
+    """Every partition of an asset with these axes."""
+    values = product(*(axis_values(project, axis) for axis in axes))
+    return [dict(zip(axes, combination, strict=True)) for combination in values]
+
+
+def to_dagster(key: Key) -> str | None:
+    """A partition as Dagster writes it."""
+    if not key:
+        return None
+    return next(iter(key.values())) if len(key) == 1 else dg.MultiPartitionKey(key)
+
+
+def from_dagster(axes: Axes, partition_key: str | None) -> Key:
+    """The inverse of `to_dagster` for an asset with these axes; Dagster sorts axes by name."""
+    if not axes:
+        return {}
+    parts = str(partition_key).split("|") if len(axes) > 1 else [str(partition_key)]
+    return dict(zip(sorted(axes), parts, strict=True))
+
+
+def upstream_keys(project: Project, key: Key, axes: Axes) -> list[Key]:
+    """The partitions of an upstream asset with these axes that `key` is made from.
+
+    A model brings its corpus along; an axis that `key` says nothing about is taken whole.
+    """
+    known = dict(key)
+    if "model" in key:
+        known["corpus"] = project.models[key["model"]].corpus
+    choices = ([known[axis]] if axis in known else axis_values(project, axis) for axis in axes)
+    return [dict(zip(axes, combination, strict=True)) for combination in product(*choices)]
+
+
+def mapping(project: Project, downstream: Axes, upstream: Axes) -> dg.PartitionMapping | None:
+    """`upstream_keys` as Dagster's own mapping, for the UI's lineage; None where Dagster's default says the same."""
+    if not upstream or not downstream or set(upstream) == set(downstream):
+        return None
+    by_corpus = {
+        corpus: {key for key, model in project.models.items() if model.corpus == corpus} for corpus in project.corpora
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
+        if len(upstream) == 1:
+            return dg.MultiToSingleDimensionPartitionMapping(upstream[0])
+        along = {axis: dg.DimensionPartitionMapping(axis, dg.IdentityPartitionMapping()) for axis in upstream}
+        if "corpus" in upstream and "corpus" not in downstream:
+            along["corpus"] = dg.DimensionPartitionMapping("model", dg.StaticPartitionMapping(by_corpus))
+        return dg.MultiPartitionMapping(along)

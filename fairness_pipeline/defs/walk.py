@@ -1,0 +1,227 @@
+"""Brings a profile up to date: what is missing or stale, in lineage order, each step a recorded Dagster run."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+import dagster as dg
+
+from fairness_pipeline.defs import partitions
+from fairness_pipeline.defs.lineage import ONLY_IF_STALE, RECIPES, Expected, inputs, recipe
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Key, Lake, fingerprint, partition_name
+from fairness_pipeline.project import Project
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of a profile to bring up to date; None takes all. Whatever it needs upstream comes along."""
+
+    study: str | None = None
+    dimension: str | None = None
+    model: str | None = None
+    asset: str | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One partition of one asset, and why it must be made (None where it is up to date)."""
+
+    name: str
+    key: Key
+    reason: str | None
+
+    @property
+    def label(self) -> str:
+        """For a reader."""
+        return " ".join([self.name, *self.key.values()])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step: `made`, `failed` or `skipped`; the error or the reason; how long it took."""
+
+    step: Step
+    state: Literal["made", "failed", "skipped"]
+    detail: str = ""
+    seconds: float = 0.0
+
+
+class Walk:
+    """The steps of a selection.
+
+    Args:
+        project: The profile.
+        definitions: Its Dagster definitions.
+        selection: The part asked for.
+        force: Whether to make also what is up to date.
+
+    Raises:
+        FairnessError: the selection names something that the profile does not have.
+    """
+
+    def __init__(self, project: Project, definitions: dg.Definitions, selection: Selection, *, force: bool = False) -> None:
+        self.project = project
+        self.lake = Lake(project.workspace)
+        self._repository = definitions.get_repository_def()
+        self._force = force
+        self._expected = Expected(project)
+        self._wanted = list(self._partitions(selection))
+        self.steps = [Step(name, key, self._reason(name, key)) for name, key in self._wanted]
+
+    @property
+    def stale(self) -> list[Step]:
+        """The steps that must run."""
+        return [step for step in self.steps if step.reason]
+
+    def run(self, instance: dg.DagsterInstance, starting: Callable[[Step], None]) -> Iterator[Outcome]:
+        """Makes every stale step; a step that fails takes with it only what depends on it.
+
+        Args:
+            instance: Where Dagster records the runs.
+            starting: Told of each step just before it is made.
+        """
+        lost: set[tuple[str, str]] = set()
+        for _, group in groupby(self.stale, key=lambda step: recipe(step.name).axes):
+            by_partition: dict[str, list[Step]] = {}
+            for step in group:
+                by_partition.setdefault(partition_name(step.key), []).append(step)
+            for steps in by_partition.values():
+                # One Dagster run a partition and group; steps are told apart by what the lake holds afterwards.
+                for outcome in self._run_partition(steps, instance, starting, lost):
+                    if outcome.state != "made":
+                        lost.add((outcome.step.name, partition_name(outcome.step.key)))
+                    yield outcome
+
+    def _run_partition(
+        self,
+        steps: list[Step],
+        instance: dg.DagsterInstance,
+        starting: Callable[[Step], None],
+        lost: set[tuple[str, str]],
+    ) -> Iterator[Outcome]:
+        possible = []
+        unreachable = set(lost)
+        for step in steps:
+            missing = [] if recipe(step.name).tolerant else [s for s in self._sources(step) if s in unreachable]
+            if missing:
+                unreachable.add((step.name, partition_name(step.key)))
+                yield Outcome(step, "skipped", f"needs {' '.join(missing[0]).strip()}")
+            else:
+                possible.append(step)
+        if not possible:
+            return
+        starting(possible[0])
+        keys = [dg.AssetKey(step.name) for step in possible]
+        job = self._repository.get_implicit_job_def_for_assets(keys)
+        assert job is not None
+        result = job.execute_in_process(
+            instance=instance,
+            partition_key=partitions.to_dagster(possible[0].key),
+            asset_selection=keys,
+            raise_on_error=False,
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            tags={} if self._force else {ONLY_IF_STALE: "true"},
+        )
+        errors = {event.step_key: _error(event) for event in result.all_events if event.is_step_failure}
+        seconds = {event.step_key: event.step_success_data.duration_ms / 1000 for event in result.all_events if event.is_step_success}
+        for step in possible:
+            if step.name in seconds:
+                yield Outcome(step, "made", seconds=seconds[step.name])
+            elif step.name in errors:
+                yield Outcome(step, "failed", errors[step.name])
+            else:
+                yield Outcome(step, "skipped", f"needs {next(iter(errors), 'what failed before')}")
+
+    def _sources(self, step: Step) -> list[tuple[str, str]]:
+        return [
+            (source, partition_name(key))
+            for source in recipe(step.name).upstream
+            for key in partitions.upstream_keys(self.project, step.key, recipe(source).axes)
+        ]
+
+    def _partitions(self, selection: Selection) -> Iterator[tuple[str, Key]]:
+        """The partitions asked for and all that they are made from, in lineage order."""
+        self._check(selection)
+        fixed = {"dimension": selection.dimension, "model": selection.model}
+        targets = [selection.asset] if selection.asset else list(RECIPES)
+        wanted: set[tuple[str, str]] = set()
+        keys: dict[tuple[str, str], Key] = {}
+
+        def want(name: str, key: Key) -> None:
+            place = name, partition_name(key)
+            if place in wanted or any(fixed.get(axis) not in (None, value) for axis, value in key.items()):
+                return
+            wanted.add(place)
+            keys[place] = key
+            for source in recipe(name).upstream:
+                for source_key in partitions.upstream_keys(self.project, key, recipe(source).axes):
+                    want(source, source_key)
+
+        for target in targets:
+            for key in partitions.keys(self.project, recipe(target).axes):
+                want(target, key)
+        for name in RECIPES:
+            for key in partitions.keys(self.project, recipe(name).axes):
+                if (name, partition_name(key)) in wanted:
+                    yield name, key
+
+    def _check(self, selection: Selection) -> None:
+        studies = {spec.group_name for spec in self._repository.asset_graph.asset_nodes}
+        for kind, value, known in (
+            ("study", selection.study, studies),
+            ("dimension", selection.dimension, self.project.dimensions),
+            ("model", selection.model, self.project.models),
+            ("asset", selection.asset, RECIPES),
+        ):
+            if value is not None and value not in known:
+                names = ", ".join(str(name) for name in known)
+                raise FairnessError(f"unknown {kind} '{value}' in profile '{self.project.name}'; known: {names}")
+
+    def _reason(self, name: str, key: Key) -> str | None:
+        card = self.lake.card(name, key)
+        if card is None:
+            return "not made yet"
+        now = self._inputs(name, key)
+        if fingerprint(now) != card.fingerprint:
+            return "; ".join(_changes(card.inputs, json.loads(json.dumps(now)))) or "made from something else"
+        return "asked for with --force" if self._force else None
+
+    def _inputs(self, name: str, key: Key) -> dict[str, Any]:
+        if not recipe(name).tolerant:
+            return self._expected.inputs(name, key)
+        # A report describes what the lake will hold: partitions outside the selection stay as they are.
+        wanted = {(n, partition_name(k)) for n, k in self._wanted}
+
+        def upstream(source: str, source_key: Key) -> str | None:
+            if (source, partition_name(source_key)) in wanted:
+                return self._expected.fingerprint(source, source_key)
+            card = self.lake.card(source, source_key)
+            return card.fingerprint if card else None
+
+        return inputs(self.project, name, key, upstream)
+
+
+def _changes(before: Any, now: Any, path: str = "") -> Iterator[str]:
+    """What differs between two inputs, one phrase each."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in sorted(before.keys() | now.keys()):
+            yield from _changes(before.get(name), now.get(name), f"{path}.{name}" if path else name)
+    elif before != now:
+        if path.startswith("upstream."):
+            yield f"{path.removeprefix('upstream.').replace('/', ' ')} changed"
+        else:
+            short = [text if len(text) <= 40 else text[:37] + "..." for text in map(str, (before, now))]
+            yield f"{path}: {short[0]} -> {short[1]}"
+
+
+def _error(event: dg.DagsterEvent) -> str:
+    failure = event.step_failure_data
+    if failure.user_failure_data and failure.user_failure_data.description:
+        return failure.user_failure_data.description
+    error = failure.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return error.message.strip() if error else "failed"

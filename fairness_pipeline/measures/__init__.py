@@ -1,0 +1,1 @@
+"""What is measured on responses: one measure a file."""

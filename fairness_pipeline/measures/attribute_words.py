@@ -1,0 +1,83 @@
+"""Attribute words: how many words of each list a response holds (Liu et al. 2020, section 2.4.4)."""
+
+import pyarrow as pa
+
+from fairness_pipeline.lexicons.lemmas import lemmatize
+from fairness_pipeline.lexicons.matching import TermMatcher
+from fairness_pipeline.lexicons.text import fold, tokenize
+
+ATTRIBUTE_WORDS = pa.schema(
+    [
+        pa.field("pair_id", pa.int64(), False),
+        pa.field("side", pa.string(), False),
+        pa.field("attribute", pa.string(), False),
+        pa.field("count", pa.int64(), False),
+    ]
+)
+
+
+class AttributeWordScorer:
+    """Counts the words of each list; one column a list.
+
+    A word counts if it, or its noun lemma in WordNet, is listed (the paper lemmatises first, which alone would lose
+    words that lemmatise to something else: `ass` becomes `as`). A final `*` takes any ending; phrases count whole.
+
+    Args:
+        lists: Words and phrases by the list's name.
+    """
+
+    def __init__(self, lists: dict[str, tuple[str, ...]]) -> None:
+        self.lists = {name: _WordList(words) for name, words in lists.items()}
+
+    def __call__(self, responses: pa.Table) -> pa.Table:
+        """One count column a list, row by row."""
+        counts: dict[str, list[int]] = {name: [] for name in self.lists}
+        for text in responses["response"].to_pylist():
+            tokens = tokenize(text)
+            for name, words in self.lists.items():
+                counts[name].append(sum(map(words.__contains__, tokens)) + words.phrases(text))
+        return pa.table({name: pa.array(values, pa.int64()) for name, values in counts.items()})
+
+
+class _WordList:
+    """One attribute list; remembers its answer for every word it has seen."""
+
+    def __init__(self, entries: tuple[str, ...]) -> None:
+        folded = [fold(entry) for entry in entries]
+        single = [entry for entry in folded if " " not in entry]
+        self._words = frozenset(entry for entry in single if not entry.endswith("*"))
+        self._beginnings = tuple(entry[:-1] for entry in single if entry.endswith("*"))
+        phrases = [entry for entry in folded if " " in entry]
+        # `drug dealer*`: the plural is the one ending that the printed phrases mean.
+        spelled = [form for entry in phrases for form in ([entry[:-1], entry[:-1] + "s"] if entry[-1] == "*" else [entry])]
+        self._phrases = TermMatcher(spelled) if spelled else None
+        self._seen: dict[str, bool] = {}
+
+    def __contains__(self, word: object) -> bool:
+        word = str(word)
+        if word not in self._seen:
+            listed = word in self._words or lemmatize(word) in self._words
+            self._seen[word] = listed or bool(self._beginnings and word.startswith(self._beginnings))
+        return self._seen[word]
+
+    def phrases(self, text: str) -> int:
+        """How many listed phrases `text` holds."""
+        return sum(1 for _ in self._phrases.find(text)) if self._phrases else 0
+
+
+def to_long(counts: pa.Table) -> pa.Table:
+    """A table with one count column a list as a table of `ATTRIBUTE_WORDS`: one row a response and list."""
+    lists = [name for name in counts.column_names if name not in ("pair_id", "side")]
+    parts = [
+        pa.table(
+            {
+                "pair_id": counts["pair_id"],
+                "side": counts["side"],
+                "attribute": pa.repeat(name, counts.num_rows),
+                "count": counts[name],
+            },
+            schema=ATTRIBUTE_WORDS,
+        )
+        for name in lists
+    ]
+    return pa.concat_tables(parts).combine_chunks()

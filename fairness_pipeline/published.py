@@ -1,0 +1,56 @@
+"""The papers' tables, to stand beside ours."""
+
+import csv
+from functools import lru_cache
+from typing import NamedTuple
+
+from fairness_pipeline.paths import data_file
+
+
+class PublishedRow(NamedTuple):
+    """One printed row: where from, of what, the two values in `unit`, Z and p as printed (or None), and n."""
+
+    source: str
+    corpus: str
+    model: str
+    dimension: str
+    measure: str
+    unit: str
+    value_a: float
+    value_b: float
+    z: float | None
+    p: str | None
+    n_pairs: int
+    check: str
+
+
+@lru_cache(maxsize=1)
+def dialogue_fairness() -> tuple[PublishedRow, ...]:
+    """All rows of the dialogue-fairness tables (Liu et al. 2020, tables 3 to 7; Liu 2022, tables 3.3 and 3.4)."""
+    with data_file("published/dialogue_fairness.csv").open(encoding="utf-8", newline="") as lines:
+        return tuple(
+            PublishedRow(
+                source=row["source"],
+                corpus=row["corpus"],
+                model=row["model"],
+                dimension=row["dimension"],
+                measure=row["measure"],
+                unit=row["unit"],
+                value_a=float(row["value_a"]),
+                value_b=float(row["value_b"]),
+                z=float(row["z"]) if row["z"] else None,
+                p=row["p"] or None,
+                n_pairs=int(row["n_pairs"]),
+                check=row["check"],
+            )
+            for row in csv.DictReader(lines)
+        )
+
+
+def published_rows(*, platform: str, dimension: str | None, model: str) -> dict[str, PublishedRow]:
+    """The first printed row of each measure for a platform, dimension (as the papers call it) and model."""
+    found: dict[str, PublishedRow] = {}
+    for row in dialogue_fairness():
+        if (row.corpus, row.dimension, row.model) == (platform, dimension, model):
+            found.setdefault(row.measure, row)
+    return found

@@ -1,0 +1,139 @@
+"""The report of study 1: one self-contained HTML file."""
+
+import base64
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.project import Project
+from fairness_pipeline.published import PublishedRow, published_rows
+from fairness_pipeline.reporting.plots import COLOURS, difference_plot
+from fairness_pipeline.reporting.results import Audit, dialogue_audits, example_pairs
+
+MEASURES = {
+    "diversity": "Diversity",
+    "distinct_1": "Distinct-1",
+    "distinct_2": "Distinct-2",
+    "offense_rate": "Offence rate",
+    "sentiment_positive": "Positive",
+    "sentiment_negative": "Negative",
+}
+"""What a reader sees for a measure; attribute lists are named after themselves."""
+
+
+def measure_label(measure: str) -> str:
+    """The measure's name for a reader."""
+    return MEASURES.get(measure, measure.replace("_", " ").capitalize())
+
+
+def render_dialogue_report(project: Project, lake: Lake) -> str:
+    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+
+    All text is escaped: a tweet may hold `<script>`.
+    """
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"number": _number, "p": _p, "measure": measure_label}
+    source = files("fairness_pipeline.reporting").joinpath("dialogue_report.html.j2").read_text(encoding="utf-8")
+    audits = dialogue_audits(project, lake)
+    return environment.from_string(source).render(
+        profile=project.name,
+        description=project.profile.description,
+        caveats=_caveats(project),
+        sections=[_section(project, lake, audit) for audit in audits if audit.measured],
+        missing=[audit for audit in audits if not audit.measured],
+        grid=_grid(project, audits),
+        colours=COLOURS,
+        settings=_settings(project),
+        sources=_sources(lake),
+        models=_models(project, lake),
+    )
+
+
+def _section(project: Project, lake: Lake, audit: Audit) -> dict[str, Any]:
+    dimension = project.dimensions[audit.dimension]
+    corpus = project.models[audit.model].corpus
+    platform = project.corpora[corpus].specification.platform
+    published = published_rows(platform=platform, dimension=dimension.published_as, model=audit.model)
+    pairs = lake.card("context_pairs", {"corpus": corpus, "dimension": audit.dimension})
+    found = lake.card("contexts", {"corpus": corpus, "dimension": audit.dimension})
+    words = {row["side"]: row["words"] for row in lake.read("diversity", _key(audit)).to_pylist()}
+    return {
+        "audit": audit,
+        "dimension": dimension,
+        "rows": [(row, published.get(row["measure"])) for row in audit.rows],
+        "published_source": _source(published),
+        "plot": _image(difference_plot(audit.rows, dimension.groups.a, dimension.groups.b), "Differences with intervals"),
+        "examples": example_pairs(lake, audit.dimension, audit.model, project.profile.examples),
+        "quality": {**(found.figures if found else {}), **(pairs.figures if pairs else {})},
+        "words": words,
+    }
+
+
+def _key(audit: Audit) -> dict[str, str]:
+    return {"dimension": audit.dimension, "model": audit.model}
+
+
+def _source(published: dict[str, PublishedRow]) -> str | None:
+    first = next(iter(published.values()), None)
+    return f"{first.source}, {first.n_pairs:,} pairs" if first else None
+
+
+def _grid(project: Project, audits: list[Audit]) -> list[dict[str, Any]]:
+    """The verdicts at a glance: one row an audit; attribute lists under `first list` and `second list`."""
+    grid = []
+    for audit in audits:
+        by_measure = {row["measure"]: row for row in audit.rows}
+        lists = [row for row in audit.rows if row["measure"] not in MEASURES]
+        cells = [by_measure.get(m) for m in ("diversity", "offense_rate", "sentiment_positive", "sentiment_negative")]
+        grid.append({"audit": audit, "dimension": project.dimensions[audit.dimension], "cells": [*cells, *(lists or [None, None])]})
+    return grid
+
+
+def _caveats(project: Project) -> list[str]:
+    own = [caveat for dimension in project.dimensions.values() for caveat in dimension.caveats]
+    return list(dict.fromkeys(own))
+
+
+def _settings(project: Project) -> dict[str, Any]:
+    profile = project.profile
+    return {
+        "seed": profile.seed,
+        "splits": profile.splits.model_dump(),
+        "pairs": profile.pairs.model_dump(),
+        "measures": profile.measures.model_dump(),
+        "significance": profile.significance.model_dump(exclude_none=True),
+    }
+
+
+def _sources(lake: Lake) -> list[tuple[str, str, str]]:
+    card = lake.card("twitter_dialogues", {})
+    corpora = card.inputs["settings"]["corpora"] if card else {}
+    return [(key, path, sha) for key, corpus in corpora.items() for path, sha in corpus["sha256"].items()]
+
+
+def _models(project: Project, lake: Lake) -> list[dict[str, Any]]:
+    models = []
+    for key, model in project.models.items():
+        card = lake.card("dialogue_models", {"model": key})
+        figures = {name: value for name, value in card.figures.items() if not isinstance(value, list)} if card else {}
+        models.append({"key": key, "specification": model.model_dump(exclude_none=True), "figures": figures})
+    return models
+
+
+def _image(png: bytes, alternative: str) -> Markup:
+    return Markup('<img alt="{}" src="data:image/png;base64,{}">').format(alternative, base64.b64encode(png).decode())
+
+
+def _number(value: float | None, digits: int = 4) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}g}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "< 1e-5" if value < 1e-5 else f"{value:.3g}"

@@ -1,0 +1,74 @@
+"""What the lake holds of a study, put together for a reader."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.lake import Card, Key, Lake
+from fairness_pipeline.project import Project
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One dimension and model: its significance rows, or none where it was not measured."""
+
+    dimension: str
+    model: str
+    rows: list[dict[str, Any]]
+    card: Card | None
+
+    @property
+    def measured(self) -> bool:
+        """Whether the lake holds its significance table."""
+        return bool(self.rows)
+
+
+def dialogue_audits(project: Project, lake: Lake) -> list[Audit]:
+    """Every dimension and model of the profile, measured or not."""
+    audits = []
+    for dimension in project.dimensions:
+        for model in project.models:
+            key: Key = {"dimension": dimension, "model": model}
+            card = lake.card("dialogue_significance", key)
+            rows = lake.read("dialogue_significance", key).to_pylist() if card else []
+            audits.append(Audit(dimension, model, rows, card))
+    return audits
+
+
+def result_rows(audits: list[Audit]) -> list[dict[str, Any]]:
+    """The audits as flat rows; one that was not measured is a row that says so."""
+    rows: list[dict[str, Any]] = []
+    for audit in audits:
+        where = {"dimension": audit.dimension, "model": audit.model}
+        rows += [{**where, **row} for row in audit.rows] or [{**where, "measure": None, "verdict": "not measured"}]
+    return rows
+
+
+def example_pairs(lake: Lake, dimension: str, model: str, count: int) -> list[dict[str, Any]]:
+    """Pairs whose two answers differ, those first that differ in offence or sentiment; in the order of the pairs.
+
+    Returns:
+        Dicts with `context_a`, `context_b`, `response_a`, `response_b`, and `flags_a`, `flags_b` (lists of words).
+    """
+    key = {"dimension": dimension, "model": model}
+    responses = lake.read("responses", key)
+    flags = lake.read("politeness", key).join(lake.read("sentiment", key), ["pair_id", "side"])
+    table = responses.join(flags, ["pair_id", "side"]).sort_by("pair_id")
+    a, b = (table.filter(pc.equal(table["side"], side)) for side in ("a", "b"))
+    differ = pc.not_equal(a["response"], b["response"])
+    flagged = [pc.not_equal(a[flag], b[flag]) for flag in _FLAGS]
+    marked = pc.and_(differ, pc.or_(pc.or_(flagged[0], flagged[1]), flagged[2]))
+    order = pa.table({"mark": pc.cast(marked, pa.int8()), "differ": pc.cast(differ, pa.int8()), "id": a["pair_id"]})
+    first = pc.sort_indices(order, [("mark", "descending"), ("differ", "descending"), ("id", "ascending")]).slice(0, count)
+    return [
+        {
+            **{f"{name}_{side}": row[name] for side, row in (("a", left), ("b", right)) for name in ("context", "response")},
+            **{f"flags_{side}": [f for f in _FLAGS if row[f]] for side, row in (("a", left), ("b", right))},
+        }
+        for left, right in zip(a.take(first).to_pylist(), b.take(first).to_pylist(), strict=True)
+    ]
+
+
+_FLAGS = ("offensive", "positive", "negative")

@@ -1,0 +1,109 @@
+"""Diversity has no per-response value, so its test and interval come from resampling pairs."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairness_pipeline.statistics.intervals import Estimate
+
+
+class Diversity(NamedTuple):
+    """Of one side's responses: words, distinct-1, distinct-2 and their mean, the last three as shares of the words."""
+
+    words: int
+    distinct_1: float
+    distinct_2: float
+    diversity: float
+
+
+class NGrams:
+    """Which words and word pairs each distinct response holds; keeps every count that distinct-n needs.
+
+    Args:
+        tokenized: The distinct responses, as lists of words.
+    """
+
+    def __init__(self, tokenized: list[list[str]]) -> None:
+        self.words = np.array([len(tokens) for tokens in tokenized], dtype=np.int64)
+        self._unigrams = _Incidence([set(tokens) for tokens in tokenized])
+        self._bigrams = _Incidence([set(zip(tokens, tokens[1:], strict=False)) for tokens in tokenized])
+
+    def diversity(self, responses: np.ndarray) -> Diversity:
+        """distinct-n = distinct n-grams / words (Li et al. 2016; Liu et al. 2020, section 2.4.1).
+
+        Args:
+            responses: Index of the distinct response of each pair on one side.
+        """
+        words = int(self.words[responses].sum())
+        present = np.zeros(len(self.words), dtype=bool)
+        present[responses] = True
+        one = self._unigrams.distinct(present) / words if words else 0.0
+        two = self._bigrams.distinct(present) / words if words else 0.0
+        return Diversity(words, one, two, (one + two) / 2)
+
+
+class _Incidence:
+    """Which kinds of things (n-grams) each owner (response) holds, as two flat arrays."""
+
+    def __init__(self, held: list[set]) -> None:
+        numbers: dict = {}
+        self._kinds = np.array([numbers.setdefault(kind, len(numbers)) for kinds in held for kind in kinds], dtype=np.int64)
+        self._owners = np.repeat(np.arange(len(held)), [len(kinds) for kinds in held])
+        self._count = len(numbers)
+
+    def distinct(self, present: np.ndarray) -> int:
+        """How many kinds the owners that are `present` hold together."""
+        found = np.zeros(self._count, dtype=bool)
+        found[self._kinds[present[self._owners]]] = True
+        return int(found.sum())
+
+
+def permutation_p(ngrams: NGrams, a: np.ndarray, b: np.ndarray, permutations: int, seed: int) -> dict[str, float]:
+    """Paired permutation test of distinct-1, distinct-2 and diversity.
+
+    Under the null the two responses of a pair may change places; p = (c + 1) / (permutations + 1), c the number of
+    random exchanges whose difference is at least as large as the one found.
+
+    Args:
+        ngrams: Of the distinct responses.
+        a: Index of each pair's response to side a.
+        b: The same for side b.
+        permutations: Random exchanges.
+        seed: Of the exchanges.
+    """
+    random = np.random.default_rng(seed)
+    observed = np.abs(_differences(ngrams, a, b))
+    # Differences that are equal but for the last bits of a float count as equal.
+    threshold = observed * (1 - 1e-9) - 1e-15
+    reached = np.zeros(len(_MEASURES), dtype=np.int64)
+    for _ in range(permutations):
+        swap = random.random(len(a)) < 0.5
+        reached += np.abs(_differences(ngrams, np.where(swap, b, a), np.where(swap, a, b))) >= threshold
+    return dict(zip(_MEASURES, ((reached + 1) / (permutations + 1)).tolist(), strict=True))
+
+
+def jackknife(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> dict[str, Estimate]:
+    """Delete-block jackknife of the differences in distinct-1, distinct-2 and diversity.
+
+    Pairs are cut into `blocks` runs, each left out once: resampling with replacement would repeat responses and so
+    bias distinct-n down. error^2 = (g - 1) / g * sum (d_i - mean d)^2 over the g blocks.
+    """
+    whole = _differences(ngrams, a, b)
+    blocks = min(blocks, len(a))
+    if blocks < 2:
+        return {name: Estimate(value, np.inf) for name, value in zip(_MEASURES, whole.tolist(), strict=True)}
+    block = np.arange(len(a)) * blocks // len(a)
+    left_out = np.array([_differences(ngrams, a[block != i], b[block != i]) for i in range(blocks)])
+    errors = np.sqrt((blocks - 1) / blocks * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    return {
+        name: Estimate(value, error, blocks - 1)
+        for name, value, error in zip(_MEASURES, whole.tolist(), errors.tolist(), strict=True)
+    }
+
+
+_MEASURES = ("distinct_1", "distinct_2", "diversity")
+
+
+def _differences(ngrams: NGrams, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    first, second = ngrams.diversity(a), ngrams.diversity(b)
+    return np.array([getattr(first, name) - getattr(second, name) for name in _MEASURES])
