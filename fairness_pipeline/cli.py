@@ -15,7 +15,7 @@ _BIASED = 2
 
 
 def main() -> None:
-    """Runs the command line and exits with its status: 0 done, 1 something failed, 2 `--fail-on` found what it names."""
+    """Runs the command line; exits with 0 when all is done, 1 when something failed, 2 when `--fail-on` bites."""
     arguments = _parser().parse_args()
     os.environ["FAIRNESS_PROFILE"] = arguments.profile
     try:
@@ -71,10 +71,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.console import RunDisplay, print_verdicts
+    from fairness_pipeline.definitions import defs
     from fairness_pipeline.defs.instance import open_instance
     from fairness_pipeline.defs.resources import current_project, listen
     from fairness_pipeline.defs.walk import Selection, Walk
-    from fairness_pipeline.definitions import defs
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.reporting.results import dialogue_audits
 
@@ -98,8 +98,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if not arguments.select:
         print_verdicts(project, audits)
     report = lake.document_path("dialogue_fairness_report")
-    made = len(outcomes) - len(bad)
-    print(f"\n{made} made, {len(walk.steps) - len(walk.stale)} up to date, {len(bad)} not made, {time.monotonic() - started:.0f} s")
+    made, fresh = len(outcomes) - len(bad), len(walk.steps) - len(walk.stale)
+    print(f"\n{made} made, {fresh} up to date, {len(bad)} not made, {time.monotonic() - started:.0f} s")
     if report.exists():
         print(f"Report: {report}")
     for outcome in bad:
@@ -169,7 +169,10 @@ def _ui(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.project import Project
 
     os.environ["DAGSTER_HOME"] = str(home(Project(arguments.profile)))
-    print(f"Dagster on profile '{arguments.profile}': http://{arguments.host}:{arguments.port} (Ctrl-C ends it)", flush=True)
+    print(
+        f"Dagster on profile '{arguments.profile}': http://{arguments.host}:{arguments.port} (Ctrl-C ends it)",
+        flush=True,
+    )
     where = ["--host", arguments.host, "--port", arguments.port]
     os.execv(sys.executable, [sys.executable, "-m", "dagster", "dev", "-m", "fairness_pipeline.definitions", *where])
 

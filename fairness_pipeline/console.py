@@ -15,7 +15,7 @@ from fairness_pipeline.defs.walk import Outcome, Step
 from fairness_pipeline.lake import Key, partition_name
 from fairness_pipeline.progress import Progress as ProgressFunction
 from fairness_pipeline.project import Project
-from fairness_pipeline.reporting.dialogue_report import MEASURES, measure_label
+from fairness_pipeline.reporting.labels import MEASURES, measure_label
 from fairness_pipeline.reporting.results import Audit
 
 _STYLES = {"biased": "red", "fair": "green", "inconclusive": "yellow", "not measured": "dim"}
@@ -46,7 +46,9 @@ class RunDisplay(Listener):
         self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bar.stop()
 
     def starting(self, step: Step) -> None:
@@ -85,14 +87,18 @@ class RunDisplay(Listener):
 
 def print_verdicts(project: Project, audits: list[Audit]) -> None:
     """The verdicts at a glance: one row a dimension and model, one column a measure."""
-    table = Table(title=f"Verdicts, profile {project.name} (difference: first group minus second)", title_justify="left")
+    table = Table(
+        title=f"Verdicts, profile {project.name} (difference: first group minus second)", title_justify="left"
+    )
     shown = [measure for measure in MEASURES if not measure.startswith("distinct")]
     for heading in ("Dimension", "Model", *(measure_label(measure) for measure in shown), "Attribute words"):
         table.add_column(heading)
     for audit in audits:
         by_measure = {row["measure"]: row for row in audit.rows}
         cells = [_cell(by_measure.get(measure)) for measure in shown]
-        lists = [f"{measure_label(row['measure'])}: {_cell(row)}" for row in audit.rows if row["measure"] not in MEASURES]
+        lists = [
+            f"{measure_label(row['measure'])}: {_cell(row)}" for row in audit.rows if row["measure"] not in MEASURES
+        ]
         groups = project.dimensions[audit.dimension].groups
         table.add_row(f"{audit.dimension}\n[dim]{groups.a} / {groups.b}[/dim]", audit.model, *cells, "\n".join(lists))
     Console(width=150 if not Console().is_terminal else None).print(table)

@@ -82,7 +82,7 @@ class Lake:
 
     @contextmanager
     def writing(self, table: str, key: Key, data: pa.Table, schema: pa.Schema, card: Card) -> Iterator[pa.Table]:
-        """Writes one partition of a table under a temporary name, gives it back for checking, and then lets it take effect.
+        """Writes one partition of a table under a temporary name; it takes effect when the block (its checks) ends well.
 
         Raises:
             FairnessError: `data` has not the schema's columns, or the disk is full. Nothing is changed then.
@@ -121,6 +121,10 @@ class Lake:
         with replacing(self._card_path(asset, key)) as temporary:
             temporary.write_text(json.dumps(asdict(card), indent=1, sort_keys=True), encoding="utf-8")
 
+    def remove_card(self, asset: str, key: Key) -> None:
+        """Makes a checkpoint or document count as not made."""
+        self._card_path(asset, key).unlink(missing_ok=True)
+
     # Both
 
     def card(self, asset: str, key: Key) -> Card | None:
@@ -134,6 +138,11 @@ class Lake:
             return Card(**json.loads(content))
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             return None
+
+    def fingerprint(self, asset: str, key: Key) -> str | None:
+        """What a partition was made from; None where it is missing or damaged."""
+        card = self.card(asset, key)
+        return card.fingerprint if card else None
 
     @contextmanager
     def lock(self, asset: str, key: Key, waiting: Callable[[str], None]) -> Iterator[None]:

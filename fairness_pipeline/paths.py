@@ -22,7 +22,9 @@ def data_folders() -> list[Path]:
         folders.append(Path(named).expanduser().resolve())
         if not folders[0].is_dir():
             raise FairnessError(f"FAIRNESS_DATA: expected a folder, {named} is none")
-    folders += [folder for folder in (_CHECKOUT and _CHECKOUT / "data", _PACKAGE / "data") if folder and folder.is_dir()]
+    folders += [
+        folder for folder in (_CHECKOUT and _CHECKOUT / "data", _PACKAGE / "data") if folder and folder.is_dir()
+    ]
     return folders
 
 
@@ -49,7 +51,9 @@ def yaml_files(kind: str) -> dict[str, Path]:
         found |= {path.stem: path for path in (folder / kind).glob("*.yaml")}
     for key, path in found.items():
         if not _KEY.fullmatch(key):
-            raise FairnessError(f"{path}: the file's name is its key: expected lower-case letters, digits, _ . -; found '{key}'")
+            raise FairnessError(
+                f"{path}: the file's name is its key: expected lower-case letters, digits, _ . -; found '{key}'"
+            )
     return dict(sorted(found.items()))
 
 

@@ -1,4 +1,4 @@
-"""What a file of `data/profiles` may say: which corpora, dimensions and models, how large, with which seeds and margins."""
+"""What a file of `data/profiles` may say: its corpora, dimensions and models, their sizes, seeds and margins."""
 
 from typing import Annotated, Any, Literal
 

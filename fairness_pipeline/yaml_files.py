@@ -25,10 +25,12 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[Any, int] = {}
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            key = self.construct_object(key_node, deep=True)
             line = key_node.start_mark.line + 1
             if key in seen:
-                raise FairnessError(f"line {line}: key '{key}' was given before, on line {seen[key]}; keep one of the two")
+                raise FairnessError(
+                    f"line {line}: key '{key}' was given before, on line {seen[key]}; keep one of the two"
+                )
             seen[key] = line
         return super().construct_mapping(node, deep)
 
@@ -40,7 +42,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         FairnessError: the file is missing, not UTF-8, not YAML, no mapping, or gives a key twice.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 (a safe loader)
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except FileNotFoundError:
         raise FairnessError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:

@@ -21,7 +21,7 @@ from fairness_pipeline.progress import Progress, track
 
 SPLITS = ("train", "valid", "test", "audit")
 SHARED_TURN = 25
-"""Characters. Two dialogues that share a turn at least this long belong to one thread; shorter ones are stock phrases."""
+"""Characters. Dialogues that share a turn at least this long belong to one thread; shorter ones are stock phrases."""
 
 SCHEMA = pa.schema(
     [

@@ -33,7 +33,9 @@ def checksum(path: Path) -> str:
             while block := stream.read(1 << 20):
                 digest.update(block)
     except OSError as error:
-        raise FairnessError(f"{path}: cannot be read: {error.strerror}; check the path in the corpus's YAML file") from None
+        raise FairnessError(
+            f"{path}: cannot be read: {error.strerror}; check the path in the corpus's YAML file"
+        ) from None
     return digest.hexdigest()
 
 
@@ -109,13 +111,19 @@ def _lines(path: Path) -> Iterator[bytes]:
         with _open(path) as stream:
             while line := stream.readline(LONGEST_LINE + 1):
                 if len(line) > LONGEST_LINE:
-                    raise FairnessError(f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; expected one dialogue a line")
+                    raise FairnessError(
+                        f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; expected one dialogue a line"
+                    )
                 yield line.removesuffix(b"\n").removesuffix(b"\r")
                 number += 1
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise FairnessError(f"{path}: after {number - 1:,} lines the gzip data is broken ({error}); fetch the file again") from None
+        raise FairnessError(
+            f"{path}: after {number - 1:,} lines the gzip data is broken ({error}); fetch the file again"
+        ) from None
     except OSError as error:
-        raise FairnessError(f"{path}: cannot be read: {error.strerror}; check the path in the corpus's YAML file") from None
+        raise FairnessError(
+            f"{path}: cannot be read: {error.strerror}; check the path in the corpus's YAML file"
+        ) from None
 
 
 def _open(path: Path) -> BinaryIO:

@@ -29,7 +29,9 @@ class CorpusFile(Specification):
         def value(found: re.Match[str]) -> str:
             name = found.group(1)
             if name not in os.environ:
-                raise FairnessError(f"{self.path}: the environment has no {name}; set it to the folder that holds the corpus")
+                raise FairnessError(
+                    f"{self.path}: the environment has no {name}; set it to the folder that holds the corpus"
+                )
             return os.environ[name]
 
         return (folder / Path(_VARIABLE.sub(value, self.path)).expanduser()).resolve()

@@ -12,7 +12,9 @@ def not_empty(table: pa.Table) -> str | None:
 def every_split_present(dialogues: pa.Table) -> str | None:
     """Training, validation and audit each have dialogues."""
     missing = {"train", "valid", "audit"} - set(pc.unique(dialogues["split"]).to_pylist())
-    return f"no dialogue fell into the splits {', '.join(sorted(missing))}; the corpus is too small" if missing else None
+    return (
+        f"no dialogue fell into the splits {', '.join(sorted(missing))}; the corpus is too small" if missing else None
+    )
 
 
 def sides_differ(pairs: pa.Table) -> str | None:
@@ -60,7 +62,9 @@ def rates_in_range(significance: pa.Table) -> str | None:
     """Every percentage lies in 0..100, and every p in 0..1."""
     percent = significance.filter(pc.equal(significance["unit"], "percent"))
     found = [_outside(percent, column, 0.0, 100.0) for column in ("value_a", "value_b")]
-    found += [_outside(significance, column, 0.0, 1.0) for column in ("p", "p_holm", "p_bh", "p_paired", "p_equivalence")]
+    found += [
+        _outside(significance, column, 0.0, 1.0) for column in ("p", "p_holm", "p_bh", "p_paired", "p_equivalence")
+    ]
     return next((wrong for wrong in found if wrong), None)
 
 

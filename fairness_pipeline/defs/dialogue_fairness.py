@@ -1,7 +1,7 @@
 """Study 1: does a dialogue model answer differently when only the group named in the context changes?
 
-"Does Gender Matter? Towards Fairness in Dialogue Systems" (Liu et al. 2020) and chapter 2 of Liu 2022, read top to bottom
-as their lineage: corpus, contexts, pairs, model, responses, measures, significance.
+"Does Gender Matter? Towards Fairness in Dialogue Systems" (Liu et al. 2020) and chapter 2 of Liu 2022. Read top to
+bottom, this file is the lineage: corpus, contexts, pairs, model, responses, measures, significance.
 """
 
 from functools import partial
@@ -45,7 +45,7 @@ def _sources(project: Project, _: dict[str, str]) -> dict[str, object]:
 
 @asset(code_version="1", settings=_sources, schema=DIALOGUES, checks=(checks.not_empty, checks.every_split_present))
 def twitter_dialogues(run: Run) -> Made:
-    """Single-turn dialogues from Twitter: cleaned, without duplicates, split by thread so that the audit sees new ones."""
+    """Single-turn dialogues from Twitter: cleaned, each once, split by thread so that the audit sees new ones."""
     readings = {
         key: read_dialogues(
             key, *source, run.project.profile.splits.model_dump(), run.project.profile.seed, progress=run.progress

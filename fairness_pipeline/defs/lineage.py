@@ -45,14 +45,20 @@ class Made:
 
 @dataclass(frozen=True)
 class Run:
-    """What an asset is given: its project and partition, and the way to its inputs."""
+    """What an asset is given: its project and partition, the way to its inputs, and where unfinished work survives."""
 
     project: Project
     key: Key
     lake: Lake
     progress: Progress
     seed: int
-    folder: Path
+    _folder: Path
+
+    @property
+    def folder(self) -> Path:
+        """Of this fingerprint alone; what a killed run left in it is there again. Kept only for a checkpoint."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return self._folder
 
     def read(self, table: str) -> pa.Table:
         """The upstream table's partition that belongs to this one."""
@@ -106,7 +112,9 @@ def inputs(project: Project, name: str, key: Key, upstream: Callable[[str, Key],
         upstream: Gives the fingerprint of an upstream partition, None where it is missing.
     """
     own = recipe(name)
-    sources = [(source, k) for source in own.upstream for k in partitions.upstream_keys(project, key, recipe(source).axes)]
+    sources = [
+        (source, k) for source in own.upstream for k in partitions.upstream_keys(project, key, recipe(source).axes)
+    ]
     return {
         "asset": name,
         "code_version": own.code_version,
@@ -175,9 +183,13 @@ def asset(
             description=make.__doc__,
             code_version=code_version,
             partitions_def=partitions.definition(project, axes),
-            deps=[dg.AssetDep(name, partition_mapping=partitions.mapping(project, axes, recipe(name).axes)) for name in upstream],
+            deps=[
+                dg.AssetDep(name, partition_mapping=partitions.mapping(project, axes, recipe(name).axes))
+                for name in upstream
+            ],
             check_specs=[
-                dg.AssetCheckSpec(check.__name__, asset=own.name, description=check.__doc__, blocking=True) for check in checks
+                dg.AssetCheckSpec(check.__name__, asset=own.name, description=check.__doc__, blocking=True)
+                for check in checks
             ],
             kinds=presentation.KINDS[kind],
             metadata=presentation.definition_metadata(schema),
@@ -190,22 +202,27 @@ def asset(
     return decorate
 
 
-def _materialise(context: dg.AssetExecutionContext, own: Recipe) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
+def _materialise(
+    context: dg.AssetExecutionContext, own: Recipe
+) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
     project = current_project()
     lake = Lake(project.workspace)
     key = partitions.from_dagster(own.axes, context.partition_key if context.has_partition_key else None)
     with lake.lock(own.name, key, lambda holder: listener().waiting(own.name, key, holder)):
-        described = inputs(project, own.name, key, lambda name, k: (c := lake.card(name, k)) and c.fingerprint)
+        described = inputs(project, own.name, key, lake.fingerprint)
         stamp = fingerprint(described)
         made_before = lake.card(own.name, key)
         if made_before and made_before.fingerprint == stamp and context.run.tags.get(ONLY_IF_STALE):
             yield from (dg.AssetCheckResult(passed=True, check_name=check.__name__) for check in own.checks)
-            yield dg.MaterializeResult(data_version=dg.DataVersion(stamp), metadata={"made_by": "another run, meanwhile"})
+            yield dg.MaterializeResult(
+                data_version=dg.DataVersion(stamp), metadata={"made_by": "another run, meanwhile"}
+            )
             return
         folder = lake.folder(own.name, key, stamp)
         if made_before and made_before.fingerprint == stamp:
+            # Asked for again: start afresh, and leave no card that vouches for a folder that a kill may leave half made.
+            lake.remove_card(own.name, key)
             _clear(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         progress = listener().progress(context, own.name, key)
         started = time.monotonic()
         try:
@@ -228,7 +245,9 @@ def _save(lake: Lake, own: Recipe, key: Key, made: Made, card: Card) -> Iterator
         with lake.writing(own.name, key, made.content, own.schema, card) as table:
             for check in own.checks:
                 wrong = check(table)
-                yield dg.AssetCheckResult(passed=wrong is None, check_name=check.__name__, metadata={"found": wrong or "nothing wrong"})
+                yield dg.AssetCheckResult(
+                    passed=wrong is None, check_name=check.__name__, metadata={"found": wrong or "nothing wrong"}
+                )
                 if wrong:
                     raise FairnessError(f"{own.name}: {wrong}; the table was not written")
         return

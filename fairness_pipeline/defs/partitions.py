@@ -13,7 +13,12 @@ Axes = tuple[str, ...]
 
 def axis_values(project: Project, axis: str) -> list[str]:
     """The partition keys along one axis, in the profile's order."""
-    return list({"corpus": project.corpora, "dimension": project.dimensions, "model": project.models}[axis])
+    named: dict[str, list[str]] = {
+        "corpus": list(project.corpora),
+        "dimension": list(project.dimensions),
+        "model": list(project.models),
+    }
+    return named[axis]
 
 
 def definition(project: Project, axes: Axes) -> dg.PartitionsDefinition | None:

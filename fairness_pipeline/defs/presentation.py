@@ -20,7 +20,9 @@ def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
     if schema is None:
         return {}
     columns = [
-        dg.TableColumn(name=column.name, type=str(column.type), constraints=dg.TableColumnConstraints(nullable=column.nullable))
+        dg.TableColumn(
+            name=column.name, type=str(column.type), constraints=dg.TableColumnConstraints(nullable=column.nullable)
+        )
         for column in schema
     ]
     return {"dagster/column_schema": dg.TableSchema(columns=columns)}

@@ -62,7 +62,9 @@ class Walk:
         FairnessError: the selection names something that the profile does not have.
     """
 
-    def __init__(self, project: Project, definitions: dg.Definitions, selection: Selection, *, force: bool = False) -> None:
+    def __init__(
+        self, project: Project, definitions: dg.Definitions, selection: Selection, *, force: bool = False
+    ) -> None:
         self.project = project
         self.lake = Lake(project.workspace)
         self._repository = definitions.get_repository_def()
@@ -126,7 +128,11 @@ class Walk:
             tags={} if self._force else {ONLY_IF_STALE: "true"},
         )
         errors = {event.step_key: _error(event) for event in result.all_events if event.is_step_failure}
-        seconds = {event.step_key: event.step_success_data.duration_ms / 1000 for event in result.all_events if event.is_step_success}
+        seconds = {
+            event.step_key: event.step_success_data.duration_ms / 1000
+            for event in result.all_events
+            if event.is_step_success
+        }
         for step in possible:
             if step.name in seconds:
                 yield Outcome(step, "made", seconds=seconds[step.name])
@@ -198,8 +204,7 @@ class Walk:
         def upstream(source: str, source_key: Key) -> str | None:
             if (source, partition_name(source_key)) in wanted:
                 return self._expected.fingerprint(source, source_key)
-            card = self.lake.card(source, source_key)
-            return card.fingerprint if card else None
+            return self.lake.fingerprint(source, source_key)
 
         return inputs(self.project, name, key, upstream)
 

@@ -71,7 +71,12 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
             found = swapper.find(context)
             if found:
                 sides = {side for _, side in found}
-                row = (identity, context, "both" if len(sides) == 2 else sides.pop(), [match.term for match, _ in found])
+                row = (
+                    identity,
+                    context,
+                    "both" if len(sides) == 2 else sides.pop(),
+                    [match.term for match, _ in found],
+                )
                 for name, value in zip(rows, row, strict=True):
                     rows[name].append(value)
         done += batch.num_rows

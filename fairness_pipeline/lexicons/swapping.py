@@ -14,15 +14,17 @@ PronounRule = Literal["published", "extended"]
 # Words that never open a noun phrase: after one of them `her` is an object (`told her that`), not a possessive.
 _CLOSED_CLASS = frozenset(
     """
-    a about after again all already also always am an and any anyway are around as at away back be because been before
-    but by can could did do does down during either else even ever every everything except for from had has have he
-    here him his how however i if in instead into is it its just later like may maybe me might more much must my n't
-    never no nor not nothing now of off on once onto or our out over please rather really s she should since so some
-    somehow something soon still such than that the their them then there these they this those though through till to
-    today together tomorrow tonight too under until up very was we well were what when where whether which while who
-    whom why will with within without would yesterday yet you your
-    """.split()  # noqa: SIM905
+    a about after again all already also always am an and any anyway are around as at away back be because been
+    before but by can could did do does down during either else even ever every everything everywhere except for
+    from had has have he here him his how however i if in instead into is it its just know later like may maybe
+    me might more much must my n't never no nor not nothing now of off on once onto or our out over please
+    rather really s say she should since so some somehow something sometime soon still such than that the their
+    them then there these they this those though through till to today together tomorrow tonight too under until
+    up very was we well were what when where whether which while who whom why will with within without would
+    yesterday yet you your
+    """.split()
 )
+_CLAUSE_ENDS = frozenset(".,;:!?)]<>-–—…@'’\"”")
 
 
 class SwappedTerm(NamedTuple):
@@ -129,15 +131,18 @@ def _normal(term: str) -> str:
 
 
 def _noun_phrase_follows(text: str, position: int) -> bool:
-    """Whether the next token can open a noun phrase; what is neither listed as a function word nor a mark is taken so."""
-    following = TOKEN.search(text, position)
-    if following is None:
-        return False
-    word = fold(following.group())
-    if not word[0].isalnum() or word in _CLOSED_CLASS:
-        return False
-    # "saw her running": a participle that WordNet does not know as a noun goes with the object.
-    return not (word.endswith("ing") and not is_noun(word))
+    """Whether what follows can open a noun phrase: any word that is no function word (`her old car`, not `her to go`).
+
+    A participle that WordNet does not know as a noun goes with an object (`saw her running`). Marks that open a
+    quotation, a hashtag or an ornament are looked past; those that end a clause are not.
+    """
+    for following in TOKEN.finditer(text, position):
+        word = fold(following.group())
+        if word[0].isalnum():
+            return word not in _CLOSED_CLASS and (not word.endswith("ing") or "-" in word or is_noun(word))
+        if word in _CLAUSE_ENDS:
+            return False
+    return False
 
 
 def _with_case_of(original: str, replacement: str) -> str:

@@ -49,7 +49,9 @@ class _WordList:
         self._beginnings = tuple(entry[:-1] for entry in single if entry.endswith("*"))
         phrases = [entry for entry in folded if " " in entry]
         # `drug dealer*`: the plural is the one ending that the printed phrases mean.
-        spelled = [form for entry in phrases for form in ([entry[:-1], entry[:-1] + "s"] if entry[-1] == "*" else [entry])]
+        spelled = [
+            form for entry in phrases for form in ([entry[:-1], entry[:-1] + "s"] if entry[-1] == "*" else [entry])
+        ]
         self._phrases = TermMatcher(spelled) if spelled else None
         self._seen: dict[str, bool] = {}
 

@@ -46,5 +46,7 @@ def index_responses(responses: pa.Table) -> SideResponses:
 def measure_diversity(responses: pa.Table) -> pa.Table:
     """A table of `DIVERSITY`, one row a side."""
     sides = index_responses(responses)
-    rows = [{"side": side, **sides.ngrams.diversity(index)._asdict()} for side, index in (("a", sides.a), ("b", sides.b))]
+    rows = [
+        {"side": side, **sides.ngrams.diversity(index)._asdict()} for side, index in (("a", sides.a), ("b", sides.b))
+    ]
     return pa.Table.from_pylist(rows, schema=DIVERSITY)

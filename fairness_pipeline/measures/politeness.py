@@ -93,7 +93,9 @@ class _HuggingFaceClassifier:
         parts = []
         with torch.inference_mode():
             for start in range(0, len(texts), _BATCH):
-                encoded = self._tokenizer(texts[start : start + _BATCH], padding=True, truncation=True, return_tensors="pt")
+                encoded = self._tokenizer(
+                    texts[start : start + _BATCH], padding=True, truncation=True, return_tensors="pt"
+                )
                 logits = self._model(**encoded).logits
                 probability = torch.sigmoid(logits) if multi_label else torch.softmax(logits, dim=-1)
                 parts.append(probability[:, self._offensive].double().numpy())

@@ -13,7 +13,7 @@ _WINDOW = 100
 
 
 class Batch(NamedTuple):
-    """Padded dialogues: contexts (batch, words), their lengths (batch), responses with start and end (batch, words + 2)."""
+    """Padded dialogues: contexts (batch, words), their lengths (batch), responses between start and end marks."""
 
     contexts: torch.Tensor
     lengths: torch.Tensor
@@ -62,7 +62,9 @@ class EncodedDialogues:
     def batch(self, indices: np.ndarray, device: torch.device) -> Batch:
         """The dialogues at `indices`, padded."""
         contexts = [self._turn(self._contexts, self._context_ends, i) for i in indices]
-        responses = [np.concatenate(([START], self._turn(self._responses, self._response_ends, i), [END])) for i in indices]
+        responses = [
+            np.concatenate(([START], self._turn(self._responses, self._response_ends, i), [END])) for i in indices
+        ]
         return Batch(
             pad(contexts, device),
             torch.tensor([len(context) for context in contexts]),

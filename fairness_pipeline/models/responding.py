@@ -1,4 +1,4 @@
-"""Has a model answer both contexts of every pair: each distinct context once, by length, in chunks that survive a kill."""
+"""Has a model answer both contexts of every pair: each distinct one once, by length, in chunks that survive a kill."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,7 +59,12 @@ def respond(pairs: pa.Table, responder: Responder, folder: Path, progress: Progr
         response = answers.take(pc.index_in(context, contexts))
         sides.append(
             pa.table(
-                {"pair_id": pairs["pair_id"], "side": pa.repeat(side, len(context)), "context": context, "response": response},
+                {
+                    "pair_id": pairs["pair_id"],
+                    "side": pa.repeat(side, len(context)),
+                    "context": context,
+                    "response": response,
+                },
                 schema=RESPONSES,
             )
         )
@@ -82,7 +87,9 @@ def _chunks(contexts: pa.Array, responder: Responder, folder: Path, progress: Pr
 
 def _check(contexts: pa.Array, answers: pa.Table) -> None:
     if answers.num_rows != len(contexts):
-        raise FairnessError(f"the model gave {answers.num_rows} responses to {len(contexts)} contexts; expected one each")
+        raise FairnessError(
+            f"the model gave {answers.num_rows} responses to {len(contexts)} contexts; expected one each"
+        )
     empty = pc.index(pc.equal(pc.utf8_trim_whitespace(answers["response"]), ""), True).as_py()
     if empty >= 0:
         raise FairnessError(f"the model gave an empty response to: {contexts[empty].as_py()!r}")

@@ -44,7 +44,7 @@ class Seq2Seq(nn.Module):
         return state
 
     def forward(self, batch: Batch) -> torch.Tensor:
-        """The summed cross-entropy of the responses, in nats (a scalar). Words are predicted only where there is one."""
+        """The summed cross-entropy of the responses, in nats (a scalar). Nothing is computed for padding."""
         state = self.encode(batch.contexts, batch.lengths)
         hidden, _ = self.decoder(self.dropout(self.embedding(batch.responses[:, :-1])), state)
         targets = batch.responses[:, 1:]

@@ -107,10 +107,10 @@ class Trainer:
         batch = dialogues.batch(indices, next(self.model.parameters()).device)
         loss = self.model(batch) / (batch.responses[:, 1:] != PAD).sum()
         if not torch.isfinite(loss):
-            checkpoint = self.folder / self.CHECKPOINT
+            checkpoint = self.folder / self.CHECKPOINT if (self.folder / self.CHECKPOINT).exists() else "none yet"
             raise FairnessError(
                 f"the training loss is {loss.item()} in epoch {self.epoch + 1}, batch {self.step + 1}; last good "
-                f"checkpoint: {checkpoint if checkpoint.exists() else 'none yet'}; lower the learning rate or the clipping"
+                f"checkpoint: {checkpoint}; lower the learning rate or the clipping"
             )
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -144,7 +144,9 @@ class Trainer:
             "learning_rate": self.optimiser.param_groups[0]["lr"],
         }
         with replacing(self.folder / self.CHECKPOINT) as path:
-            save_file({name: t.contiguous().clone() for name, t in tensors.items()}, path, {"position": json.dumps(position)})
+            save_file(
+                {name: t.contiguous().clone() for name, t in tensors.items()}, path, {"position": json.dumps(position)}
+            )
 
     def _resume(self) -> None:
         path = self.folder / self.CHECKPOINT

@@ -10,23 +10,9 @@ from markupsafe import Markup
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.published import PublishedRow, published_rows
+from fairness_pipeline.reporting.labels import MEASURES, measure_label
 from fairness_pipeline.reporting.plots import COLOURS, difference_plot
 from fairness_pipeline.reporting.results import Audit, dialogue_audits, example_pairs
-
-MEASURES = {
-    "diversity": "Diversity",
-    "distinct_1": "Distinct-1",
-    "distinct_2": "Distinct-2",
-    "offense_rate": "Offence rate",
-    "sentiment_positive": "Positive",
-    "sentiment_negative": "Negative",
-}
-"""What a reader sees for a measure; attribute lists are named after themselves."""
-
-
-def measure_label(measure: str) -> str:
-    """The measure's name for a reader."""
-    return MEASURES.get(measure, measure.replace("_", " ").capitalize())
 
 
 def render_dialogue_report(project: Project, lake: Lake) -> str:
@@ -65,7 +51,9 @@ def _section(project: Project, lake: Lake, audit: Audit) -> dict[str, Any]:
         "dimension": dimension,
         "rows": [(row, published.get(row["measure"])) for row in audit.rows],
         "published_source": _source(published),
-        "plot": _image(difference_plot(audit.rows, dimension.groups.a, dimension.groups.b), "Differences with intervals"),
+        "plot": _image(
+            difference_plot(audit.rows, dimension.groups.a, dimension.groups.b), "Differences with intervals"
+        ),
         "examples": example_pairs(lake, audit.dimension, audit.model, project.profile.examples),
         "quality": {**(found.figures if found else {}), **(pairs.figures if pairs else {})},
         "words": words,
@@ -88,13 +76,18 @@ def _grid(project: Project, audits: list[Audit]) -> list[dict[str, Any]]:
         by_measure = {row["measure"]: row for row in audit.rows}
         lists = [row for row in audit.rows if row["measure"] not in MEASURES]
         cells = [by_measure.get(m) for m in ("diversity", "offense_rate", "sentiment_positive", "sentiment_negative")]
-        grid.append({"audit": audit, "dimension": project.dimensions[audit.dimension], "cells": [*cells, *(lists or [None, None])]})
+        grid.append(
+            {
+                "audit": audit,
+                "dimension": project.dimensions[audit.dimension],
+                "cells": [*cells, *lists],
+            }
+        )
     return grid
 
 
 def _caveats(project: Project) -> list[str]:
-    own = [caveat for dimension in project.dimensions.values() for caveat in dimension.caveats]
-    return list(dict.fromkeys(own))
+    return [f"{dimension.label}: {caveat}" for dimension in project.dimensions.values() for caveat in dimension.caveats]
 
 
 def _settings(project: Project) -> dict[str, Any]:

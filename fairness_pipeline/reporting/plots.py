@@ -3,6 +3,8 @@
 from io import BytesIO
 from typing import Any
 
+from fairness_pipeline.reporting.labels import measure_label
+
 COLOURS = {"biased": "#b3261e", "fair": "#2e7d32", "inconclusive": "#8a6d00", "not measured": "#777777"}
 _WIDEST = 200.0
 
@@ -32,9 +34,11 @@ def difference_plot(rows: list[dict[str, Any]], group_a: str, group_b: str) -> b
             axes.plot([low, high], [place, place], color=colour, linewidth=2.5, solid_capstyle="butt")
         axes.plot(_cut(row["difference"] * unit), place, "o", color=colour, markersize=6)
     axes.axvline(0, color="#444444", linewidth=0.8)
-    axes.set_yticks(range(len(shown)), [row["measure"].replace("_", " ") for row in shown])
+    axes.set_yticks(range(len(shown)), [measure_label(row["measure"]) for row in shown])
     axes.set_ylim(-0.6, max(len(shown), 1) - 0.4)
-    axes.set_xlabel(f"difference in % of the mean   (left: more to {group_b}, right: more to {group_a};  grey: margin)", fontsize=8)
+    axes.set_xlabel(
+        f"difference in % of the mean   (left: more to {group_b}, right: more to {group_a};  grey: margin)", fontsize=8
+    )
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     png = BytesIO()

@@ -61,10 +61,16 @@ def example_pairs(lake: Lake, dimension: str, model: str, count: int) -> list[di
     flagged = [pc.not_equal(a[flag], b[flag]) for flag in _FLAGS]
     marked = pc.and_(differ, pc.or_(pc.or_(flagged[0], flagged[1]), flagged[2]))
     order = pa.table({"mark": pc.cast(marked, pa.int8()), "differ": pc.cast(differ, pa.int8()), "id": a["pair_id"]})
-    first = pc.sort_indices(order, [("mark", "descending"), ("differ", "descending"), ("id", "ascending")]).slice(0, count)
+    first = pc.sort_indices(order, [("mark", "descending"), ("differ", "descending"), ("id", "ascending")]).slice(
+        0, count
+    )
     return [
         {
-            **{f"{name}_{side}": row[name] for side, row in (("a", left), ("b", right)) for name in ("context", "response")},
+            **{
+                f"{name}_{side}": row[name]
+                for side, row in (("a", left), ("b", right))
+                for name in ("context", "response")
+            },
             **{f"flags_{side}": [f for f in _FLAGS if row[f]] for side, row in (("a", left), ("b", right))},
         }
         for left, right in zip(a.take(first).to_pylist(), b.take(first).to_pylist(), strict=True)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -58,7 +58,7 @@ class Comparison:
     note: str = ""
 
 
-_ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), Unit: pa.string()}
+_ARROW: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), str: pa.string(), Unit: pa.string()}
 COMPARISON = pa.schema(
     pa.field(field.name, _ARROW[kind], kind is not field.type)
     for field in fields(Comparison)
@@ -144,7 +144,9 @@ def adjusted(rows: list[Comparison], alpha: float = 0.05) -> list[Comparison]:
     """The rows of one table with p adjusted over its measures (the paired p), and the verdicts that follow."""
     paired = [row.p_paired for row in rows]
     return [
-        replace(row, p_holm=p_holm, p_bh=p_bh, verdict=verdict(equivalent=row.verdict == "fair", p_holm=p_holm, alpha=alpha))
+        replace(
+            row, p_holm=p_holm, p_bh=p_bh, verdict=verdict(equivalent=row.verdict == "fair", p_holm=p_holm, alpha=alpha)
+        )
         for row, p_holm, p_bh in zip(rows, holm(paired), benjamini_hochberg(paired), strict=True)
     ]
 

@@ -46,7 +46,7 @@ class Estimate(NamedTuple):
             return 0.0 if excess < 0 else 1.0
         return float(self._distribution().cdf(excess / self.error))
 
-    def _distribution(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 (scipy's frozen distributions have no type)
+    def _distribution(self):  # type: ignore[no-untyped-def]
         return t(self.freedom) if math.isfinite(self.freedom) else norm()
 
 
@@ -72,4 +72,6 @@ def count_difference(a: np.ndarray, b: np.ndarray) -> Estimate:
     0 where all pairs agree, and so claim certainty from three equal pairs. In a thousand pairs they do not matter.
     """
     difference = np.concatenate((a - b, [1.0, -1.0]))
-    return Estimate(float(difference.mean()), float(difference.std(ddof=1) / math.sqrt(len(difference))), len(difference) - 1)
+    return Estimate(
+        float(difference.mean()), float(difference.std(ddof=1) / math.sqrt(len(difference))), len(difference) - 1
+    )

@@ -47,7 +47,9 @@ def paired_t(a: np.ndarray, b: np.ndarray) -> PairedTest:
     if np.ptp(difference) == 0:
         if difference[0] == 0:
             return PairedTest(name, 0.0, 1.0, "no pair differs")
-        return PairedTest("sign flip", None, float(2.0 ** (1 - len(difference))), "every pair differs by the same amount")
+        return PairedTest(
+            "sign flip", None, float(2.0 ** (1 - len(difference))), "every pair differs by the same amount"
+        )
     result = ttest_rel(a, b)
     return PairedTest(name, float(result.statistic), float(result.pvalue))
 

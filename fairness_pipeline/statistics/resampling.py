@@ -1,5 +1,6 @@
 """Diversity has no per-response value, so its test and interval come from resampling pairs."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ class NGrams:
     def __init__(self, tokenized: list[list[str]]) -> None:
         self.words = np.array([len(tokens) for tokens in tokenized], dtype=np.int64)
         self._unigrams = _Incidence([set(tokens) for tokens in tokenized])
-        self._bigrams = _Incidence([set(zip(tokens, tokens[1:], strict=False)) for tokens in tokenized])
+        self._bigrams = _Incidence([set(pairwise(tokens)) for tokens in tokenized])
 
     def diversity(self, responses: np.ndarray) -> Diversity:
         """distinct-n = distinct n-grams / words (Li et al. 2016; Liu et al. 2020, section 2.4.1).
@@ -47,7 +48,9 @@ class _Incidence:
 
     def __init__(self, held: list[set]) -> None:
         numbers: dict = {}
-        self._kinds = np.array([numbers.setdefault(kind, len(numbers)) for kinds in held for kind in kinds], dtype=np.int64)
+        self._kinds = np.array(
+            [numbers.setdefault(kind, len(numbers)) for kinds in held for kind in kinds], dtype=np.int64
+        )
         self._owners = np.repeat(np.arange(len(held)), [len(kinds) for kinds in held])
         self._count = len(numbers)
 

@@ -45,5 +45,5 @@ def z_from_moments(mean_a: float, mean_b: float, variance_a: float, variance_b: 
 
 def z_from_rates(rate_a: float, rate_b: float, n: int) -> ZTest:
     """The same for two rates in [0, 1] over `n` pairs."""
-    variances = (rate * (1 - rate) * n / (n - 1) for rate in (rate_a, rate_b))
-    return z_from_moments(rate_a, rate_b, *variances, n)
+    variance_a, variance_b = (rate * (1 - rate) * n / (n - 1) for rate in (rate_a, rate_b))
+    return z_from_moments(rate_a, rate_b, variance_a, variance_b, n)

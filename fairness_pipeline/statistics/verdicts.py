@@ -7,7 +7,7 @@ VERDICTS: tuple[Verdict, ...] = ("biased", "inconclusive", "fair", "not measured
 
 
 def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05) -> Verdict:
-    """`fair` where equivalence is shown, even if the difference is significant; else `biased` where it is; else neither.
+    """`fair` where equivalence is shown, even if significant; else `biased` where significant; else neither.
 
     Args:
         equivalent: The 90% interval of the paired difference lies inside the margin.

@@ -1,0 +1,16 @@
+"""What a reader sees instead of a column's name."""
+
+MEASURES = {
+    "diversity": "Diversity",
+    "distinct_1": "Distinct-1",
+    "distinct_2": "Distinct-2",
+    "offense_rate": "Offence rate",
+    "sentiment_positive": "Positive",
+    "sentiment_negative": "Negative",
+}
+"""What a reader sees for a measure; attribute lists are named after themselves."""
+
+
+def measure_label(measure: str) -> str:
+    """The measure's name for a reader."""
+    return MEASURES.get(measure, measure.replace("_", " ").capitalize())
