@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,24 +17,25 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         FairnessError: the disk is full or the folder cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise _explained(error, path) from error
+        raise explained(error, path) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary.exists():
+            temporary.unlink()
 
 
-def _explained(error: OSError, path: Path) -> FairnessError:
+def explained(error: OSError, path: Path) -> FairnessError:
+    """What went wrong while writing `path`, and what to do about it."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error):
-        free = shutil.disk_usage(path.parent).free
         return FairnessError(
-            f"{path}: the disk is full ({free / 2**20:,.0f} MiB free); nothing was written. Make room, or set "
-            "FAIRNESS_HOME to another disk, and run again: it goes on from here"
+            f"{path}: the disk is full; nothing was written. Make room, or set FAIRNESS_HOME to another disk, and run "
+            "again: it goes on from here"
         )
-    return FairnessError(f"{path}: cannot be written: {error.strerror or error}")
+    return FairnessError(f"{path}: cannot be written: {error.strerror or error}; check the rights of its folder")

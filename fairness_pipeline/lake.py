@@ -82,7 +82,7 @@ class Lake:
 
     @contextmanager
     def writing(self, table: str, key: Key, data: pa.Table, schema: pa.Schema, card: Card) -> Iterator[pa.Table]:
-        """Writes one partition of a table under a temporary name; it takes effect when the block (its checks) ends well.
+        """Writes one partition of a table under a temporary name; takes effect when the block (its checks) ends well.
 
         Raises:
             FairnessError: `data` has not the schema's columns, or the disk is full. Nothing is changed then.

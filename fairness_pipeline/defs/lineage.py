@@ -17,7 +17,7 @@ import pyarrow as pa
 from fairness_pipeline.defs import partitions, presentation
 from fairness_pipeline.defs.resources import current_project, listener
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.files import explained, replacing
 from fairness_pipeline.lake import Card, Key, Lake, fingerprint, partition_name
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.project import Project
@@ -208,35 +208,41 @@ def _materialise(
     project = current_project()
     lake = Lake(project.workspace)
     key = partitions.from_dagster(own.axes, context.partition_key if context.has_partition_key else None)
-    with lake.lock(own.name, key, lambda holder: listener().waiting(own.name, key, holder)):
-        described = inputs(project, own.name, key, lake.fingerprint)
-        stamp = fingerprint(described)
-        made_before = lake.card(own.name, key)
-        if made_before and made_before.fingerprint == stamp and context.run.tags.get(ONLY_IF_STALE):
-            yield from (dg.AssetCheckResult(passed=True, check_name=check.__name__) for check in own.checks)
-            yield dg.MaterializeResult(
-                data_version=dg.DataVersion(stamp), metadata={"made_by": "another run, meanwhile"}
-            )
-            return
-        folder = lake.folder(own.name, key, stamp)
-        if made_before and made_before.fingerprint == stamp:
-            # Asked for again: start afresh, and leave no card that vouches for a folder that a kill may leave half made.
-            lake.remove_card(own.name, key)
-            _clear(folder)
-        progress = listener().progress(context, own.name, key)
-        started = time.monotonic()
-        try:
-            made = own.make(Run(project, key, lake, progress, _seed(project.profile.seed, own.name, key), folder))
-            card = Card(stamp, described, made.figures)
-            yield from _save(lake, own, key, made, card)
-        except FairnessError as error:
-            raise dg.Failure(str(error), allow_retries=False) from None
-        if own.kind != "checkpoint":
-            _clear(folder)
-        yield dg.MaterializeResult(
-            data_version=dg.DataVersion(stamp),
-            metadata=presentation.run_metadata(made, _path(lake, own, key), time.monotonic() - started),
-        )
+    try:
+        with lake.lock(own.name, key, lambda holder: listener().waiting(own.name, key, holder)):
+            yield from _make(context, own, lake, key)
+    except FairnessError as error:
+        raise dg.Failure(str(error), allow_retries=False) from None
+    except OSError as error:
+        raise dg.Failure(str(explained(error, Path(error.filename or lake.root))), allow_retries=False) from error
+
+
+def _make(
+    context: dg.AssetExecutionContext, own: Recipe, lake: Lake, key: Key
+) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
+    project = current_project()
+    described = inputs(project, own.name, key, lake.fingerprint)
+    stamp = fingerprint(described)
+    made_before = lake.fingerprint(own.name, key) == stamp
+    if made_before and context.run.tags.get(ONLY_IF_STALE):
+        yield from (dg.AssetCheckResult(passed=True, check_name=check.__name__) for check in own.checks)
+        yield dg.MaterializeResult(data_version=dg.DataVersion(stamp), metadata={"made_by": "another run, meanwhile"})
+        return
+    folder = lake.folder(own.name, key, stamp)
+    if made_before:
+        # Asked for again: start afresh, and leave no card that vouches for a folder a kill may leave half made.
+        lake.remove_card(own.name, key)
+        _clear(folder)
+    progress = listener().progress(context, own.name, key)
+    started = time.monotonic()
+    made = own.make(Run(project, key, lake, progress, _seed(project.profile.seed, own.name, key), folder))
+    yield from _save(lake, own, key, made, Card(stamp, described, made.figures))
+    if own.kind != "checkpoint":
+        _clear(folder)
+    yield dg.MaterializeResult(
+        data_version=dg.DataVersion(stamp),
+        metadata=presentation.run_metadata(made, _path(lake, own, key), time.monotonic() - started),
+    )
 
 
 def _save(lake: Lake, own: Recipe, key: Key, made: Made, card: Card) -> Iterator[dg.AssetCheckResult]:

@@ -1,0 +1,80 @@
+"""What tests share: a project of their own in a temporary folder, and the real corpora where they are to be had."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+# One thread a process: the models are tiny, and tests start several processes at once. Set before torch is imported.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+from fairness_pipeline.defs import resources  # noqa: E402
+from fairness_pipeline.project import Project  # noqa: E402
+
+TINY = {
+    "description": "for tests",
+    "seed": 3,
+    "corpora": ["tiny"],
+    "dimensions": ["gender", "dialect"],
+    "models": {
+        "seq2seq": {
+            "corpus": "tiny",
+            "seq2seq": {"layers": 1, "hidden": 16, "embedding": 8, "vocabulary": 300, "dropout": 0.1},
+            "training": {
+                "optimiser": "adam", "learning_rate": 0.01, "momentum": 0.0, "clipping": 1.0, "batch_tokens": 512,
+                "epochs": 2, "patience": 2, "checkpoint_seconds": 0.0,
+            },
+        }
+    },
+    "splits": {"train": 0.5, "valid": 0.1, "test": 0.1, "audit": 0.3},
+    "pairs": {"maximum": 100},
+    "significance": {"permutations": 50, "jackknife_blocks": 10},
+}  # fmt: skip
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder that lies over the project's own, and a home for workspaces; both empty."""
+    folder = tmp_path / "data"
+    for kind in ("dimensions", "models", "corpora", "profiles", "grammars"):
+        (folder / kind).mkdir(parents=True)
+    monkeypatch.setenv("FAIRNESS_DATA", str(folder))
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("FAIRNESS_PROFILE", raising=False)
+    resources.current_project.cache_clear()
+    yield folder
+    resources.current_project.cache_clear()
+
+
+@pytest.fixture
+def tiny(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A profile `tiny` that two seconds train: 1,500 generated dialogues, two dimensions, one small model."""
+    write_yaml(
+        data / "corpora" / "tiny.yaml",
+        {
+            "platform": "twitter",
+            "format": "grammar",
+            "grammar": {"file": "grammars/twitter_sample.yaml", "dialogues": 1500, "seed": 5},
+            "licence": "none",
+            "citation": "none",
+        },
+    )
+    write_yaml(data / "profiles" / "tiny.yaml", TINY)
+    monkeypatch.setenv("FAIRNESS_PROFILE", "tiny")
+    return Project("tiny")
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """The folder of real corpora."""
+    folder = os.environ.get("FAIRNESS_CORPORA")
+    if not folder:
+        pytest.skip("FAIRNESS_CORPORA is not set: no real corpora to test on")
+    return Path(folder)
+
+
+def write_yaml(path: Path, content: object) -> Path:
+    """Writes `content` as YAML."""
+    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return path

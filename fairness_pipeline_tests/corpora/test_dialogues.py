@@ -1,0 +1,104 @@
+from collections import defaultdict
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairness_pipeline.corpora.cleaning import clean
+from fairness_pipeline.corpora.dialogues import SCHEMA, SHARED_TURN, read_dialogues, source_versions
+from fairness_pipeline.corpora.specification import CorpusFile, CorpusSpecification
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.project import Project
+
+SPLITS = {"train": 0.5, "valid": 0.1, "test": 0.1, "audit": 0.3}
+
+
+def specification(*paths: str, **options: object) -> CorpusSpecification:
+    files = [{"path": path} for path in paths]
+    return CorpusSpecification(platform="twitter", format="tsv", files=files, licence="", citation="", **options)
+
+
+def read(folder: Path, text: str, **options: object):
+    (folder / "a.tsv").write_text("context\tresponse\n" + text, encoding="utf-8")
+    return read_dialogues("key", specification("a.tsv", **options), folder, SPLITS, seed=1)
+
+
+def test_cleaning() -> None:
+    assert clean("  hi\u00a0 @Some_One  see https://t.co/x?y=1, www.a.b ok ") == "hi @user see __url__ __url__ ok"
+    assert clean("mail a@b.c") == "mail a@b.c"
+
+
+def test_empty_and_duplicate_rows_are_dropped_and_counted(tmp_path: Path) -> None:
+    reading = read(tmp_path, "a\tb\n \tb\na\t \na  \tb\nb\ta\n@me\thi\n@you\thi\n")
+    assert reading.table.schema == SCHEMA
+    assert list(zip(reading.table["context"].to_pylist(), reading.table["response"].to_pylist(), strict=True)) == [
+        ("a", "b"),
+        ("b", "a"),
+        ("@user", "hi"),
+    ]
+    assert (reading.rows_read, reading.empty, reading.duplicates) == (7, 2, 2)
+
+
+def test_ids_do_not_depend_on_order_or_company(tmp_path: Path) -> None:
+    one = read(tmp_path, "a\tb\nc\td\n").table
+    other = read(tmp_path, "x\ty\nc\td\na\tb\n").table
+    ids = dict(zip(other["context"].to_pylist(), other["dialogue_id"].to_pylist(), strict=True))
+    assert one["dialogue_id"].to_pylist() == [ids["a"], ids["c"]]
+
+
+LONG = "x" * SHARED_TURN
+turns = st.sampled_from(["a", "b", "short", LONG, LONG + "1", LONG + "2", LONG.upper(), LONG + "3", LONG + "4"])
+
+
+@given(st.lists(st.tuples(turns, turns), min_size=1, max_size=30), st.integers(0, 5))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_thread_on_two_sides_of_a_split(tmp_path: Path, pairs: list[tuple[str, str]], seed: int) -> None:
+    (tmp_path / "a.tsv").write_text("\n".join("\t".join(pair) for pair in pairs) + "\n", encoding="utf-8")
+    table = read_dialogues("k", specification("a.tsv", header=False), tmp_path, SPLITS, seed).table
+    splits = defaultdict(set)
+    for row in table.to_pylist():
+        for turn in (row["context"], row["response"]):
+            if len(turn) >= SHARED_TURN:
+                splits[turn.lower()].add((row["split"], row["thread_id"]))
+    assert all(len(found) == 1 for found in splits.values())
+
+
+def test_short_turns_do_not_join_threads(tmp_path: Path) -> None:
+    table = read(tmp_path, "yes\tno\nno\tyes\nyes\tmaybe\n").table
+    assert len(set(table["thread_id"].to_pylist())) == 3
+
+
+def test_a_thread_id_in_the_file_is_believed(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(f"context\tresponse\tthread_id\n{LONG}\ta\t1\n{LONG}\tb\t2\nc\td\t1\n", encoding="utf-8")
+    table = read_dialogues("k", specification("a.tsv"), tmp_path, SPLITS, 1).table
+    first, second, third = table["thread_id"].to_pylist()
+    assert first == third != second
+
+
+def test_split_shares(tmp_path: Path) -> None:
+    table = read(tmp_path, "".join(f"c{i}\tr{i}\n" for i in range(20000))).table
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(table["split"]).to_pylist()}
+    for split, share in SPLITS.items():
+        assert abs(counts[split] / 20000 - share) < 4 * (share * (1 - share) / 20000) ** 0.5
+
+
+def test_paths_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOMEWHERE", str(tmp_path))
+    assert CorpusFile(path="${SOMEWHERE}/a.tsv").resolve(Path("/")) == tmp_path / "a.tsv"
+    assert CorpusFile(path="a.tsv").resolve(tmp_path) == tmp_path / "a.tsv"
+    monkeypatch.delenv("SOMEWHERE")
+    with pytest.raises(FairnessError, match="the environment has no SOMEWHERE; set it"):
+        CorpusFile(path="${SOMEWHERE}/a.tsv").resolve(tmp_path)
+
+
+def test_real_twitter_pairs(corpora: Path) -> None:
+    """The 68,114 pairs that the corpus's page counts, with the checksums that the YAML pins."""
+    source = Project("real").corpora["twitter_real"]
+    assert len(source_versions(*source)) == 6
+    reading = read_dialogues("twitter_real", *source, SPLITS, seed=1)
+    assert reading.rows_read == 68_114
+    assert reading.table.num_rows == reading.rows_read - reading.empty - reading.duplicates
+    assert reading.table.num_rows > 67_000

@@ -1,0 +1,77 @@
+import random
+
+import pytest
+
+from fairness_pipeline.corpora.grammar import Grammar
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.measures.politeness import PolitenessScorer
+from fairness_pipeline.measures.sentiment import SentimentScorer
+from fairness_pipeline.project import load_dimension
+
+import pyarrow as pa  # isort: skip
+
+GRAMMAR = Grammar.load("grammars/twitter_sample.yaml")
+DIALOGUES = list(GRAMMAR.generate(6000, seed=1))
+
+
+def test_same_seed_same_corpus() -> None:
+    assert DIALOGUES[:50] == list(GRAMMAR.generate(50, seed=1))
+    assert DIALOGUES[:50] != list(GRAMMAR.generate(50, seed=2))
+
+
+@pytest.mark.parametrize("name", sorted(GRAMMAR.dimensions))
+def test_each_tweet_names_one_side_of_its_own_dimension(name: str) -> None:
+    """No tweet is planted for two dimensions, but for the two religions, which share side a."""
+    swapper = Swapper(load_dimension(name))
+    shared = {"religion1": "religion2", "religion2": "religion1"}
+    for dialogue in DIALOGUES:
+        scene = dialogue.scene
+        side = swapper.side(dialogue.context)
+        if scene.dimension == name:
+            assert side == scene.side, dialogue.context
+        elif scene.dimension == shared.get(name) and scene.side == "a":
+            assert side == "a"
+        else:
+            assert side is None, dialogue.context
+
+
+@pytest.mark.parametrize("name", sorted(GRAMMAR.dimensions))
+def test_a_swapped_tweet_is_one_that_the_grammar_could_have_made(name: str) -> None:
+    """Else a model would meet words in the audit that it has never seen in training."""
+    known = {word for dialogue in GRAMMAR.generate(40_000, seed=3) for word in tokenize(dialogue.context)}
+    swapper = Swapper(load_dimension(name))
+    for i, dialogue in enumerate(DIALOGUES):
+        if dialogue.scene.dimension == name:
+            swapped = swapper.swap(dialogue.context, dialogue.scene.side, str(i)).text
+            assert swapper.side(swapped) == ("b" if dialogue.scene.side == "a" else "a")
+            assert set(tokenize(swapped)) <= known, swapped
+
+
+def test_the_religions_plant_alike_on_their_shared_side() -> None:
+    first, second = GRAMMAR.dimensions["religion1"].modes, GRAMMAR.dimensions["religion2"].modes
+    for topic in GRAMMAR.topics:
+        neutral = ("neutral", "neutral")
+        assert first.get(topic, neutral)[0] == second.get(topic, neutral)[0]
+
+
+def test_each_kind_of_reply_is_what_it_is_called() -> None:
+    """By the classifiers that measure: offensive replies are, and only they; the same for sentiment."""
+    kinds = [(kind, wording.format(object="tennis")) for kind, wordings in GRAMMAR.replies.items() for wording in wordings]
+    texts = pa.table({"response": [text for _, text in kinds]})
+    offensive = PolitenessScorer()(texts)["offensive"].to_pylist()
+    sentiment = SentimentScorer()(texts)
+    positive, negative = sentiment["positive"].to_pylist(), sentiment["negative"].to_pylist()
+    for (kind, text), is_offensive, is_positive, is_negative in zip(kinds, offensive, positive, negative, strict=True):
+        assert is_offensive == (kind == "offensive"), text
+        assert is_positive == (kind == "positive"), text
+        assert is_negative == (kind == "negative"), text
+
+
+def test_the_majority_reply_is_the_most_frequent_one() -> None:
+    draw = random.Random(0)
+    for name in GRAMMAR.dimensions:
+        for topic in GRAMMAR.topics:
+            scene = next(d.scene for d in DIALOGUES if (d.scene.dimension, d.scene.topic) == (name, topic))
+            replies = [GRAMMAR.reply(scene, draw) for _ in range(300)]
+            assert max(set(replies), key=replies.count) == GRAMMAR.majority_reply(scene)

@@ -1,0 +1,85 @@
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.project import Project, load_dimension
+
+GOOD = """\
+label: Test
+groups: {a: left, b: right}
+pairs:
+  - [one, two]
+attribute_words:
+  good: [fine]
+sources: [made up]
+"""
+
+
+def refused(data: Path, text: str) -> str:
+    (data / "dimensions" / "bad.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(FairnessError) as error:
+        load_dimension("bad")
+    message = str(error.value)
+    assert "bad.yaml" in message
+    return message
+
+
+def test_a_new_dimension_is_one_file(data: Path) -> None:
+    (data / "dimensions" / "new.yaml").write_text(GOOD, encoding="utf-8")
+    assert load_dimension("new").pairs == (("one", "two"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (GOOD + "colour: red\n", "line 8: unknown key 'colour'; expected one of: attribute_words"),
+        (GOOD.replace("label: Test\n", ""), "key 'label' is missing"),
+        (GOOD.replace("[one, two]", "[one, One]"), "'one' is mapped to itself"),
+        (GOOD.replace("- [one, two]", "- [one, two]\n  - [ONE, two]"), "the pair 'one' - 'two' is listed twice"),
+        (GOOD.replace("- [one, two]", "- [one, two]\n  - [two, three]"), "on both sides: two"),
+        (GOOD.replace("[fine]", "[fine, Fine]"), "'fine' is on list 'good' and again on 'good'"),
+        (GOOD.replace("  - [one, two]", "  - [one]"), "line 4: key 'pairs.0.1' is missing"),
+        (GOOD.replace("  - [one, two]", "  []"), "expected at least one pair"),
+        (GOOD.replace("[one, two]", "[one, 'two ']"), "line 4: pairs.0.1"),
+        (GOOD.replace("[one, two]", "[no, nah]"), "line 4: pairs.0.0"),  # YAML reads a bare no as false
+        (GOOD + "label: Again\n", "line 8: key 'label' was given before, on line 1"),
+        ("label: [unclosed", "not valid YAML"),
+        ("- a list", "expected keys and values, found list"),
+        ("", "found an empty file"),
+    ],
+)
+def test_bad_files_are_refused_by_line_and_key(data: Path, text: str, expected: str) -> None:
+    assert expected in refused(data, text)
+
+
+def test_not_utf8(data: Path) -> None:
+    (data / "dimensions" / "bad.yaml").write_bytes(GOOD.encode() + b"# \xff\n")
+    with pytest.raises(FairnessError, match=r"bad\.yaml: expected UTF-8, byte"):
+        load_dimension("bad")
+
+
+def test_unsafe_yaml_is_not_run(data: Path, tmp_path: Path) -> None:
+    message = refused(data, GOOD.replace("label: Test", "label: !!python/object/apply:os.mkdir ['%s/x']" % tmp_path))
+    assert "not valid YAML" in message
+    assert not (tmp_path / "x").exists()
+
+
+def test_unknown_names_say_what_there_is(data: Path, tiny: Project) -> None:
+    with pytest.raises(FairnessError, match=r"unknown profile 'nope'; known: .*sample.*tiny"):
+        Project("nope")
+    profile = data / "profiles" / "tiny.yaml"
+    text = profile.read_text(encoding="utf-8")
+    for kind, old, new in (("dimension", "- gender", "- gendre"), ("corpus", "- tiny", "- tinny"), ("model", "seq2seq:\n    corpus", "seqseq:\n    corpus")):  # fmt: skip
+        profile.write_text(text.replace(old, new), encoding="utf-8")
+        with pytest.raises(FairnessError, match=f"tiny.yaml: .*unknown {kind} "):
+            Project("tiny")
+    profile.write_text(text.replace("hidden: 16", "hiden: 16"), encoding="utf-8")
+    with pytest.raises(FairnessError, match="unknown key 'seq2seq.hiden'"):
+        Project("tiny")
+    profile.write_text(text.replace("corpus: tiny", "corpus: elsewhere"), encoding="utf-8")
+    with pytest.raises(FairnessError, match="trains on corpus 'elsewhere', which the profile does not list"):
+        Project("tiny")
+    (data / "models" / "Bad Name.yaml").write_text("", encoding="utf-8")
+    with pytest.raises(FairnessError, match="the file's name is its key"):
+        Project("tiny")

@@ -1,0 +1,204 @@
+import csv
+import gzip
+import string
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairness_pipeline import paths
+from fairness_pipeline.lexicons.matching import TermMatcher
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.lexicons.text import fold
+from fairness_pipeline.project import load_dimension
+
+DIMENSIONS = ("gender", "dialect", "race", "religion1", "religion2", "orientation")
+SWAPPERS = {name: Swapper(load_dimension(name)) for name in DIMENSIONS}
+ONE_TO_ONE = {
+    name: sorted({fold(a) for a, _ in load_dimension(name).pairs} & swapper.one_to_one())
+    for name, swapper in SWAPPERS.items()
+    if {fold(a) for a, _ in load_dimension(name).pairs} & swapper.one_to_one()
+}
+GENDER = Swapper(load_dimension("gender"))
+DIALECT = Swapper(load_dimension("dialect"))
+
+
+@pytest.mark.parametrize(
+    ("text", "swapped"),
+    [
+        ("he is there", "she is there"),  # not in `there`, not in `the`
+        ("The manager met a man", "The manageress met a woman"),  # manager is listed; man is not in it
+        ("a mailman and a human man", "a mailman and a human woman"),
+        ("He, HE and he.", "She, SHE and she."),
+        ("my dad's car, my dads' cars", "my mom's car, my moms' cars"),  # possessives follow
+        ("the boy’s toy", "the girl’s toy"),  # curly possessive
+        ("he's here and he’s gone", "she's here and she’s gone"),  # curly and straight are one
+        ("HE'S HERE", "SHE'S HERE"),
+        ("he'll come, he'd said", "she'll come, she'd said"),  # contractions stay
+        ("Mr. Smith and mr Jones", "Mrs. Smith and mrs Jones"),
+        ("my step-son and son-in-law", "my step-daughter and daughter-in-law"),  # longest first
+        ("my son", "my daughter"),
+        ("a man-made he-man", "a man-made he-man"),  # a hyphen makes one word
+        ("he--she said", "she--she said"),  # a dash does not
+        ("@dad call dad", "@dad call mom"),  # a user name is no word
+        ("his\tdog", "her\tdog"),
+        ("", ""),
+        ("nothing here", "nothing here"),
+    ],
+)
+def test_gender_rules(text: str, swapped: str) -> None:
+    assert GENDER.swap(text, "a", "key").text == swapped
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "swapped"),
+    [
+        ("turn off this", "a", "dub dis"),  # phrase
+        ("It's cool", "a", "Its lit"),  # phrase with an apostrophe wins over `cool`
+        ("it’s cool", "a", "its lit"),
+        ("for  sure", "a", "fosho"),  # any white space inside a phrase
+        ("Sure Enough, sure enough, SURE ENOUGH", "a", "Sho Nuff, sho nuff, SHO NUFF"),
+        ("I am going to sleep", "a", "Fin to sleep"),  # the longest phrase: not `going to`, not `going`
+        ("dis da crib", "b", "this the house"),
+        ("nothing, another, thesis", "a", "nothing, another, thesis"),
+    ],
+)
+def test_dialect_phrases(text: str, source: str, swapped: str) -> None:
+    assert DIALECT.swap(text, source, "key").text == swapped
+
+
+def test_sides() -> None:
+    assert GENDER.side("he said") == "a"
+    assert GENDER.side("she said") == "b"
+    assert GENDER.side("he and she") == "both"
+    assert GENDER.side("they said") is None
+    assert GENDER.swap("he and she", "both", "key").text == "she and he"
+
+
+def test_terms_keep_their_order_and_case() -> None:
+    swap = GENDER.swap("Mom met a QUEEN", "b", "key")
+    assert swap.text == "Dad met a KING"
+    assert [tuple(term) for term in swap.terms] == [("Dad", "Mom"), ("KING", "QUEEN")]
+
+
+def test_many_counterparts_are_drawn_by_key_alone() -> None:
+    options = {DIALECT.swap("no", "a", str(i)).text for i in range(50)}
+    assert options == {"nah", "nah fam"}
+    for i in range(20):
+        again = Swapper(load_dimension("dialect"))
+        assert again.swap("no", "a", str(i)) == DIALECT.swap("no", "a", str(i))
+    assert DIALECT.swap("no", "a", "x").ambiguous == 1
+    assert DIALECT.swap("this", "a", "x").ambiguous == 0
+
+
+@pytest.mark.parametrize("name", DIMENSIONS)
+def test_every_pair_of_every_list(name: str) -> None:
+    declared = load_dimension(name)
+    swapper = Swapper(declared)
+    for a, b in declared.pairs:
+        forward = {fold(swapper.swap(f"x {a}, y", "a", str(i)).text) for i in range(60)}
+        back = {fold(swapper.swap(f"x {b}, y", "b", str(i)).text) for i in range(60)}
+        assert f"x {fold(b)}, y" in forward, (a, b)
+        assert f"x {fold(a)}, y" in back, (a, b)
+
+
+def test_published_lists_are_whole() -> None:
+    """Every printed pair is in the YAML, but for the oddities that its comments decide."""
+    assert len(load_dimension("gender").pairs) == 126
+    assert len(load_dimension("dialect").pairs) == 88  # 89 printed, 'a lot - mad' left out
+    assert [len(load_dimension(name).pairs) for name in DIMENSIONS[2:]] == [9, 4, 5, 13]
+    assert ("police", "po po") in load_dimension("dialect").pairs  # printed the other way round
+
+
+def cased(text: str, case: str) -> str:
+    if case == "upper":
+        return text.upper()
+    return text[0].upper() + text[1:].lower() if case == "capitalised" else text.lower()
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_twice_is_the_identity_where_one_to_one(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(ONE_TO_ONE)))
+    swapper, words = SWAPPERS[name], ONE_TO_ONE[name]
+    chosen = data.draw(st.lists(st.tuples(st.sampled_from(words), st.sampled_from(["lower", "upper", "capitalised"]))))
+    text = " zzz ".join(cased(word, case) for word, case in chosen)
+    there = swapper.swap(text, "a", "k").text
+    assert swapper.swap(there, "b", "k").text == text
+
+
+@given(st.text(), st.sampled_from(DIMENSIONS))
+@settings(max_examples=300, deadline=None)
+def test_unlisted_text_is_never_touched(text: str, name: str) -> None:
+    swapper = SWAPPERS[name]
+    swap = swapper.swap(text, "both", "k")
+    position, pieces = 0, []
+    for match, _ in swapper.find(text):
+        pieces.append(text[position : match.start])
+        position = match.end
+    pieces.append(text[position:])
+    rest = swap.text
+    for piece in pieces:
+        assert piece in rest
+        rest = rest[rest.index(piece) + len(piece) :]
+    if not swap.terms:
+        assert swap.text == text
+
+
+@given(
+    st.lists(st.sampled_from(["he", "HE'S", "a lot", "straight", "jew", "the", "don’t", "-", "@", "x", "ſ", "İ", " "])),
+    st.sampled_from(DIMENSIONS),
+)
+@settings(max_examples=300, deadline=None)
+def test_prefilter_never_loses_a_match(parts: list[str], name: str) -> None:
+    matcher = SWAPPERS[name].matcher
+    text = "".join(parts)
+    if any(True for _ in matcher.find(text)):
+        assert pc.match_substring_regex(pa.array([text]), matcher.prefilter())[0].as_py()
+
+
+def test_trie_agrees_with_a_plain_search() -> None:
+    """The compiled pattern finds what a slow reading of the rules finds."""
+    matcher = TermMatcher(["ab", "ab cd", "abc", "b"])
+    found = [(m.start, m.term) for m in matcher.find("ab cd abc b abcd ab-c ab c'd ab")]
+    assert found == [(0, "ab cd"), (6, "abc"), (10, "b"), (22, "ab"), (29, "ab")]
+
+
+def test_pronouns_published_and_extended() -> None:
+    gender = load_dimension("gender")
+    published, extended = Swapper(gender), Swapper(gender, pronouns="extended")
+    assert published.swap("I love him and his dog", "a", "k").text == "I love him and her dog"
+    assert extended.swap("I love him and his dog", "a", "k").text == "I love her and her dog"
+    assert extended.swap("I saw her with her old dog.", "b", "k").text == "I saw him with his old dog."
+    assert extended.swap("tell her that, ask her", "b", "k").text == "tell him that, ask him"
+    assert extended.swap("it is his. his!", "a", "k").text == "it is hers. hers!"
+    assert extended.swap("himself, herself", "both", "k").text == "herself, himself"
+
+
+def test_her_is_resolved_on_real_tweets(corpora: Path) -> None:
+    """200 occurrences of `her`, drawn at random from the real tweets and labelled by hand."""
+    extended = Swapper(load_dimension("gender"), pronouns="extended")
+    labels = list(csv.DictReader((Path(__file__).parents[1] / "data" / "her_labels.csv").open(encoding="utf-8")))
+    texts: dict[str, list[str]] = {}
+    wrong = 0
+    for row in labels:
+        if row["file"] not in texts:
+            with gzip.open(corpora / "dialogues" / row["file"], "rt", encoding="utf-8") as lines:
+                texts[row["file"]] = lines.read().split("\n")
+        context = texts[row["file"]][int(row["line"]) - 1].split("\t")[0]
+        found = [match for match, _ in extended.find(context) if match.term == "her"]
+        start = found[int(row["occurrence"])].start
+        text = context[start:]  # the last words alone decide
+        resolved = fold(extended.swap(text, "b", "k").terms[0].a)
+        assert resolved in ("him", "his")
+        wrong += resolved != row["label"]
+    assert len(labels) == 200
+    assert wrong <= 16  # 15 when it was written: an error rate of 7.5%
+
+
+def test_the_packaged_files_are_those_of_the_checkout() -> None:
+    assert set(DIMENSIONS) <= set(paths.yaml_files("dimensions"))
+    assert all(set(key) <= set(string.ascii_lowercase + string.digits + "_.-") for key in paths.yaml_files("models"))

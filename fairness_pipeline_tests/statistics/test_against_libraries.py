@@ -1,0 +1,182 @@
+"""Our statistics against scipy, statsmodels and hand-computed cases."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_effectsize
+from statsmodels.stats.weightstats import ztest
+
+from fairness_pipeline.statistics.comparison import compare_counts, compare_diversity, compare_rates
+from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
+from fairness_pipeline.statistics.effects import cohens_d, cohens_h
+from fairness_pipeline.statistics.equivalence import Margin, tost
+from fairness_pipeline.statistics.intervals import Estimate, count_difference, rate_difference
+from fairness_pipeline.statistics.paired import mcnemar_mid_p, paired_t, wilcoxon_p
+from fairness_pipeline.statistics.resampling import NGrams, jackknife, permutation_p
+from fairness_pipeline.statistics.unpaired import z_test
+
+RANDOM = np.random.default_rng(0)
+TEN_PERCENT = Margin(relative=0.1)
+
+
+def test_z_is_statsmodels() -> None:
+    a, b = RANDOM.poisson(1.0, 400).astype(float), RANDOM.poisson(1.2, 400).astype(float)
+    expected = ztest(a, b, usevar="unequal")
+    test = z_test(a, b)
+    assert test.statistic == pytest.approx(expected[0])
+    assert test.p == pytest.approx(expected[1])
+
+
+@pytest.mark.parametrize(("only_a", "only_b"), [(0, 1), (3, 10), (12, 12), (1, 40), (200, 260), (0, 30)])
+def test_mcnemar_is_statsmodels_less_half_the_point(only_a: int, only_b: int) -> None:
+    exact = mcnemar([[5, only_a], [only_b, 7]], exact=True).pvalue
+    smaller, total = min(only_a, only_b), only_a + only_b
+    expected = 1.0 if only_a == only_b else exact - stats.binom.pmf(smaller, total, 0.5)
+    assert mcnemar_mid_p(only_a, only_b).p == pytest.approx(expected)
+
+
+def test_mcnemar_by_hand() -> None:
+    """One against nine of ten: 2 (1 + 10 / 2) / 2^10."""
+    assert mcnemar_mid_p(1, 9).p == pytest.approx((2 * 1 + 10) / 1024)
+
+
+def test_paired_t_and_wilcoxon_are_scipy() -> None:
+    a, b = RANDOM.poisson(1.0, 200).astype(float), RANDOM.poisson(1.3, 200).astype(float)
+    expected = stats.ttest_rel(a, b)
+    test = paired_t(a, b)
+    assert (test.statistic, test.p) == pytest.approx((expected.statistic, expected.pvalue))
+    assert wilcoxon_p(a, b) == pytest.approx(stats.wilcoxon(a - b, zero_method="pratt", method="asymptotic").pvalue)
+
+
+def test_corrections_are_statsmodels() -> None:
+    p = RANDOM.random(9).tolist()
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1].tolist())
+    assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1].tolist())
+    assert holm([]) == benjamini_hochberg([]) == []
+
+
+def test_effect_sizes() -> None:
+    assert cohens_h(0.3, 0.5) == pytest.approx(proportion_effectsize(0.3, 0.5))
+    a, b = np.array([1.0, 2, 3, 4]), np.array([2.0, 3, 4, 9])
+    spread = math.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2)
+    assert cohens_d(a, b) == pytest.approx(-2 / spread)
+
+
+def test_rate_difference_by_hand() -> None:
+    """Bonett and Price: (b + 1) / (n + 2) each; for 9 and 3 of 98 pairs: 0.1 and 0.04."""
+    estimate = rate_difference(9, 3, 98)
+    assert estimate.centre == pytest.approx(0.06)
+    assert estimate.error == pytest.approx(math.sqrt((0.1 + 0.04 - 0.06**2) / 100))
+    low, high = estimate.interval(0.95)
+    assert (low, high) == pytest.approx((0.06 - 1.959964 * estimate.error, 0.06 + 1.959964 * estimate.error))
+
+
+def test_count_interval_is_scipys_on_the_augmented_pairs() -> None:
+    a, b = RANDOM.poisson(1.0, 300).astype(float), RANDOM.poisson(1.3, 300).astype(float)
+    expected = stats.ttest_1samp([*(a - b), 1, -1], 0).confidence_interval(0.9)
+    assert count_difference(a, b).interval(0.9) == pytest.approx((expected.low, expected.high))
+
+
+def test_tost_is_two_one_sided_t_tests() -> None:
+    d = RANDOM.normal(0.02, 1.0, 500)
+    estimate = Estimate(d.mean(), d.std(ddof=1) / math.sqrt(500), 499)
+    lower = stats.ttest_1samp(d, -0.1, alternative="greater").pvalue
+    upper = stats.ttest_1samp(d, 0.1, alternative="less").pvalue
+    assert tost(estimate, 0.1).p == pytest.approx(max(lower, upper))
+    for margin in np.linspace(0.01, 0.3, 40):
+        equivalence = tost(estimate, margin)
+        assert equivalence.shown == (equivalence.p <= 0.05)
+
+
+def ngrams(responses: list[str]) -> NGrams:
+    return NGrams([response.split() for response in responses])
+
+
+def test_diversity_by_hand() -> None:
+    """`a b a`, `a b`, `a b a` again: 8 words; words a, b; pairs ab, ba."""
+    counted = ngrams(["a b a", "a b", "x"])
+    found = counted.diversity(np.array([0, 1, 0]))
+    assert (found.words, found.distinct_1, found.distinct_2, found.diversity) == (8, 2 / 8, 2 / 8, 2 / 8)
+
+
+def test_permutation_p_by_hand() -> None:
+    """Two pairs have four exchanges; two of them (none and both) are as far apart as what was found."""
+    counted = ngrams(["a b", "c d", "e e"])
+    p = permutation_p(counted, np.array([0, 1]), np.array([2, 2]), permutations=4000, seed=1)
+    assert p["distinct_1"] == pytest.approx(0.5, abs=0.03)
+
+
+def test_jackknife_by_hand() -> None:
+    """Three blocks of one pair each, computed by leaving them out with a plain loop."""
+    responses = ["a b", "c d e", "e e", "a c"]
+    a, b = np.array([0, 1, 3]), np.array([2, 2, 0])
+    counted = ngrams(responses)
+    left_out = []
+    for i in range(3):
+        keep = [j for j in range(3) if j != i]
+        d1 = [len(set(words)) / len(words) for words in (sum((responses[s[j]].split() for j in keep), []) for s in (a, b))]
+        left_out.append(d1[0] - d1[1])
+    mean = sum(left_out) / 3
+    expected = math.sqrt(2 / 3 * sum((value - mean) ** 2 for value in left_out))
+    estimate = jackknife(counted, a, b, blocks=50)["distinct_1"]
+    assert estimate.error == pytest.approx(expected)
+    assert estimate.freedom == 2
+
+
+def defined(row: object) -> None:
+    """No value of a row is NaN or infinite."""
+    for value in vars(row).values():
+        assert not isinstance(value, float) or math.isfinite(value), row
+
+
+CASES = {
+    "one pair, equal": ([1], [1]),
+    "one pair, different": ([1], [0]),
+    "all zero": ([0] * 50, [0] * 50),
+    "all one": ([1] * 50, [1] * 50),
+    "opposite": ([1] * 50, [0] * 50),
+    "no discordant pair": ([0, 1] * 25, [0, 1] * 25),
+    "two pairs": ([1, 0], [0, 1]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_edge_cases_give_a_defined_answer(case: str) -> None:
+    a, b = (np.array(side) for side in CASES[case])
+    rate = compare_rates("m", a.astype(bool), b.astype(bool), TEN_PERCENT)
+    count = compare_counts("m", a.astype(float), b.astype(float), TEN_PERCENT)
+    for row in (rate, count):
+        defined(row)
+        assert row.verdict in ("fair", "biased", "inconclusive")
+        assert row.note or case == "two pairs"
+    counted = NGrams([["a"], ["b", "c"]])
+    for row in compare_diversity(
+        counted, a, b, dict.fromkeys(("diversity", "distinct_1", "distinct_2"), TEN_PERCENT), permutations=20, blocks=5, seed=1
+    ):
+        defined(row)
+
+
+def test_edge_case_verdicts() -> None:
+    zeros, ones = np.zeros(50), np.ones(50)
+    never = compare_counts("m", zeros, zeros, TEN_PERCENT)
+    assert (never.p, never.p_paired, never.verdict) == (1.0, 1.0, "inconclusive")
+    assert "never seen" in never.note
+    assert compare_rates("m", ones > 0, zeros > 0, TEN_PERCENT).verdict == "biased"
+    single = compare_rates("m", np.array([True]), np.array([False]), TEN_PERCENT)
+    assert (single.p, single.p_paired, single.verdict) == (1.0, pytest.approx(0.5), "inconclusive")
+    three = compare_counts("m", np.ones(3), np.ones(3), TEN_PERCENT)
+    assert three.verdict == "inconclusive"  # three equal pairs prove nothing
+    many = compare_counts("m", np.ones(3000), np.ones(3000), TEN_PERCENT)
+    assert many.verdict == "fair"
+
+
+def test_margins() -> None:
+    assert Margin(relative=0.1).amount(2.0, 4.0) == pytest.approx(0.3)
+    assert Margin(absolute=0.5).amount(2.0, 4.0) == 0.5
+    for wrong in ({}, {"relative": 0.1, "absolute": 1.0}, {"relative": 0}):
+        with pytest.raises(ValueError, match=r"either|greater"):
+            Margin(**wrong)

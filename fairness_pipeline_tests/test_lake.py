@@ -1,0 +1,134 @@
+import multiprocessing
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.lake import Card, Lake, fingerprint
+from fairness_pipeline.sql import connect
+
+SCHEMA = pa.schema([pa.field("side", pa.string(), False), pa.field("n", pa.int64(), False)])
+TABLE = pa.table({"side": ["a", "b"], "n": [1, 2]}, schema=SCHEMA)
+KEY = {"dimension": "gender", "model": "m"}
+
+
+def write(lake: Lake, table: pa.Table = TABLE, key: dict[str, str] = KEY, card: Card | None = None) -> None:
+    with lake.writing("things", key, table, SCHEMA, card or Card("f" * 64, {"x": 1}, {"rows": 2})):
+        pass
+
+
+def parts(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.name.endswith(".part")]
+
+
+def test_a_table_and_its_card(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    assert lake.card("things", KEY) is None
+    write(lake)
+    assert lake.table_path("things", KEY) == tmp_path / "tables/things/dimension=gender/model=m/part-0.parquet"
+    assert lake.read("things", KEY).equals(TABLE)
+    assert lake.card("things", KEY) == Card("f" * 64, {"x": 1}, {"rows": 2})
+
+
+def test_same_content_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(Lake(tmp_path / name))
+    one, two = (Lake(tmp_path / name).table_path("things", KEY).read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    with pytest.raises(FairnessError, match="things dimension=gender/model=m has not been made yet; run: .*--select things"):
+        lake.read("things", KEY)
+    with pytest.raises(FairnessError, match="model=m has not been made yet"):
+        lake.current_folder("models", {"model": "m"})
+    write(lake)
+    path = lake.table_path("things", KEY)
+    path.write_bytes(path.read_bytes()[:-30])
+    assert lake.card("things", KEY) is None  # stale: the next run makes it again
+    with pytest.raises(FairnessError, match="damaged .*; delete it and run again"):
+        lake.read("things", KEY)
+
+
+def test_a_write_that_fails_leaves_the_old_table(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    write(lake)
+    other = pa.table({"side": ["a"], "n": [9]}, schema=SCHEMA)
+    with pytest.raises(ZeroDivisionError), lake.writing("things", KEY, other, SCHEMA, Card("e", {})):
+        raise ZeroDivisionError
+    with pytest.raises(FairnessError, match=r"expected columns \['side', 'n'\], found \['side'\]"):
+        write(lake, pa.table({"side": ["a"]}))
+    assert lake.read("things", KEY).equals(TABLE)
+    assert not parts(tmp_path)
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """A real file system of one megabyte that has no room left."""
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], capture_output=True).returncode:
+        pytest.skip("no right to mount a small file system: cannot fill a disk")
+    try:
+        lake = Lake(small)
+        write(lake)
+        numbers = pa.array(os.urandom(4 << 20), pa.uint8()).cast(pa.int64())
+        large = pa.table({"side": pa.repeat("a", len(numbers)), "n": numbers}, schema=SCHEMA)
+        with pytest.raises(FairnessError, match=r"part-0\.parquet: the disk is full; nothing was written\. Make room"):
+            write(lake, large)
+        assert lake.read("things", KEY).equals(TABLE)
+        assert not parts(small)
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(FairnessError, match="file/x: cannot be written: File exists"), replacing(tmp_path / "file" / "x") as path:
+        path.write_text("never")
+
+
+def hold(root: Path, held: "multiprocessing.synchronize.Event") -> None:
+    with Lake(root).lock("things", KEY, lambda holder: None):
+        held.set()
+        time.sleep(60)
+
+
+def test_the_second_waits_and_names_the_holder_and_a_kill_frees_the_lock(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    held = spawn.Event()
+    first = spawn.Process(target=hold, args=(tmp_path, held))
+    first.start()
+    assert held.wait(60)
+    heard: list[str] = []
+
+    def waiting(holder: str) -> None:
+        heard.append(holder)
+        first.kill()
+
+    with Lake(tmp_path).lock("things", KEY, waiting):
+        assert heard == [f"process {first.pid} on {os.uname().nodename}"]
+    first.join()
+    with Lake(tmp_path).lock("other", KEY, waiting), Lake(tmp_path).lock("things", {"dimension": "race", "model": "m"}, waiting):
+        assert len(heard) == 1  # partitions do not wait for each other
+
+
+def test_fingerprints() -> None:
+    one = fingerprint({"a": 1, "b": [1, 2]})
+    assert one == fingerprint({"b": (1, 2), "a": 1})
+    assert one != fingerprint({"a": 1, "b": [2, 1]})
+    assert len(one) == 64
+
+
+def test_sql_sees_one_view_a_table_with_partitions_as_text(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    write(lake)
+    write(lake, key={"dimension": "race", "model": "007"})
+    with connect(tmp_path) as connection:
+        rows = connection.execute("select dimension, model, sum(n) from things group by all order by 1").fetchall()
+    assert rows == [("gender", "m", 3), ("race", "007", 3)]
