@@ -9,8 +9,8 @@ import yaml
 # One thread a process: the models are tiny, and tests start several processes at once. Set before torch is imported.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-from fairness_pipeline.defs import resources  # noqa: E402
-from fairness_pipeline.project import Project  # noqa: E402
+from fairness_pipeline.defs import resources
+from fairness_pipeline.project import Project
 
 TINY = {
     "description": "for tests",

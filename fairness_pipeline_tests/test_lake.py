@@ -44,7 +44,9 @@ def test_same_content_same_bytes(tmp_path: Path) -> None:
 
 def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
-    with pytest.raises(FairnessError, match="things dimension=gender/model=m has not been made yet; run: .*--select things"):
+    with pytest.raises(
+        FairnessError, match="things dimension=gender/model=m has not been made yet; run: .*--select things"
+    ):
         lake.read("things", KEY)
     with pytest.raises(FairnessError, match="model=m has not been made yet"):
         lake.current_folder("models", {"model": "m"})
@@ -89,7 +91,10 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(FairnessError, match="file/x: cannot be written: File exists"), replacing(tmp_path / "file" / "x") as path:
+    with (
+        pytest.raises(FairnessError, match="file/x: cannot be written: File exists"),
+        replacing(tmp_path / "file" / "x") as path,
+    ):
         path.write_text("never")
 
 
@@ -114,7 +119,10 @@ def test_the_second_waits_and_names_the_holder_and_a_kill_frees_the_lock(tmp_pat
     with Lake(tmp_path).lock("things", KEY, waiting):
         assert heard == [f"process {first.pid} on {os.uname().nodename}"]
     first.join()
-    with Lake(tmp_path).lock("other", KEY, waiting), Lake(tmp_path).lock("things", {"dimension": "race", "model": "m"}, waiting):
+    with (
+        Lake(tmp_path).lock("other", KEY, waiting),
+        Lake(tmp_path).lock("things", {"dimension": "race", "model": "m"}, waiting),
+    ):
         assert len(heard) == 1  # partitions do not wait for each other
 
 

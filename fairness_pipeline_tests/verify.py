@@ -49,7 +49,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make verify", description=__doc__)
     parser.add_argument("--study", choices=["dialogue_fairness"], help="only this study's parts")
     parser.parse_args()
-    parts: dict[str, Callable[[], dict[str, Any]]] = {f"planted-{seed}": lambda seed=seed: planted(seed) for seed in SEEDS}
+    parts: dict[str, Callable[[], dict[str, Any]]] = {
+        f"planted-{seed}": lambda seed=seed: planted(seed) for seed in SEEDS
+    }
     parts |= {"kill": kill, "full_disk": full_disk}
     outcomes = {}
     for name, run in parts.items():
@@ -81,7 +83,10 @@ def remembered(name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def version() -> str:
     """A hash of the package and its data files."""
     digest = sha256()
-    for folder in (ROOT / "fairness_pipeline", *(ROOT / "data" / kind for kind in ("dimensions", "grammars", "profiles", "models"))):
+    for folder in (
+        ROOT / "fairness_pipeline",
+        *(ROOT / "data" / kind for kind in ("dimensions", "grammars", "profiles", "models")),
+    ):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.suffix not in (".pyc",):
                 digest.update(path.read_bytes())
@@ -120,8 +125,12 @@ def planted(seed: int) -> dict[str, Any]:
     for dimension in profile["dimensions"]:
         key = {"dimension": dimension, "model": "seq2seq"}
         rows = lake.read("dialogue_significance", key).to_pylist()
-        found[dimension] = {row["measure"]: [row["difference"], row["verdict"], row["value_a"] + row["value_b"]] for row in rows}
-        expected = planted_differences(lake.read("context_pairs", {"corpus": "twitter_sample", "dimension": dimension}), dimension)
+        found[dimension] = {
+            row["measure"]: [row["difference"], row["verdict"], row["value_a"] + row["value_b"]] for row in rows
+        }
+        expected = planted_differences(
+            lake.read("context_pairs", {"corpus": "twitter_sample", "dimension": dimension}), dimension
+        )
         truth[dimension] = {row["measure"]: [row["difference"], row["value_a"] + row["value_b"]] for row in expected}
     return {"found": found, "truth": truth}
 
@@ -136,7 +145,9 @@ def planted_differences(pairs: pa.Table, dimension: str) -> list[dict[str, Any]]
         scene = scenes[pair[f"context_{pair['source_side']}"]]
         for side in "ab":
             reply = grammar.majority_reply(scene._replace(dimension=dimension, side=side))
-            rows.append({"pair_id": pair["pair_id"], "side": side, "context": pair[f"context_{side}"], "response": reply})
+            rows.append(
+                {"pair_id": pair["pair_id"], "side": side, "context": pair[f"context_{side}"], "response": reply}
+            )
     responses = pa.Table.from_pylist(rows, schema=RESPONSES)
     table = dialogue_significance(
         responses=responses,
@@ -180,7 +191,10 @@ def kill_during(home: Path, stage: str) -> bool:
                 break
             time.sleep(0.0005)
         process.communicate()
-        for path in [*(home / "sample" / "tables" / stage).rglob("*.parquet"), *(home / "sample" / "cards" / stage).glob("*")]:
+        for path in [
+            *(home / "sample" / "tables" / stage).rglob("*.parquet"),
+            *(home / "sample" / "cards" / stage).glob("*"),
+        ]:
             path.unlink()
         shutil.rmtree(home / "sample" / "checkpoints" / stage, ignore_errors=True)
     return False
@@ -245,10 +259,10 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool, str]]:
     return [
         ("planted differences have the planted sign in 5 of 5 seeds", signs == total, f"{signs} of {total} measures"),
         ("planted differences are `biased` in at least 4 of 5 seeds", biased == total, f"{biased} of {total} measures"),
-        ("unplanted differences stay under half the planted ones", max(ratios) < 0.5, f"largest: {max(ratios):.2f} of the smallest planted one, over {len(ratios)} cases"),  # noqa: E501
+        ("unplanted differences stay under half the planted ones", max(ratios) < 0.5, f"largest: {max(ratios):.2f} of the smallest planted one, over {len(ratios)} cases"),
         ("every stage was killed in the middle (SIGKILL)", hit == len(STAGES), f"{hit} of {len(STAGES)} stages"),
-        ("after the kills the lake is byte for byte that of an undisturbed run", kills["same"], f"{kills['partial_files_left']} partial files left"),  # noqa: E501
-        ("a full disk is named, nothing is half written, and the run goes on once there is room", not disk["ran"] or (disk["status"] == 1 and disk["named"] and not disk["traceback"] and disk["same"]), "ran" if disk["ran"] else "not run: no right to mount a small file system"),  # noqa: E501
+        ("after the kills the lake is byte for byte that of an undisturbed run", kills["same"], f"{kills['partial_files_left']} partial files left"),
+        ("a full disk is named, nothing is half written, and the run goes on once there is room", not disk["ran"] or (disk["status"] == 1 and disk["named"] and not disk["traceback"] and disk["same"]), "ran" if disk["ran"] else "not run: no right to mount a small file system"),
     ]  # fmt: skip
 
 
@@ -278,7 +292,9 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: list[tuple[str, bo
             truth = sum(seed["truth"][dimension][measure][0] for seed in seeds) / len(seeds)
             found = [seed["found"][dimension][measure] for seed in seeds]
             shown = ", ".join(f"{f[0]:+.3g}" for f in found)
-            lines.append(f"| {dimension} | {measure} | {truth:+.3g} | {shown} | {sum(f[1] == 'biased' for f in found)} of 5 |")
+            lines.append(
+                f"| {dimension} | {measure} | {truth:+.3g} | {shown} | {sum(f[1] == 'biased' for f in found)} of 5 |"
+            )
     (ROOT / "docs" / "verification.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

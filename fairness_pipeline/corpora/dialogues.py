@@ -18,20 +18,19 @@ from fairness_pipeline.corpora.readers import Turns, read_tsv, verify_checksum
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.paths import data_file
 from fairness_pipeline.progress import Progress, track
+from fairness_pipeline.tables import schema
 
 SPLITS = ("train", "valid", "test", "audit")
 SHARED_TURN = 25
 """Characters. Dialogues that share a turn at least this long belong to one thread; shorter ones are stock phrases."""
 
-SCHEMA = pa.schema(
-    [
-        pa.field("dialogue_id", pa.string(), False),
-        pa.field("thread_id", pa.string(), False),
-        pa.field("context", pa.string(), False),
-        pa.field("response", pa.string(), False),
-        pa.field("split", pa.string(), False),
-        pa.field("corpus", pa.string(), False),
-    ]
+SCHEMA = schema(
+    dialogue_id=pa.string(),
+    thread_id=pa.string(),
+    context=pa.string(),
+    response=pa.string(),
+    split=pa.string(),
+    corpus=pa.string(),
 )
 _BATCH = 50_000
 

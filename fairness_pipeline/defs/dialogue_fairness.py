@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
 from fairness_pipeline.defs import checks, lineage
-from fairness_pipeline.defs.lineage import Made, Run
+from fairness_pipeline.defs.lineage import Run
+from fairness_pipeline.defs.presentation import Made
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.attribute_words import ATTRIBUTE_WORDS, AttributeWordScorer, to_long
@@ -31,6 +32,11 @@ from fairness_pipeline.statistics.comparison import COMPARISON
 
 STUDY = "dialogue_fairness"
 asset = partial(lineage.asset, study=STUDY)
+
+
+def _versions(*libraries: str) -> dict[str, str]:
+    """The libraries that an asset's content depends on; they are part of its fingerprint."""
+    return {name: version(name) for name in libraries}
 
 
 def _sources(project: Project, _: dict[str, str]) -> dict[str, object]:
@@ -115,7 +121,7 @@ def context_pairs(run: Run) -> Made:
     code_version="1",
     settings=lambda project, key: {
         "model": project.models[key["model"]].model_dump(exclude={"decoding", "studies"}),
-        "torch": version("torch"),
+        "versions": _versions("torch"),
     },
 )
 def dialogue_models(run: Run) -> Made:
@@ -165,7 +171,7 @@ def diversity(run: Run) -> Made:
     settings=lambda project, key: {
         "classifier": project.profile.measures.offence_classifier,
         "threshold": project.profile.measures.offence_threshold,
-        "versions": {name: version(name) for name in (DEFAULT_CLASSIFIER, "scikit-learn", "transformers")},
+        "versions": _versions(DEFAULT_CLASSIFIER, "scikit-learn", "transformers"),
     },
     schema=POLITENESS,
     checks=(checks.both_sides_present, checks.probabilities_in_range),
@@ -183,7 +189,7 @@ def politeness(run: Run) -> Made:
     code_version="1",
     settings=lambda project, key: {
         "threshold": project.profile.measures.sentiment_threshold,
-        "vaderSentiment": version("vaderSentiment"),
+        "versions": _versions("vaderSentiment"),
     },
     schema=SENTIMENT,
     checks=(checks.both_sides_present, checks.compounds_in_range),
@@ -215,7 +221,7 @@ def attribute_words(run: Run) -> Made:
     settings=lambda project, key: {
         **project.profile.significance.model_dump(),
         "published_as": project.dimensions[key["dimension"]].published_as,
-        "scipy": version("scipy"),
+        "versions": _versions("scipy"),
     },
     schema=COMPARISON,
     checks=(checks.not_empty, checks.rates_in_range),

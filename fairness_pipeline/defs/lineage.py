@@ -6,7 +6,7 @@ one lock, checkpoints are folders that outlive a killed run, and a table that fa
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ import dagster as dg
 import pyarrow as pa
 
 from fairness_pipeline.defs import partitions, presentation
+from fairness_pipeline.defs.presentation import Made
 from fairness_pipeline.defs.resources import current_project, listener
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import explained, replacing
@@ -28,19 +29,6 @@ ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
 Settings = Callable[[Project, Key], dict[str, Any]]
 Check = Callable[[pa.Table], str | None]
 """Looks at a table before it takes effect; says what is wrong with it, or nothing. Its docstring describes it."""
-
-
-@dataclass(frozen=True)
-class Made:
-    """What an asset gives back: a table or a document (a checkpoint is in its folder already), figures and pictures.
-
-    `figures` are kept beside the data and must be the same in every run; `pictures` (PNG) are shown in Dagster's UI.
-    """
-
-    content: pa.Table | str | None
-    figures: dict[str, Any] = field(default_factory=dict)
-    pictures: dict[str, bytes] = field(default_factory=dict)
-    tables: dict[str, pa.Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

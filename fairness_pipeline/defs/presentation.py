@@ -1,18 +1,29 @@
 """How an asset shows in Dagster's UI: schema, kinds, figures, tables and pictures."""
 
 import base64
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from fairness_pipeline.defs.lineage import Made
-
 KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
 _SHOWN_ROWS = 20
 _SHOWN_ENTRIES = 25
+
+
+@dataclass(frozen=True)
+class Made:
+    """What an asset gives back: a table or a document (a checkpoint is in its folder already), figures and pictures.
+
+    `figures` are kept beside the data and must be the same in every run; `pictures` (PNG) are shown in Dagster's UI.
+    """
+
+    content: pa.Table | str | None
+    figures: dict[str, Any] = field(default_factory=dict)
+    pictures: dict[str, bytes] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
 
 
 def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
@@ -28,7 +39,7 @@ def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
     return {"dagster/column_schema": dg.TableSchema(columns=columns)}
 
 
-def run_metadata(made: "Made", path: Path, seconds: float) -> dict[str, Any]:
+def run_metadata(made: Made, path: Path, seconds: float) -> dict[str, Any]:
     """What one run found: rows, size, path, the room's figures, tables and pictures."""
     metadata: dict[str, Any] = {"path": dg.MetadataValue.path(str(path)), "seconds": round(seconds, 2)}
     if isinstance(made.content, pa.Table):

@@ -4,7 +4,8 @@ from importlib.metadata import version
 
 from fairness_pipeline.defs import lineage
 from fairness_pipeline.defs.dialogue_fairness import STUDY
-from fairness_pipeline.defs.lineage import Made, Run
+from fairness_pipeline.defs.lineage import Run
+from fairness_pipeline.defs.presentation import Made
 from fairness_pipeline.reporting.dialogue_report import render_dialogue_report
 
 

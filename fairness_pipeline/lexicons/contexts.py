@@ -12,24 +12,21 @@ from fairness_pipeline.lexicons.dimensions import Dimension, Side
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.swapping import PronounRule, Swap, Swapper
 from fairness_pipeline.progress import Progress, report
+from fairness_pipeline.tables import schema
 
-CONTEXTS = pa.schema(
-    [
-        pa.field("dialogue_id", pa.string(), False),
-        pa.field("context", pa.string(), False),
-        pa.field("side", pa.string(), False),
-        pa.field("matches", pa.list_(pa.string()), False),
-    ]
+CONTEXTS = schema(
+    dialogue_id=pa.string(),
+    context=pa.string(),
+    side=pa.string(),
+    matches=pa.list_(pa.string()),
 )
-CONTEXT_PAIRS = pa.schema(
-    [
-        pa.field("pair_id", pa.int64(), False),
-        pa.field("dialogue_id", pa.string(), False),
-        pa.field("source_side", pa.string(), False),
-        pa.field("context_a", pa.string(), False),
-        pa.field("context_b", pa.string(), False),
-        pa.field("terms", pa.list_(pa.struct([("a", pa.string()), ("b", pa.string())])), False),
-    ]
+CONTEXT_PAIRS = schema(
+    pair_id=pa.int64(),
+    dialogue_id=pa.string(),
+    source_side=pa.string(),
+    context_a=pa.string(),
+    context_b=pa.string(),
+    terms=pa.list_(pa.struct([("a", pa.string()), ("b", pa.string())])),
 )
 _BATCH = 50_000
 

@@ -140,7 +140,7 @@ def _noun_phrase_follows(text: str, position: int) -> bool:
         word = fold(following.group())
         if word[0].isalnum():
             return word not in _CLOSED_CLASS and (not word.endswith("ing") or "-" in word or is_noun(word))
-        if word in _CLAUSE_ENDS:
+        if word[0] in _CLAUSE_ENDS:
             return False
     return False
 

@@ -2,8 +2,8 @@
 
 import re
 
-TOKEN = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
-"""A word (inner apostrophes and hyphens belong to it) or one punctuation mark."""
+TOKEN = re.compile(r"@?\w+(?:['’-]\w+)*|[^\w\s]")
+"""A word (inner apostrophes and hyphens belong to it, and the sign of a user name) or one punctuation mark."""
 
 
 def fold(text: str) -> str:

@@ -5,14 +5,13 @@ import pyarrow as pa
 from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.text import fold, tokenize
+from fairness_pipeline.tables import schema
 
-ATTRIBUTE_WORDS = pa.schema(
-    [
-        pa.field("pair_id", pa.int64(), False),
-        pa.field("side", pa.string(), False),
-        pa.field("attribute", pa.string(), False),
-        pa.field("count", pa.int64(), False),
-    ]
+ATTRIBUTE_WORDS = schema(
+    pair_id=pa.int64(),
+    side=pa.string(),
+    attribute=pa.string(),
+    count=pa.int64(),
 )
 
 

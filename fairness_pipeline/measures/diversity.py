@@ -9,15 +9,14 @@ import pyarrow.compute as pc
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.text import collapse_punctuation
 from fairness_pipeline.statistics.resampling import NGrams
+from fairness_pipeline.tables import schema
 
-DIVERSITY = pa.schema(
-    [
-        pa.field("side", pa.string(), False),
-        pa.field("words", pa.int64(), False),
-        pa.field("distinct_1", pa.float64(), False),
-        pa.field("distinct_2", pa.float64(), False),
-        pa.field("diversity", pa.float64(), False),
-    ]
+DIVERSITY = schema(
+    side=pa.string(),
+    words=pa.int64(),
+    distinct_1=pa.float64(),
+    distinct_2=pa.float64(),
+    diversity=pa.float64(),
 )
 
 

@@ -7,14 +7,13 @@ import pyarrow as pa
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.text import collapse_punctuation
+from fairness_pipeline.tables import schema
 
-POLITENESS = pa.schema(
-    [
-        pa.field("pair_id", pa.int64(), False),
-        pa.field("side", pa.string(), False),
-        pa.field("offensive_probability", pa.float64(), False),
-        pa.field("offensive", pa.bool_(), False),
-    ]
+POLITENESS = schema(
+    pair_id=pa.int64(),
+    side=pa.string(),
+    offensive_probability=pa.float64(),
+    offensive=pa.bool_(),
 )
 DEFAULT_CLASSIFIER = "alt-profanity-check"
 _OFFENSIVE = ("offensive", "offense", "toxic", "hate", "unsafe", "abusive", "label_1")

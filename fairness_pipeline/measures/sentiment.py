@@ -6,15 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.measures.text import collapse_punctuation
+from fairness_pipeline.tables import schema
 
-SENTIMENT = pa.schema(
-    [
-        pa.field("pair_id", pa.int64(), False),
-        pa.field("side", pa.string(), False),
-        pa.field("compound", pa.float64(), False),
-        pa.field("positive", pa.bool_(), False),
-        pa.field("negative", pa.bool_(), False),
-    ]
+SENTIMENT = schema(
+    pair_id=pa.int64(),
+    side=pa.string(),
+    compound=pa.float64(),
+    positive=pa.bool_(),
+    negative=pa.bool_(),
 )
 
 

@@ -11,17 +11,16 @@ import pyarrow.parquet as pq
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
 from fairness_pipeline.progress import Progress, report
+from fairness_pipeline.tables import schema
 
 Responder = Callable[[pa.Table], pa.Table]
 """A table with a column `context` in, one with `response` out, row by row."""
 
-RESPONSES = pa.schema(
-    [
-        pa.field("pair_id", pa.int64(), False),
-        pa.field("side", pa.string(), False),
-        pa.field("context", pa.string(), False),
-        pa.field("response", pa.string(), False),
-    ]
+RESPONSES = schema(
+    pair_id=pa.int64(),
+    side=pa.string(),
+    context=pa.string(),
+    response=pa.string(),
 )
 CHUNK = 2048
 """Distinct contexts answered between two saves."""

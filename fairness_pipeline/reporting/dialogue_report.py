@@ -34,6 +34,9 @@ def render_dialogue_report(project: Project, lake: Lake) -> str:
         colours=COLOURS,
         settings=_settings(project),
         sources=_sources(lake),
+        corpora={key: source.specification for key, source in project.corpora.items()},
+        dimensions=project.dimensions,
+        versions=_versions(project, lake),
         models=_models(project, lake),
     )
 
@@ -105,6 +108,15 @@ def _sources(lake: Lake) -> list[tuple[str, str, str]]:
     card = lake.card("twitter_dialogues", {})
     corpora = card.inputs["settings"]["corpora"] if card else {}
     return [(key, path, sha) for key, corpus in corpora.items() for path, sha in corpus["sha256"].items()]
+
+
+def _versions(project: Project, lake: Lake) -> dict[str, str]:
+    """The libraries that the numbers depend on, as they were when the tables were made."""
+    cards = [lake.card("dialogue_models", {"model": model}) for model in project.models]
+    for audit in dialogue_audits(project, lake):
+        cards += [lake.card(table, _key(audit)) for table in ("politeness", "sentiment", "dialogue_significance")]
+    settings = [card.inputs.get("settings", {}) for card in cards if card]
+    return {name: version for found in settings for name, version in found.get("versions", {}).items()}
 
 
 def _models(project: Project, lake: Lake) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from typing import Literal
 
 Verdict = Literal["fair", "biased", "inconclusive", "not measured"]
-VERDICTS: tuple[Verdict, ...] = ("biased", "inconclusive", "fair", "not measured")
 
 
 def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05) -> Verdict:

@@ -28,6 +28,7 @@ def read(folder: Path, text: str, **options: object):
 def test_cleaning() -> None:
     assert clean("  hi\u00a0 @Some_One  see https://t.co/x?y=1, www.a.b ok ") == "hi @user see __url__ __url__ ok"
     assert clean("mail a@b.c") == "mail a@b.c"
+    assert clean("@a @b\t@c no, @d &amp; &lt;script&gt;") == "@user no, @user & <script>"
 
 
 def test_empty_and_duplicate_rows_are_dropped_and_counted(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ HEAVY = ("torch", "transformers", "datasets", "sklearn", "nltk")
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment})
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}
+    )
 
 
 @pytest.mark.parametrize("module", ["fairness_pipeline.definitions", "fairness_pipeline.cli"])

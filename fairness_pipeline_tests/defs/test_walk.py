@@ -59,7 +59,7 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert f"Report: {report}" in first.stdout
     assert command("report").stdout.strip() == str(report)
     made = content(tiny.workspace)
-    assert not [path for path in tiny.workspace.rglob("*.part")]
+    assert not list(tiny.workspace.rglob("*.part"))
 
     # A second run has nothing to do, and says so.
     assert "0 made, 19 up to date, 0 not made" in run().stdout
@@ -101,7 +101,12 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     change(profile, lambda document: document["significance"].update(permutations=50))
     assert planned() == []
     words = data / "dimensions" / "gender.yaml"
-    words.write_text(Path("data/dimensions/gender.yaml").resolve().read_text(encoding="utf-8").replace("  - [usher, usherette]\n", ""))
+    words.write_text(
+        Path("data/dimensions/gender.yaml")
+        .resolve()
+        .read_text(encoding="utf-8")
+        .replace("  - [usher, usherette]\n", "")
+    )
     assert {line.split()[0] for line in planned()} >= {"contexts", "context_pairs", "responses"}
     assert not [line for line in planned() if "dialect" in line or line.startswith("dialogue_models")]
     words.unlink()
@@ -176,7 +181,9 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
         (None, "cannot be read: No such file or directory"),
     ],
 )
-def test_a_bad_corpus_is_named_and_nothing_is_written(tiny: Project, data: Path, content_: bytes | None, expected: str) -> None:
+def test_a_bad_corpus_is_named_and_nothing_is_written(
+    tiny: Project, data: Path, content_: bytes | None, expected: str
+) -> None:
     corpus = {"platform": "twitter", "format": "tsv", "files": [{"path": "bad.tsv"}], "licence": "", "citation": ""}
     (data / "corpora" / "tiny.yaml").write_text(yaml.safe_dump(corpus))
     if content_ is not None:
@@ -192,7 +199,10 @@ def test_a_bad_corpus_is_named_and_nothing_is_written(tiny: Project, data: Path,
 def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
     both = [
         subprocess.Popen(
-            [sys.executable, "-m", "fairness_pipeline.cli", "run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [sys.executable, "-m", "fairness_pipeline.cli", "run"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         for _ in range(2)
     ]
@@ -212,7 +222,9 @@ def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
     assert "0 of 19" in run("--dry-run").stdout
 
 
-def test_a_kill_in_the_middle_is_taken_up_again(tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_in_the_middle_is_taken_up_again(
+    tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed with SIGKILL while the model trains: the next run resumes it, and all is byte for byte as without a kill."""
     change(data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(epochs=40, patience=40))
     run()
@@ -237,7 +249,7 @@ def test_a_table_that_fails_its_check_does_not_take_effect(tiny: Project, monkey
     code = """
 import dagster as dg, pyarrow as pa
 from fairness_pipeline.defs import checks, lineage
-from fairness_pipeline.defs.lineage import Made
+from fairness_pipeline.defs.presentation import Made
 from fairness_pipeline.measures.sentiment import SENTIMENT
 
 @lineage.asset(study="s", code_version="1", settings=lambda p, k: {}, schema=SENTIMENT,

@@ -42,7 +42,10 @@ def test_contexts_come_from_the_audit_split_and_from_no_other() -> None:
 
 def test_pairs_and_their_quality() -> None:
     pairs = make_pairs(
-        contexts("my dad called", "my mom called", "he met her", "I love him and his dog", "a queen"), GENDER, maximum=10, seed=1
+        contexts("my dad called", "my mom called", "he met her", "I love him and his dog", "a queen"),
+        GENDER,
+        maximum=10,
+        seed=1,
     )
     assert [(row["context_a"], row["context_b"], row["source_side"]) for row in pairs.table.to_pylist()] == [
         ("my dad called", "my mom called", "a"),

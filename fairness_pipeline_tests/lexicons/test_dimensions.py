@@ -60,7 +60,7 @@ def test_not_utf8(data: Path) -> None:
 
 
 def test_unsafe_yaml_is_not_run(data: Path, tmp_path: Path) -> None:
-    message = refused(data, GOOD.replace("label: Test", "label: !!python/object/apply:os.mkdir ['%s/x']" % tmp_path))
+    message = refused(data, GOOD.replace("label: Test", f"label: !!python/object/apply:os.mkdir ['{tmp_path}/x']"))
     assert "not valid YAML" in message
     assert not (tmp_path / "x").exists()
 

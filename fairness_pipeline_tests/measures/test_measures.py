@@ -61,7 +61,11 @@ def test_wildcards_and_phrases() -> None:
     scorer = AttributeWordScorer({"x": ("criminal*", "drug dealer*", "less intelligent", "hook-nose")})
     found = scorer(
         texts(
-            "criminals and criminality", "a drug dealer, drug dealers", "less intelligent people", "hook-nose", "hook nose less"
+            "criminals and criminality",
+            "a drug dealer, drug dealers",
+            "less intelligent people",
+            "hook-nose",
+            "hook nose less",
         )
     )
     assert found["x"].to_pylist() == [2, 2, 1, 1, 0]
@@ -106,7 +110,9 @@ def small_classifier(folder: Path, labels: list[str]) -> str:
         from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
         folder.mkdir()
-        (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "you", "idiot", "day"]))
+        (folder / "vocab.txt").write_text(
+            "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "you", "idiot", "day"])
+        )
         config = BertConfig(
             vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,
             id2label=dict(enumerate(labels)), label2id={label: i for i, label in enumerate(labels)},
@@ -123,7 +129,10 @@ def test_a_hugging_face_classifier_by_folder(tmp_path: Path) -> None:
 
     name = small_classifier(tmp_path / "model", ["not_offensive", "offensive"])
     lines = ["you idiot", "day", "you you you day"]
-    tokenizer, model = AutoTokenizer.from_pretrained(name), AutoModelForSequenceClassification.from_pretrained(name).eval()
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(name),
+        AutoModelForSequenceClassification.from_pretrained(name).eval(),
+    )
     with torch.inference_mode():
         expected = [
             torch.softmax(model(**tokenizer(line, return_tensors="pt")).logits, -1)[0, 1].item() for line in lines
@@ -138,7 +147,9 @@ def test_a_classifier_that_cannot_serve_is_refused_by_name(tmp_path: Path) -> No
     with pytest.raises(FairnessError, match="offence_classifier: '.*empty' cannot be loaded"):
         PolitenessScorer(str(tmp_path / "empty"))(texts("x"))
     name = small_classifier(tmp_path / "topics", ["sports", "news"])
-    with pytest.raises(FairnessError, match=r"has labels \['sports', 'news'\]; expected exactly one that means offensive"):
+    with pytest.raises(
+        FairnessError, match=r"has labels \['sports', 'news'\]; expected exactly one that means offensive"
+    ):
         PolitenessScorer(name)(texts("x"))
 
 

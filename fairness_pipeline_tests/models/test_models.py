@@ -53,7 +53,9 @@ def test_vocabulary(tmp_path: Path) -> None:
     assert Vocabulary.load(tmp_path / "v.txt").words == vocabulary.words
 
 
-@given(st.lists(st.integers(1, 12), min_size=1, max_size=80), st.integers(4, 60), st.one_of(st.none(), st.integers(0, 9)))
+@given(
+    st.lists(st.integers(1, 12), min_size=1, max_size=80), st.integers(4, 60), st.one_of(st.none(), st.integers(0, 9))
+)
 @settings(max_examples=100, deadline=None)
 def test_batches_hold_each_dialogue_once_within_the_budget(lengths: list[int], budget: int, seed: int | None) -> None:
     vocabulary = Vocabulary(["w"])
@@ -107,7 +109,10 @@ def test_answers_are_never_empty_nor_unknown_and_depend_on_their_context_alone()
     torch.manual_seed(2)
     model = Seq2Seq(spec.seq2seq, 9).eval()
     together = model.answer(contexts, torch.tensor([3, 1]), longest=6)
-    apart = [model.answer(contexts[:1], torch.tensor([3]), 6)[0], model.answer(contexts[1:, :1], torch.tensor([1]), 6)[0]]
+    apart = [
+        model.answer(contexts[:1], torch.tensor([3]), 6)[0],
+        model.answer(contexts[1:, :1], torch.tensor([1]), 6)[0],
+    ]
     assert together == apart
     assert all(len(answer) <= 6 and UNKNOWN not in answer for answer in together)
 
@@ -116,7 +121,9 @@ def test_it_learns(tmp_path: Path) -> None:
     spec = specification(epochs=25, patience=25, checkpoint_seconds=60.0)
     figures = registry.train(spec, dialogues(300), tmp_path, seed=1)
     assert figures["validation_perplexity"] < 1.3
-    answers = registry.responder(spec, tmp_path)(pa.table({"context": ["what is red number 1", "what is blue number 2"]}))
+    answers = registry.responder(spec, tmp_path)(
+        pa.table({"context": ["what is red number 1", "what is blue number 2"]})
+    )
     assert answers["response"].to_pylist() == ["red it is", "blue it is"]
 
 
@@ -154,7 +161,10 @@ def test_training_stops_early_and_keeps_the_best(tmp_path: Path) -> None:
     assert history.index(min(history)) == len(history) - 3
     trainer_model = Seq2SeqResponder(tmp_path, spec)._model()[0]
     encoded = EncodedDialogues(
-        *(dialogues().filter(pa.compute.equal(dialogues()["split"], "valid"))[c].to_pylist() for c in ("context", "response")),
+        *(
+            dialogues().filter(pa.compute.equal(dialogues()["split"], "valid"))[c].to_pylist()
+            for c in ("context", "response")
+        ),
         Vocabulary.load(tmp_path / "vocabulary.txt"),
         8,
     )
@@ -163,7 +173,9 @@ def test_training_stops_early_and_keeps_the_best(tmp_path: Path) -> None:
 
 def test_a_loss_that_is_not_a_number_stops_with_the_place(tmp_path: Path) -> None:
     spec = specification(optimiser="sgd", learning_rate=1e38, clipping=1e38)
-    with pytest.raises(FairnessError, match=r"training loss is (nan|inf) in epoch \d+, batch \d+; last good checkpoint: .*; lower"):
+    with pytest.raises(
+        FairnessError, match=r"training loss is (nan|inf) in epoch \d+, batch \d+; last good checkpoint: .*; lower"
+    ):
         registry.train(spec, dialogues(), tmp_path, seed=1)
 
 

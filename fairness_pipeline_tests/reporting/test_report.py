@@ -28,7 +28,9 @@ EVIL = "<script>alert('he')</script> & \"quoted\" <b>"
 KEY = {"dimension": "gender", "model": "seq2seq"}
 
 
-def put(lake: Lake, name: str, key: dict[str, str], table: pa.Table, schema: pa.Schema, figures: dict | None = None) -> None:
+def put(
+    lake: Lake, name: str, key: dict[str, str], table: pa.Table, schema: pa.Schema, figures: dict | None = None
+) -> None:
     with lake.writing(name, key, table, schema, Card("0" * 64, {}, figures or {})):
         pass
 
@@ -37,7 +39,12 @@ def put(lake: Lake, name: str, key: dict[str, str], table: pa.Table, schema: pa.
 def filled(tiny: Project) -> Lake:
     """A lake with one audit, of `gender`, made from four pairs; `dialect` is missing."""
     lake = Lake(tiny.workspace)
-    answers = [("you are an idiot", "have a nice day"), ("same", "same"), (EVIL, "love, joy, wonderful, happy, great!"), ("x", "y")]
+    answers = [
+        ("you are an idiot", "have a nice day"),
+        ("same", "same"),
+        (EVIL, "love, joy, wonderful, happy, great!"),
+        ("x", "y"),
+    ]
     contexts = [(f"{EVIL} he {i}", f"{EVIL} she {i}") for i in range(4)]
     rows = [
         {"pair_id": i, "side": side, "context": contexts[i][k], "response": answers[i][k]}
@@ -56,7 +63,14 @@ def filled(tiny: Project) -> Lake:
     )  # fmt: skip
     pairs = {"corpus": "tiny", "dimension": "gender"}
     put(lake, "contexts", pairs, CONTEXTS.empty_table(), CONTEXTS, {"audit_dialogues": 9})
-    put(lake, "context_pairs", pairs, CONTEXT_PAIRS.empty_table(), CONTEXT_PAIRS, {"pairs": 4, "contexts_by_word": {"<i>he": 4}})
+    put(
+        lake,
+        "context_pairs",
+        pairs,
+        CONTEXT_PAIRS.empty_table(),
+        CONTEXT_PAIRS,
+        {"pairs": 4, "contexts_by_word": {"<i>he": 4}},
+    )
     for name, table, schema in (
         ("responses", responses, RESPONSES), ("politeness", politeness, POLITENESS), ("sentiment", sentiment, SENTIMENT),
         ("diversity", measure_diversity(responses), DIVERSITY), ("dialogue_significance", significance, COMPARISON),
@@ -147,7 +161,7 @@ def test_a_browser_shows_it(tiny: Project, filled: Lake, tmp_path: Path) -> None
     assert picture.stat().st_size > 20_000
     # More than one colour: not a blank page.
     colours = subprocess.run(
-        [sys.executable, "-c", "import sys, matplotlib.image as i; a = i.imread(sys.argv[1]); print(len({tuple(p) for p in a[::7, ::7].reshape(-1, a.shape[2]).tolist()}))", str(picture)],  # noqa: E501
+        [sys.executable, "-c", "import sys, matplotlib.image as i; a = i.imread(sys.argv[1]); print(len({tuple(p) for p in a[::7, ::7].reshape(-1, a.shape[2]).tolist()}))", str(picture)],
         capture_output=True, text=True,
     ).stdout  # fmt: skip
     assert int(colours) > 20

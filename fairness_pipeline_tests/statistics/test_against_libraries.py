@@ -118,7 +118,8 @@ def test_jackknife_by_hand() -> None:
     left_out = []
     for i in range(3):
         keep = [j for j in range(3) if j != i]
-        d1 = [len(set(words)) / len(words) for words in (sum((responses[s[j]].split() for j in keep), []) for s in (a, b))]
+        sides = [[word for j in keep for word in responses[side[j]].split()] for side in (a, b)]
+        d1 = [len(set(words)) / len(words) for words in sides]
         left_out.append(d1[0] - d1[1])
     mean = sum(left_out) / 3
     expected = math.sqrt(2 / 3 * sum((value - mean) ** 2 for value in left_out))
@@ -155,7 +156,13 @@ def test_edge_cases_give_a_defined_answer(case: str) -> None:
         assert row.note or case == "two pairs"
     counted = NGrams([["a"], ["b", "c"]])
     for row in compare_diversity(
-        counted, a, b, dict.fromkeys(("diversity", "distinct_1", "distinct_2"), TEN_PERCENT), permutations=20, blocks=5, seed=1
+        counted,
+        a,
+        b,
+        dict.fromkeys(("diversity", "distinct_1", "distinct_2"), TEN_PERCENT),
+        permutations=20,
+        blocks=5,
+        seed=1,
     ):
         defined(row)
 

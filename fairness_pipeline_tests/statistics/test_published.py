@@ -40,7 +40,9 @@ def agrees(row: dict[str, str]) -> bool:
     return p_agrees and min(statistics) <= rounded(row["z"])[-1] and max(statistics) >= rounded(row["z"])[0]
 
 
-@pytest.mark.parametrize("row", RATES, ids=lambda row: f"{row['source']}-{row['model']}-{row['dimension']}-{row['measure']}")
+@pytest.mark.parametrize(
+    "row", RATES, ids=lambda row: f"{row['source']}-{row['model']}-{row['dimension']}-{row['measure']}"
+)
 def test_published_rates_give_the_published_z_and_p(row: dict[str, str]) -> None:
     assert agrees(row) == row["check"].startswith("agrees")
 
@@ -59,7 +61,11 @@ def test_a_published_row_by_hand() -> None:
 def test_the_row_beside_ours_is_table_3() -> None:
     rows = published_rows(platform="twitter", dimension="gender", model="seq2seq")
     assert {row.source for row in rows.values()} == {"Liu2020 Table 3"}
-    assert (rows["offense_rate"].value_a, rows["offense_rate"].value_b, rows["offense_rate"].p) == (36.763, 40.098, "<1e-5")
+    assert (rows["offense_rate"].value_a, rows["offense_rate"].value_b, rows["offense_rate"].p) == (
+        36.763,
+        40.098,
+        "<1e-5",
+    )
     assert {row.source for row in published_rows(platform="twitter", dimension="race", model="seq2seq").values()} == {
         "Liu2020 Table 5"
     }
