@@ -70,6 +70,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from sqlalchemy.exc import OperationalError
+
     from fairness_pipeline.console import RunDisplay, print_verdicts
     from fairness_pipeline.definitions import defs
     from fairness_pipeline.defs.instance import open_instance
@@ -90,8 +92,15 @@ def _run(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     display = RunDisplay(project.name, len(walk.stale), len(walk.steps))
     listen(display)
-    with display, open_instance(project) as instance:
-        outcomes = [display.ended(outcome) for outcome in walk.run(instance, display.starting)]
+    try:
+        with display, open_instance(project) as instance:
+            outcomes = [display.ended(outcome) for outcome in walk.run(instance, display.starting)]
+    except (OperationalError, OSError) as error:  # Dagster's own record of runs; a table's trouble is an outcome
+        reason = error.orig if isinstance(error, OperationalError) else error.strerror
+        raise FairnessError(
+            f"{project.workspace}: Dagster's record of runs cannot be written ({reason}). If the disk is full, make "
+            "room or set FAIRNESS_HOME to another disk, and run again: it goes on from here"
+        ) from None
     bad = [outcome for outcome in outcomes if outcome.state != "made"]
     lake = Lake(project.workspace)
     audits = dialogue_audits(project, lake)
@@ -174,7 +183,10 @@ def _ui(arguments: argparse.Namespace) -> int:
         flush=True,
     )
     where = ["--host", arguments.host, "--port", arguments.port]
-    os.execv(sys.executable, [sys.executable, "-m", "dagster", "dev", "-m", "fairness_pipeline.definitions", *where])
+    os.execv(
+        sys.executable,
+        [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-m", "fairness_pipeline.definitions", *where],
+    )
 
 
 def _print_rows(rows: list[dict[str, Any]], form: str) -> None:

@@ -15,7 +15,7 @@ from fairness_pipeline.defs.walk import Outcome, Step
 from fairness_pipeline.lake import Key, partition_name
 from fairness_pipeline.progress import Progress as ProgressFunction
 from fairness_pipeline.project import Project
-from fairness_pipeline.reporting.labels import MEASURES, measure_label
+from fairness_pipeline.reporting.labels import GLANCE, MEASURES, measure_label
 from fairness_pipeline.reporting.results import Audit
 
 _STYLES = {"biased": "red", "fair": "green", "inconclusive": "yellow", "not measured": "dim"}
@@ -90,12 +90,11 @@ def print_verdicts(project: Project, audits: list[Audit]) -> None:
     table = Table(
         title=f"Verdicts, profile {project.name} (difference: first group minus second)", title_justify="left"
     )
-    shown = [measure for measure in MEASURES if not measure.startswith("distinct")]
-    for heading in ("Dimension", "Model", *(measure_label(measure) for measure in shown), "Attribute words"):
+    for heading in ("Dimension", "Model", *(measure_label(measure) for measure in GLANCE), "Attribute words"):
         table.add_column(heading)
     for audit in audits:
         by_measure = {row["measure"]: row for row in audit.rows}
-        cells = [_cell(by_measure.get(measure)) for measure in shown]
+        cells = [_cell(by_measure.get(measure)) for measure in GLANCE]
         lists = [
             f"{measure_label(row['measure'])}: {_cell(row)}" for row in audit.rows if row["measure"] not in MEASURES
         ]

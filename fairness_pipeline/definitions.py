@@ -4,4 +4,7 @@ import dagster as dg
 
 from fairness_pipeline.defs import dialogue_fairness, reports
 
-defs = dg.Definitions(assets=dg.load_assets_from_modules([dialogue_fairness, reports]))
+defs = dg.Definitions(
+    assets=dg.load_assets_from_modules([dialogue_fairness, reports]),
+    executor=dg.in_process_executor,  # a process a step would import torch once a step
+)

@@ -40,17 +40,17 @@ def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
 
 
 def run_metadata(made: Made, path: Path, seconds: float) -> dict[str, Any]:
-    """What one run found: rows, size, path, the room's figures, tables and pictures."""
-    metadata: dict[str, Any] = {"path": dg.MetadataValue.path(str(path)), "seconds": round(seconds, 2)}
+    """What one run found, pictures first: they are what a person looks for."""
+    metadata: dict[str, Any] = {}
+    for name, png in made.pictures.items():
+        metadata[name] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")
+    metadata |= {name: dg.MetadataValue.md(_markdown(table)) for name, table in made.tables.items()}
+    metadata |= {name: _value(figure) for name, figure in made.figures.items() if figure is not None}
     if isinstance(made.content, pa.Table):
         metadata["dagster/row_count"] = made.content.num_rows
     if path.is_file():
         metadata["bytes"] = path.stat().st_size
-    metadata |= {name: _value(figure) for name, figure in made.figures.items() if figure is not None}
-    metadata |= {name: dg.MetadataValue.md(_markdown(table)) for name, table in made.tables.items()}
-    for name, png in made.pictures.items():
-        metadata[name] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")
-    return metadata
+    return metadata | {"seconds": round(seconds, 2), "path": dg.MetadataValue.path(str(path))}
 
 
 def _value(figure: Any) -> Any:

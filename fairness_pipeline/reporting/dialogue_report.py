@@ -10,7 +10,7 @@ from markupsafe import Markup
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.published import PublishedRow, published_rows
-from fairness_pipeline.reporting.labels import MEASURES, measure_label
+from fairness_pipeline.reporting.labels import GLANCE, MEASURES, measure_label
 from fairness_pipeline.reporting.plots import COLOURS, difference_plot
 from fairness_pipeline.reporting.results import Audit, dialogue_audits, example_pairs
 
@@ -73,17 +73,16 @@ def _source(published: dict[str, PublishedRow]) -> str | None:
 
 
 def _grid(project: Project, audits: list[Audit]) -> list[dict[str, Any]]:
-    """The verdicts at a glance: one row an audit; attribute lists under `first list` and `second list`."""
+    """The verdicts at a glance: one row an audit, one cell a measure, the attribute lists together in the last."""
     grid = []
     for audit in audits:
-        by_measure = {row["measure"]: row for row in audit.rows}
-        lists = [row for row in audit.rows if row["measure"] not in MEASURES]
-        cells = [by_measure.get(m) for m in ("diversity", "offense_rate", "sentiment_positive", "sentiment_negative")]
+        cells = {row["measure"]: row for row in audit.rows}
         grid.append(
             {
                 "audit": audit,
                 "dimension": project.dimensions[audit.dimension],
-                "cells": [*cells, *lists],
+                "cells": [cells[measure] for measure in GLANCE if measure in cells],
+                "lists": [row for row in audit.rows if row["measure"] not in MEASURES],
             }
         )
     return grid

@@ -10,6 +10,9 @@ MEASURES = {
 }
 """What a reader sees for a measure; attribute lists are named after themselves."""
 
+GLANCE = ("diversity", "offense_rate", "sentiment_positive", "sentiment_negative")
+"""The measures of an overview, before the attribute lists."""
+
 
 def measure_label(measure: str) -> str:
     """The measure's name for a reader."""
