@@ -33,4 +33,4 @@ verify: $(VENV)/.installed
 	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))
 
 clean:
-	rm -rf $(VENV) data/lake .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -103,8 +103,9 @@ def _run(arguments: argparse.Namespace) -> int:
         ) from None
     bad = [outcome for outcome in outcomes if outcome.state != "made"]
     lake = Lake(project.workspace)
-    audits = dialogue_audits(project, lake)
-    if not arguments.select:
+    asked = {(step.key["dimension"], step.key["model"]) for step in walk.steps if step.name == "dialogue_significance"}
+    audits = [audit for audit in dialogue_audits(project, lake) if (audit.dimension, audit.model) in asked]
+    if audits:
         print_verdicts(project, audits)
     report = lake.document_path("dialogue_fairness_report")
     made, fresh = len(outcomes) - len(bad), len(walk.steps) - len(walk.stale)
@@ -142,7 +143,7 @@ def _results(arguments: argparse.Namespace) -> int:
         shown = ("dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
                  "p", "p_holm", "verdict", "paper_verdict")  # fmt: skip
         rows = [{name: row.get(name) for name in shown} for row in rows]
-    _print_rows(rows, arguments.format)
+    _print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format)
     return 0
 
 
@@ -155,8 +156,8 @@ def _sql(arguments: argparse.Namespace) -> int:
     try:
         with connect(Project(arguments.profile).workspace) as connection:
             result = connection.execute(arguments.query)
-            names = [column[0] for column in result.description or []]
-            _print_rows([dict(zip(names, row, strict=True)) for row in result.fetchall()], arguments.format)
+            names = _distinct([column[0] for column in result.description or []])
+            _print_rows(names, [dict(zip(names, row, strict=True)) for row in result.fetchall()], arguments.format)
     except duckdb.Error as error:
         raise FairnessError(f"the query failed: {error}") from None
     return 0
@@ -189,17 +190,27 @@ def _ui(arguments: argparse.Namespace) -> int:
     )
 
 
-def _print_rows(rows: list[dict[str, Any]], form: str) -> None:
+def _distinct(names: list[str]) -> list[str]:
+    """Column names, numbered from their second use on, so that a join keeps all its columns."""
+    uses: dict[str, int] = {}
+    distinct = []
+    for name in names:
+        uses[name] = uses.get(name, 0) + 1
+        distinct.append(name if uses[name] == 1 else f"{name}_{uses[name]}")
+    return distinct
+
+
+def _print_rows(names: list[str], rows: list[dict[str, Any]], form: str) -> None:
     if form == "json":
         print(json.dumps(rows, indent=1, default=str))
     elif form == "csv":
-        writer = csv.DictWriter(sys.stdout, list(dict.fromkeys(name for row in rows for name in row)))
+        writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     else:
         from fairness_pipeline.console import print_table
 
-        print_table(rows)
+        print_table(names, rows)
 
 
 if __name__ == "__main__":

@@ -109,16 +109,13 @@ def _cell(row: dict[str, Any] | None) -> str:
     return f"[{_STYLES[verdict]}]{verdict}[/]{number}"
 
 
-def print_table(rows: list[dict[str, Any]]) -> None:
+def print_table(names: list[str], rows: list[dict[str, Any]]) -> None:
     """Rows as a plain table; numbers to four digits."""
-    if not rows:
-        print("no rows")
-        return
     table = Table(box=None, pad_edge=False)
-    for name in dict.fromkeys(name for row in rows for name in row):
+    for name in names:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(_plain(value) for value in row.values()))
+        table.add_row(*(_plain(row.get(name)) for name in names))
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(width=220, highlight=False)
     console.print(table)

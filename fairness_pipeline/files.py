@@ -14,11 +14,15 @@ from fairness_pipeline.errors import FairnessError
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary name beside `path` to write to; it takes the name `path` once the block ends well, and goes if not.
 
+    One process at a time may write a path: who shares it holds its lock.
+
     Raises:
         FairnessError: the disk is full or the folder cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
     try:
+        for left_over in path.parent.glob(f".{path.name}.*.part"):  # by a run that was killed
+            left_over.unlink()
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         with temporary.open("rb") as written:
@@ -38,4 +42,4 @@ def explained(error: OSError, path: Path) -> FairnessError:
             f"{path}: the disk is full; nothing was written. Make room, or set FAIRNESS_HOME to another disk, and run "
             "again: it goes on from here"
         )
-    return FairnessError(f"{path}: cannot be written: {error.strerror or error}; check the rights of its folder")
+    return FairnessError(f"{path}: cannot be read or written: {error.strerror or error}; check its folder")

@@ -128,14 +128,15 @@ class Lake:
     # Both
 
     def card(self, asset: str, key: Key) -> Card | None:
-        """What stands beside a partition; None where it is missing or damaged."""
+        """What stands beside a partition; None where it, or what it vouches for, is missing or damaged."""
         try:
             path = self.table_path(asset, key)
             if path.exists():
                 content = pq.read_metadata(path).metadata[_METADATA]
-            else:
-                content = self._card_path(asset, key).read_bytes()
-            return Card(**json.loads(content))
+                return Card(**json.loads(content))
+            card = Card(**json.loads(self._card_path(asset, key).read_bytes()))
+            weights = self.folder(asset, key, card.fingerprint).glob("*.safetensors")
+            return card if self.document_path(asset).is_file() or any(weights) else None
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             return None
 

@@ -10,14 +10,16 @@ from fairness_pipeline.yaml_files import Specification
 Positive = Annotated[int, pydantic.Field(gt=0)]
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
+Weight = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
+
 
 class Splits(Specification):
     """Share of threads in each split; relative to their sum."""
 
-    train: Annotated[float, pydantic.Field(gt=0)]
-    valid: Annotated[float, pydantic.Field(gt=0)]
-    test: Annotated[float, pydantic.Field(gt=0)]
-    audit: Annotated[float, pydantic.Field(gt=0)]
+    train: Weight
+    valid: Weight
+    test: Weight
+    audit: Weight
 
 
 class PairSettings(Specification):
@@ -29,9 +31,15 @@ class PairSettings(Specification):
 
 
 class MeasureSettings(Specification):
-    """How responses are scored. `offence_classifier`: `alt-profanity-check`, or a Hugging Face id or folder."""
+    """How responses are scored.
+
+    `offence_classifier` is `alt-profanity-check`, or a Hugging Face id (pin it with `offence_revision`) or folder;
+    `offence_label` names the label that means offensive where several could.
+    """
 
     offence_classifier: str = "alt-profanity-check"
+    offence_revision: str | None = None
+    offence_label: str | None = None
     offence_threshold: Share = 0.5
     sentiment_threshold: Share = 0.8
 
@@ -78,4 +86,7 @@ class Profile(Specification):
     def _not_empty(cls, names: Any) -> Any:
         if not names:
             raise ValueError("expected at least one, found none")
+        doubled = [name for name in names if list(names).count(name) > 1]
+        if doubled:
+            raise ValueError(f"'{doubled[0]}' is listed twice; keep one")
         return names

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from fairness_pipeline import paths
 from fairness_pipeline.corpora.specification import CorpusSpecification
@@ -10,9 +10,10 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.models.specification import ModelSpecification
 from fairness_pipeline.profiles import Profile
-from fairness_pipeline.yaml_files import Specification, load, read_yaml, validate
+from fairness_pipeline.yaml_files import load, read_yaml, validate
 
-S = TypeVar("S", bound=Specification)
+FIXED_MEASURES = ("diversity", "distinct_1", "distinct_2", "offense_rate", "sentiment_positive", "sentiment_negative")
+"""Of study 1, besides one measure for each attribute list of a dimension."""
 
 
 class Source(NamedTuple):
@@ -41,6 +42,12 @@ class Project:
             key: load(Dimension, _find("dimensions", key, path, "dimensions")) for key in self.profile.dimensions
         }
         self.models = {key: _model(key, changes, path) for key, changes in self.profile.models.items()}
+        measures = [*FIXED_MEASURES, *(f"{name}_words" for d in self.dimensions.values() for name in d.attribute_words)]
+        for measure in self.profile.significance.margins:
+            if measure not in ("default", *measures):
+                raise FairnessError(
+                    f"{path}: significance.margins: unknown measure '{measure}'; known: {', '.join(measures)}"
+                )
         for key, model in self.models.items():
             if model.corpus not in self.corpora:
                 raise FairnessError(
@@ -66,7 +73,7 @@ def _corpus(path: Path) -> Source:
 def _model(key: str, changes: dict[str, Any], profile: Path) -> ModelSpecification:
     path = _find("models", key, profile, "models")
     declared = validate(ModelSpecification, read_yaml(path), path)
-    merged = _merge(declared.model_dump(exclude_unset=True), changes or {})
+    merged = _merge(declared.model_dump(exclude_unset=True), changes)
     try:
         return validate(ModelSpecification, merged, profile)
     except FairnessError as error:

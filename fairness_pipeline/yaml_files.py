@@ -25,8 +25,12 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[Any, int] = {}
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
             key = self.construct_object(key_node, deep=True)
             line = key_node.start_mark.line + 1
+            if not isinstance(key, Hashable):
+                raise FairnessError(f"line {line}: a key is a {type(key).__name__}; expected plain text (quote braces)")
             if key in seen:
                 raise FairnessError(
                     f"line {line}: key '{key}' was given before, on line {seen[key]}; keep one of the two"
@@ -47,12 +51,16 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise FairnessError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
         raise FairnessError(f"{path}: expected UTF-8, byte {error.start} is not; save the file as UTF-8") from None
+    except OSError as error:
+        raise FairnessError(f"{path}: cannot be read: {error.strerror}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise FairnessError(f"{path}{where}: not valid YAML: {error.problem}") from None
     except FairnessError as error:
         raise FairnessError(f"{path}, {error}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise FairnessError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(content, dict):
         came = "an empty file" if content is None else type(content).__name__
         raise FairnessError(f"{path}: expected keys and values, found {came}")

@@ -41,6 +41,7 @@ STAGES = (
     "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "responses", "diversity", "politeness",
     "sentiment", "attribute_words", "dialogue_significance", "dialogue_fairness_report",
 )  # fmt: skip
+_WORDS = {True: "holds", False: "**fails**", None: "not tried"}
 RATES = ("offense_rate", "sentiment_positive", "sentiment_negative")
 
 
@@ -59,8 +60,8 @@ def main() -> None:
     verdicts = judge(outcomes)
     write_page(outcomes, verdicts)
     for claim, held, _ in verdicts:
-        print(f"{'holds' if held else 'FAILS'}: {claim}")
-    sys.exit(not all(held for _, held, _ in verdicts))
+        print(f"{_WORDS[held]}: {claim}")
+    sys.exit(any(held is False for _, held, _ in verdicts))
 
 
 def remembered(name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -83,13 +84,11 @@ def remembered(name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def version() -> str:
     """A hash of the package and its data files."""
     digest = sha256()
-    for folder in (
-        ROOT / "fairness_pipeline",
-        *(ROOT / "data" / kind for kind in ("dimensions", "grammars", "profiles", "models")),
-    ):
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and path.suffix not in (".pyc",):
-                digest.update(path.read_bytes())
+    kinds = ("corpora", "dimensions", "grammars", "models", "profiles", "published", "wordnet")
+    folders = [ROOT / "fairness_pipeline", *(ROOT / "data" / kind for kind in kinds)]
+    for path in [Path(__file__), *(path for folder in folders for path in sorted(folder.rglob("*")))]:
+        if path.is_file() and path.suffix != ".pyc":
+            digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -114,13 +113,13 @@ def finished(process: subprocess.Popen[str]) -> str:
 
 def planted(seed: int) -> dict[str, Any]:
     """One seed of the sample profile: what the audit found, and what its grammar's majority replies plant."""
-    data = STATE / "data"
+    home, data = STATE / f"home-{version()[:12]}", STATE / "data"  # tables of other code prove nothing
     (data / "profiles").mkdir(parents=True, exist_ok=True)
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
     profile["seed"] = seed
     (data / "profiles" / f"planted-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
-    finished(command(STATE / "home", "run", "--profile", f"planted-{seed}", data=data))
-    lake = Lake(STATE / "home" / f"planted-{seed}")
+    finished(command(home, "run", "--profile", f"planted-{seed}", data=data))
+    lake = Lake(home / f"planted-{seed}")
     found, truth = {}, {}
     for dimension in profile["dimensions"]:
         key = {"dimension": dimension, "model": "seq2seq"}
@@ -233,8 +232,8 @@ def content(workspace: Path) -> dict[str, str]:
     }
 
 
-def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool, str]]:
-    """Each claim, whether it holds, and the figures behind it."""
+def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
+    """Each claim, whether it holds (None: could not be tried here), and the figures behind it."""
     seeds = [outcomes[f"planted-{seed}"] for seed in SEEDS]
     planted_rows, unplanted_rows = {}, {}
     for dimension, measures in seeds[0]["truth"].items():
@@ -261,12 +260,24 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool, str]]:
         ("planted differences are `biased` in at least 4 of 5 seeds", biased == total, f"{biased} of {total} measures"),
         ("unplanted differences stay under half the planted ones", max(ratios) < 0.5, f"largest: {max(ratios):.2f} of the smallest planted one, over {len(ratios)} cases"),
         ("every stage was killed in the middle (SIGKILL)", hit == len(STAGES), f"{hit} of {len(STAGES)} stages"),
-        ("after the kills the lake is byte for byte that of an undisturbed run", kills["same"], f"{kills['partial_files_left']} partial files left"),
-        ("a full disk is named, nothing is half written, and the run goes on once there is room", not disk["ran"] or (disk["status"] == 1 and disk["named"] and not disk["traceback"] and disk["same"]), "ran" if disk["ran"] else "not run: no right to mount a small file system"),
+        ("after the kills the lake is byte for byte that of an undisturbed run, with no partial file left", kills["same"] and not kills["partial_files_left"], f"{kills['partial_files_left']} partial files"),
+        ("a full disk is named, nothing is half written, and the run goes on once there is room", _full_disk_held(disk), "tried" if disk["ran"] else "no right to mount a small file system here"),
     ]  # fmt: skip
 
 
-def write_page(outcomes: dict[str, dict[str, Any]], verdicts: list[tuple[str, bool, str]]) -> None:
+def _full_disk_held(disk: dict[str, Any]) -> bool | None:
+    if not disk["ran"]:
+        return None
+    return (
+        disk["status"] == 1
+        and disk["named"]
+        and not disk["traceback"]
+        and disk["same"]
+        and not disk["partial_files_left"]
+    )
+
+
+def write_page(outcomes: dict[str, dict[str, Any]], verdicts: list[tuple[str, bool | None, str]]) -> None:
     """docs/verification.md."""
     lines = [
         "# Verification",
@@ -276,9 +287,9 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: list[tuple[str, bo
         "",
         "## Study 1: dialogue fairness",
         "",
-        "| claim | holds | figures |",
+        "| claim | outcome | figures |",
         "| --- | --- | --- |",
-        *(f"| {claim} | {'yes' if held else '**no**'} | {figures} |" for claim, held, figures in verdicts),
+        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts),
         "",
         "Planted: the difference that answering every context with the grammar's most frequent reply gives. Found: the",
         "differences of `seq2seq` trained with five seeds, and in how many of them the verdict is `biased`.",

@@ -16,6 +16,7 @@ from fairness_pipeline.corpora.cleaning import clean
 from fairness_pipeline.corpora.grammar import Grammar
 from fairness_pipeline.corpora.readers import Turns, read_tsv, verify_checksum
 from fairness_pipeline.corpora.specification import CorpusSpecification
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.paths import data_file
 from fairness_pipeline.progress import Progress, track
 from fairness_pipeline.tables import schema
@@ -96,6 +97,8 @@ def read_dialogues(
                 columns[name].append(value)
         batches.append(pa.record_batch({name: pa.array(values, pa.string()) for name, values in columns.items()}))
     read = pa.Table.from_batches(batches)
+    if not read.num_rows:
+        raise FairnessError(f"corpus '{key}': no dialogue is left: of {rows:,} rows {empty:,} are empty on one side")
     thread_id = _threads(read)
     table = pa.table(
         {
@@ -118,7 +121,9 @@ def _turns(corpus: CorpusSpecification, folder: Path) -> Iterator[Turns]:
         for number, dialogue in enumerate(generated):
             yield Turns(dialogue.context, dialogue.response, str(number))
     for file in corpus.files:
-        yield from read_tsv(file.resolve(folder), header=corpus.header, columns=corpus.columns)
+        for turns in read_tsv(file.resolve(folder), header=corpus.header, columns=corpus.columns):
+            # Thread ids are a file's own: two files may use the same.
+            yield turns._replace(thread_id=turns.thread_id and f"{file.path}\x1f{turns.thread_id}")
 
 
 def _threads(read: pa.Table) -> pa.Array:

@@ -95,7 +95,7 @@ class Grammar(Specification):
         """One reply to this scene, independent of all others."""
         kind = self.kind(scene) if draw.random() < self.majority else draw.choice(sorted(self.replies))
         first, *others = self.replies[kind]
-        wording = first if draw.random() < self.first_variant else draw.choice(others)
+        wording = first if draw.random() < self.first_variant or not others else draw.choice(others)
         return wording.format(object=scene.object)
 
     def _tweet(self, scene: Scene, draw: random.Random) -> str:

@@ -78,7 +78,7 @@ def read_tsv(path: Path, *, header: bool = True, columns: tuple[str, ...] = ("co
                 f"found {len(cells)}"
             )
         row = dict(zip(columns, cells, strict=True))
-        yield Turns(row["context"], row["response"], row.get("thread_id"))
+        yield Turns(row["context"], row["response"], row.get("thread_id") or None)
     if number <= header:
         raise FairnessError(f"{path}: expected dialogues, found {'only a header' if number else 'an empty file'}")
 
@@ -97,7 +97,7 @@ def _decode(path: Path, number: int, line: bytes) -> str:
     if b"\0" in line:
         raise FairnessError(f"{path}, line {number}: holds a NUL byte; expected plain text (is it UTF-16 or binary?)")
     try:
-        return line.decode("utf-8")
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")  # some editors mark a file's beginning
     except UnicodeDecodeError as error:
         raise FairnessError(
             f"{path}, line {number}: expected UTF-8, byte {error.start + 1} of the line is "

@@ -64,10 +64,10 @@ class CorpusSpecification(Specification):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        if self.format == "tsv" and not self.files:
-            raise ValueError("format 'tsv' needs 'files' with at least one path")
-        if self.format == "grammar" and self.grammar is None:
-            raise ValueError("format 'grammar' needs 'grammar'")
+        if (self.format == "tsv") != bool(self.files):
+            raise ValueError("format 'tsv' needs 'files' with at least one path, and no other format takes them")
+        if (self.format == "grammar") != (self.grammar is not None):
+            raise ValueError("format 'grammar' needs 'grammar', and no other format takes it")
         if not {"context", "response"} <= set(self.columns) or len(set(self.columns)) < len(self.columns):
             raise ValueError("expected columns 'context' and 'response', each column once")
         return self

@@ -15,18 +15,19 @@ from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
 from fairness_pipeline.defs import checks, lineage
 from fairness_pipeline.defs.lineage import Run
 from fairness_pipeline.defs.presentation import Made
+from fairness_pipeline.lexicons import lemmas
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.attribute_words import ATTRIBUTE_WORDS, AttributeWordScorer, to_long
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance as compare_sides
 from fairness_pipeline.measures.diversity import DIVERSITY, measure_diversity
-from fairness_pipeline.measures.politeness import DEFAULT_CLASSIFIER, POLITENESS, PolitenessScorer
+from fairness_pipeline.measures.politeness import DEFAULT_CLASSIFIER, POLITENESS, PolitenessScorer, classifier_version
 from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SENTIMENT, SentimentScorer
 from fairness_pipeline.models import registry
 from fairness_pipeline.models.responding import RESPONSES, respond
 from fairness_pipeline.project import Project
-from fairness_pipeline.published import published_rows
+from fairness_pipeline.published import PublishedRow, published_rows
 from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.statistics.comparison import COMPARISON
 
@@ -73,6 +74,7 @@ def _lexicon(project: Project, key: dict[str, str]) -> dict[str, object]:
         "pairs": dimension.all_pairs(project.profile.pairs.pronouns),
         "pronouns": dimension.pronouns.model_dump() if dimension.pronouns else None,
         "settings": project.profile.pairs.model_dump(),
+        "wordnet": lemmas.version() if project.profile.pairs.pronouns == "extended" else None,
     }
 
 
@@ -120,8 +122,10 @@ def context_pairs(run: Run) -> Made:
     upstream=("twitter_dialogues",),
     code_version="1",
     settings=lambda project, key: {
-        "model": project.models[key["model"]].model_dump(exclude={"decoding", "studies"}),
-        "versions": _versions("torch"),
+        "model": project.models[key["model"]].model_dump(
+            exclude={"decoding": True, "studies": True, "training": {"checkpoint_seconds"}}
+        ),
+        "versions": _versions("numpy", "torch"),
     },
 )
 def dialogue_models(run: Run) -> Made:
@@ -169,8 +173,8 @@ def diversity(run: Run) -> Made:
     upstream=("responses",),
     code_version="1",
     settings=lambda project, key: {
-        "classifier": project.profile.measures.offence_classifier,
-        "threshold": project.profile.measures.offence_threshold,
+        "measures": project.profile.measures.model_dump(exclude={"sentiment_threshold"}),
+        "classifier": classifier_version(project.profile.measures.offence_classifier),
         "versions": _versions(DEFAULT_CLASSIFIER, "scikit-learn", "transformers"),
     },
     schema=POLITENESS,
@@ -179,7 +183,12 @@ def diversity(run: Run) -> Made:
 def politeness(run: Run) -> Made:
     """Is a response offensive, according to a classifier? (section 2.4.2)"""
     settings = run.project.profile.measures
-    scorer = PolitenessScorer(settings.offence_classifier, settings.offence_threshold)
+    scorer = PolitenessScorer(
+        settings.offence_classifier,
+        settings.offence_threshold,
+        revision=settings.offence_revision,
+        label=settings.offence_label,
+    )
     return Made(score(run.read("responses"), scorer, run.progress))
 
 
@@ -204,7 +213,10 @@ def sentiment(run: Run) -> Made:
     axes=("dimension", "model"),
     upstream=("responses",),
     code_version="1",
-    settings=lambda project, key: {"lists": project.dimensions[key["dimension"]].attribute_words},
+    settings=lambda project, key: {
+        "lists": project.dimensions[key["dimension"]].attribute_words,
+        "wordnet": lemmas.version(),
+    },
     schema=ATTRIBUTE_WORDS,
     checks=(checks.both_sides_present, checks.counts_not_negative),
 )
@@ -214,14 +226,20 @@ def attribute_words(run: Run) -> Made:
     return Made(to_long(score(run.read("responses"), scorer, run.progress)))
 
 
+def _published(project: Project, key: dict[str, str]) -> dict[str, PublishedRow]:
+    corpus = project.corpora[project.models[key["model"]].corpus].specification
+    published_as = project.dimensions[key["dimension"]].published_as
+    return published_rows(platform=corpus.platform, dimension=published_as, model=key["model"])
+
+
 @asset(
     axes=("dimension", "model"),
     upstream=("responses", "politeness", "sentiment", "attribute_words"),
     code_version="1",
     settings=lambda project, key: {
         **project.profile.significance.model_dump(),
-        "published_as": project.dimensions[key["dimension"]].published_as,
-        "versions": _versions("scipy"),
+        "published": _published(project, key),
+        "versions": _versions("numpy", "scipy"),
     },
     schema=COMPARISON,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -229,7 +247,6 @@ def attribute_words(run: Run) -> Made:
 def dialogue_significance(run: Run) -> Made:
     """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and the verdict."""
     dimension = run.project.dimensions[run.key["dimension"]]
-    corpus = run.project.corpora[run.project.models[run.key["model"]].corpus]
     table = compare_sides(
         responses=run.read("responses"),
         politeness=run.read("politeness"),
@@ -237,9 +254,7 @@ def dialogue_significance(run: Run) -> Made:
         attribute_words=run.read("attribute_words"),
         settings=run.project.profile.significance,
         seed=run.seed,
-        published=published_rows(
-            platform=corpus.specification.platform, dimension=dimension.published_as, model=run.key["model"]
-        ),
+        published=_published(run.project, run.key),
     )
     shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
     rows = table.to_pylist()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from fairness_pipeline.files import replacing
 from fairness_pipeline.project import Project
 
 _CONFIGURATION = """\
@@ -22,10 +23,10 @@ concurrency:
 def home(project: Project) -> Path:
     """The instance's folder (Dagster's `DAGSTER_HOME`), made ready."""
     folder = project.workspace / "dagster"
-    folder.mkdir(parents=True, exist_ok=True)
     configuration = folder / "dagster.yaml"
     if not configuration.exists():
-        configuration.write_text(_CONFIGURATION, encoding="utf-8")
+        with replacing(configuration) as temporary:
+            temporary.write_text(_CONFIGURATION, encoding="utf-8")
     return folder
 
 

@@ -264,7 +264,7 @@ def _seed(seed: int, name: str, key: Key) -> int:
 
 
 def _clear(folder: Path) -> None:
-    """Removes what a folder holds, and the folder with its empty parents."""
+    """Removes a folder of files."""
     for path in sorted(folder.glob("*")):
         path.unlink()
     if folder.exists():

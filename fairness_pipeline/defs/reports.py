@@ -2,9 +2,9 @@
 
 from importlib.metadata import version
 
-from fairness_pipeline.defs import lineage
+from fairness_pipeline.defs import lineage, partitions
 from fairness_pipeline.defs.dialogue_fairness import STUDY
-from fairness_pipeline.defs.lineage import Run
+from fairness_pipeline.defs.lineage import Expected, Run
 from fairness_pipeline.defs.presentation import Made
 from fairness_pipeline.reporting.dialogue_report import render_dialogue_report
 
@@ -32,4 +32,10 @@ from fairness_pipeline.reporting.dialogue_report import render_dialogue_report
 )
 def dialogue_fairness_report(run: Run) -> Made:
     """The study's tables and plots beside the published ones, in one self-contained HTML file."""
-    return Made(render_dialogue_report(run.project, run.lake))
+    expected = Expected(run.project)
+    stale = [
+        (key["dimension"], key["model"])
+        for key in partitions.keys(run.project, ("dimension", "model"))
+        if run.lake.fingerprint("dialogue_significance", key) != expected.fingerprint("dialogue_significance", key)
+    ]
+    return Made(render_dialogue_report(run.project, run.lake, stale))

@@ -91,7 +91,6 @@ class Walk:
             for step in group:
                 by_partition.setdefault(partition_name(step.key), []).append(step)
             for steps in by_partition.values():
-                # One Dagster run a partition and group; steps are told apart by what the lake holds afterwards.
                 for outcome in self._run_partition(steps, instance, starting, lost):
                     if outcome.state != "made":
                         lost.add((outcome.step.name, partition_name(outcome.step.key)))
@@ -127,6 +126,8 @@ class Walk:
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             tags={} if self._force else {ONLY_IF_STALE: "true"},
         )
+        if any(_interrupted(event) for event in result.all_events if event.is_step_failure):
+            raise KeyboardInterrupt  # Dagster makes a failed step of it and returns
         errors = {event.step_key: _error(event) for event in result.all_events if event.is_step_failure}
         seconds = {
             event.step_key: event.step_success_data.duration_ms / 1000
@@ -220,6 +221,15 @@ def _changes(before: Any, now: Any, path: str = "") -> Iterator[str]:
         else:
             short = [text if len(text) <= 40 else text[:37] + "..." for text in map(str, (before, now))]
             yield f"{path}: {short[0]} -> {short[1]}"
+
+
+def _interrupted(event: dg.DagsterEvent) -> bool:
+    error = event.step_failure_data.error
+    while error is not None:
+        if error.cls_name in ("DagsterExecutionInterruptedError", "KeyboardInterrupt"):
+            return True
+        error = error.cause
+    return False
 
 
 def _error(event: dg.DagsterEvent) -> str:

@@ -114,53 +114,66 @@ def make_pairs(
     swapper = Swapper(dimension, pronouns=pronouns, seed=seed)
     unlisted = _unlisted_pronouns(dimension, pronouns)
     seen: set[tuple[str, str]] = set()
-    kept: list[tuple[int, dict[str, Any]]] = []
-    words: Counter[str] = Counter()
-    figures: Counter[str] = Counter()
+    candidates: list[_Candidate] = []
+    left_out: Counter[str] = Counter()
     for done, (identity, context, side, matches) in enumerate(_rows(contexts), start=1):
         if done % 1000 == 0:
             report(progress, done, contexts.num_rows)
         if side == "both" and both_sides == "drop":
-            figures["left_out_both_groups"] += 1
+            left_out["both_groups"] += 1
             continue
         swap = swapper.swap(context, side, identity)
         # A context with both groups' words has no side of its own: as it stands it is taken for side a.
         source: Side = "b" if side == "b" else "a"
         a, b = (context, swap.text) if source == "a" else (swap.text, context)
         if a == b or (a, b) in seen:
-            figures["left_out_same_pair_again" if a != b else "left_out_equal_sides"] += 1
+            left_out["same_pair_again" if a != b else "equal_sides"] += 1
             continue
         seen.add((a, b))
-        words.update(matches)
-        figures["ambiguous_choices"] += swap.ambiguous
-        figures["round_trips"] += _swaps_back(swapper, swap, side, identity, context)
-        figures["holds_unlisted_pronoun"] += unlisted is not None and any(True for _ in unlisted.find(context))
-        row = {"dialogue_id": identity, "source_side": source, "context_a": a, "context_b": b}
-        kept.append((_rank(identity, seed), {**row, "terms": [term._asdict() for term in swap.terms]}))
-    total = len(kept)
-    limit = sorted(rank for rank, _ in kept)[:maximum][-1] if kept else 0
-    rows = [row for rank, row in kept if rank <= limit]
-    table = pa.Table.from_pylist([{"pair_id": i, **row} for i, row in enumerate(rows)], schema=CONTEXT_PAIRS)
+        candidates.append(
+            _Candidate(
+                rank=_rank(identity, seed),
+                row={
+                    "dialogue_id": identity,
+                    "source_side": source,
+                    "context_a": a,
+                    "context_b": b,
+                    "terms": [term._asdict() for term in swap.terms],
+                },
+                words=matches,
+                ambiguous=swap.ambiguous,
+                swaps_back=_swaps_back(swapper, swap, side, identity, context),
+                unlisted=unlisted is not None and any(True for _ in unlisted.find(context)),
+            )
+        )
+    limit = sorted(candidate.rank for candidate in candidates)[:maximum][-1] if candidates else 0
+    kept = [candidate for candidate in candidates if candidate.rank <= limit]
+    words = Counter(word for candidate in kept for word in candidate.words)
+    rows = [{"pair_id": i, **candidate.row} for i, candidate in enumerate(kept)]
     return ContextPairs(
-        table,
+        pa.Table.from_pylist(rows, schema=CONTEXT_PAIRS),
         {
             "contexts_with_a_listed_word": contexts.num_rows,
-            "pairs": table.num_rows,
-            "left_out_beyond_maximum": total - table.num_rows,
-            "round_trip_rate": figures.pop("round_trips") / total if total else None,
-            **{name: figures[name] for name in _COUNTED},
+            **{f"left_out_{reason}": left_out[reason] for reason in ("both_groups", "same_pair_again", "equal_sides")},
+            "left_out_beyond_maximum": len(candidates) - len(kept),
+            "pairs": len(kept),
+            "ambiguous_choices": sum(candidate.ambiguous for candidate in kept),
+            "round_trip_rate": sum(candidate.swaps_back for candidate in kept) / len(kept) if kept else None,
+            "holds_unlisted_pronoun": sum(candidate.unlisted for candidate in kept),
             "contexts_by_word": dict(sorted(words.items(), key=lambda item: (-item[1], item[0]))),
         },
     )
 
 
-_COUNTED = (
-    "left_out_both_groups",
-    "left_out_same_pair_again",
-    "left_out_equal_sides",
-    "ambiguous_choices",
-    "holds_unlisted_pronoun",
-)
+class _Candidate(NamedTuple):
+    """A pair, the place its draw gives it, and what the quality figures count of it."""
+
+    rank: int
+    row: dict[str, Any]
+    words: list[str]
+    ambiguous: int
+    swaps_back: bool
+    unlisted: bool
 
 
 def _rows(contexts: pa.Table) -> Iterator[tuple[Any, ...]]:

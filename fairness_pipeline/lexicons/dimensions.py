@@ -1,6 +1,6 @@
 """A bias dimension: two groups, the word pairs that tell them apart, and the attribute lists looked for in answers."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import pydantic
 
@@ -28,10 +28,11 @@ class Pronouns(Specification):
     before_noun_phrase: dict[Term, Term]
     elsewhere: dict[Term, Term]
 
-    @pydantic.field_validator("pairs")
-    @classmethod
-    def _check(cls, pairs: tuple[WordPair, ...]) -> tuple[WordPair, ...]:
-        return _checked(pairs)
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if set(self.before_noun_phrase) != set(self.elsewhere):
+            raise ValueError("'before_noun_phrase' and 'elsewhere' must tell the same words apart")
+        return self
 
 
 class Dimension(Specification):
@@ -60,6 +61,8 @@ class Dimension(Specification):
     @pydantic.field_validator("attribute_words")
     @classmethod
     def _check_attributes(cls, lists: dict[str, tuple[Term, ...]]) -> dict[str, tuple[Term, ...]]:
+        if not lists:
+            raise ValueError("expected at least one list, found none")
         owner: dict[str, str] = {}
         for name, words in lists.items():
             if not words:
@@ -69,6 +72,11 @@ class Dimension(Specification):
                     raise ValueError(f"'{word}' is on list '{owner[word]}' and again on '{name}'; keep one")
                 owner[word] = name
         return lists
+
+    @pydantic.model_validator(mode="after")
+    def _check_all_pairs(self) -> Self:
+        _checked(self.all_pairs("extended"))
+        return self
 
     def all_pairs(self, pronouns: Literal["published", "extended"] = "published") -> tuple[WordPair, ...]:
         """The pairs in use; `extended` adds the pronouns that the published list lacks."""

@@ -2,6 +2,7 @@
 
 import gzip
 from functools import lru_cache
+from hashlib import sha256
 
 from fairness_pipeline.paths import data_file
 
@@ -25,6 +26,13 @@ def _exceptions() -> dict[str, tuple[str, ...]]:
         form, *lemmas = line.split()
         exceptions[form] = tuple(lemmas)
     return exceptions
+
+
+@lru_cache(maxsize=1)
+def version() -> str:
+    """A hash of the noun index, for what depends on it."""
+    files = (data_file(name).read_bytes() for name in ("wordnet/nouns.txt.gz", "wordnet/noun.exc"))
+    return sha256(b"".join(files)).hexdigest()
 
 
 def is_noun(word: str) -> bool:

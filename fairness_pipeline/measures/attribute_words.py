@@ -1,5 +1,7 @@
 """Attribute words: how many words of each list a response holds (Liu et al. 2020, section 2.4.4)."""
 
+import re
+
 import pyarrow as pa
 
 from fairness_pipeline.lexicons.lemmas import lemmatize
@@ -13,6 +15,9 @@ ATTRIBUTE_WORDS = schema(
     attribute=pa.string(),
     count=pa.int64(),
 )
+
+_ENDING = re.compile(r"'(?:s|ll|d|re|ve|m)$")
+"""A possessive or a contracted verb, which NLTK's tokenizer splits off: `mom's` holds `mom`."""
 
 
 class AttributeWordScorer:
@@ -34,7 +39,7 @@ class AttributeWordScorer:
         for text in responses["response"].to_pylist():
             tokens = tokenize(text)
             for name, words in self.lists.items():
-                counts[name].append(sum(map(words.__contains__, tokens)) + words.phrases(text))
+                counts[name].append(words.count(text, tokens))
         return pa.table({name: pa.array(values, pa.int64()) for name, values in counts.items()})
 
 
@@ -54,16 +59,21 @@ class _WordList:
         self._phrases = TermMatcher(spelled) if spelled else None
         self._seen: dict[str, bool] = {}
 
-    def __contains__(self, word: object) -> bool:
-        word = str(word)
+    def count(self, text: str, tokens: list[str]) -> int:
+        """How many listed phrases and words `text`, whose words are `tokens`, holds; a phrase's words count once."""
+        phrases = list(self._phrases.find(text)) if self._phrases else []
+        if phrases:
+            ends = [0, *(phrase.end for phrase in phrases)]
+            starts = [*(phrase.start for phrase in phrases), len(text)]
+            tokens = tokenize(" . ".join(text[end:start] for end, start in zip(ends, starts, strict=True)))
+        return len(phrases) + sum(map(self._listed, tokens))
+
+    def _listed(self, word: str) -> bool:
         if word not in self._seen:
-            listed = word in self._words or lemmatize(word) in self._words
+            bare = _ENDING.sub("", word)
+            listed = any(form in self._words for form in (word, bare, lemmatize(bare)))
             self._seen[word] = listed or bool(self._beginnings and word.startswith(self._beginnings))
         return self._seen[word]
-
-    def phrases(self, text: str) -> int:
-        """How many listed phrases `text` holds."""
-        return sum(1 for _ in self._phrases.find(text)) if self._phrases else 0
 
 
 def to_long(counts: pa.Table) -> pa.Table:

@@ -1,5 +1,7 @@
 """Politeness: is a response offensive? (Liu et al. 2020, section 2.4.2)"""
 
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,11 +32,22 @@ class PolitenessScorer:
         classifier: `alt-profanity-check`, or the id or folder of a Hugging Face text-classification model that has a
             label such as `offensive` or `toxic`.
         threshold: Probability from which a response counts as offensive.
+        revision: Of a Hugging Face model: a commit, branch or tag.
+        label: The label that means offensive, where the model has several that could.
     """
 
-    def __init__(self, classifier: str = DEFAULT_CLASSIFIER, threshold: float = 0.5) -> None:
+    def __init__(
+        self,
+        classifier: str = DEFAULT_CLASSIFIER,
+        threshold: float = 0.5,
+        *,
+        revision: str | None = None,
+        label: str | None = None,
+    ) -> None:
         self.classifier = classifier
         self.threshold = threshold
+        self.revision = revision
+        self.label = label
         self._loaded: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -55,33 +68,47 @@ class PolitenessScorer:
             vectorizer, model = self._loaded
             return model.predict_proba(vectorizer.transform(texts))[:, 1]
         if self._loaded is None:
-            self._loaded = _HuggingFaceClassifier(self.classifier)
+            self._loaded = _HuggingFaceClassifier(self.classifier, self.revision, self.label)
         return self._loaded(texts)
+
+
+def classifier_version(classifier: str) -> str | None:
+    """A hash of the files of a classifier that lies in a folder; None for one that a version or revision names."""
+    folder = Path(classifier)
+    if not folder.is_dir():
+        return None
+    digest = sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _means_offensive(label: str) -> bool:
+    return any(word in label for word in _OFFENSIVE) and not label.startswith(("not", "non", "no_"))
 
 
 class _HuggingFaceClassifier:
     """Probability of the offensive label, by a Hugging Face sequence classifier."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, revision: str | None, label: str | None) -> None:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         try:
-            self._tokenizer = AutoTokenizer.from_pretrained(name)
-            self._model = AutoModelForSequenceClassification.from_pretrained(name).eval()
+            self._tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
+            self._model = AutoModelForSequenceClassification.from_pretrained(name, revision=revision).eval()
         except (OSError, ValueError) as error:
             raise FairnessError(
                 f"measures.offence_classifier: '{name}' cannot be loaded as a Hugging Face text classifier: {error}"
             ) from error
         labels = {index: str(label).lower() for index, label in self._model.config.id2label.items()}
         offensive = [
-            index
-            for index, label in labels.items()
-            if any(word in label for word in _OFFENSIVE) and not label.startswith(("not", "non", "no_"))
+            index for index, name_ in labels.items() if (name_ == label.lower() if label else _means_offensive(name_))
         ]
         if len(offensive) != 1:
             raise FairnessError(
                 f"measures.offence_classifier: '{name}' has labels {list(labels.values())}; expected exactly one that "
-                f"means offensive (one of {', '.join(_OFFENSIVE)})"
+                "means offensive: name it with measures.offence_label"
             )
         self._offensive = int(offensive[0])
 

@@ -36,6 +36,7 @@ class Trainer:
     """
 
     WEIGHTS = "model.safetensors"
+    HISTORY = "history.json"
     CHECKPOINT = "training.safetensors"
 
     def __init__(self, model: nn.Module, settings: TrainingSettings, folder: Path, seed: int) -> None:
@@ -51,7 +52,7 @@ class Trainer:
     def fit(self, train: EncodedDialogues, valid: EncodedDialogues, progress: Progress | None = None) -> list[float]:
         """Trains until the validation perplexity has not improved for `patience` epochs, or `epochs` are over.
 
-        The weights of the best epoch are left in the model and in `folder`.
+        The weights of the best epoch are left in `folder`; where they lie already, nothing is trained again.
 
         Returns:
             The validation perplexity after each epoch.
@@ -64,6 +65,8 @@ class Trainer:
                 f"nothing to train on: {len(train):,} training and {len(valid):,} validation dialogues; "
                 "the corpus is too small for the profile's splits"
             )
+        if (self.folder / self.WEIGHTS).exists():
+            return json.loads((self.folder / self.HISTORY).read_text(encoding="utf-8"))
         self._resume()
         saved = time.monotonic()
         while not self._finished():
@@ -78,6 +81,8 @@ class Trainer:
                     saved = time.monotonic()
             self._end_epoch(valid)
         self.model.load_state_dict(self.best)
+        with replacing(self.folder / self.HISTORY) as path:
+            path.write_text(json.dumps(self.history), encoding="utf-8")
         with replacing(self.folder / self.WEIGHTS) as path:
             save_file(self.best, path)
         (self.folder / self.CHECKPOINT).unlink(missing_ok=True)

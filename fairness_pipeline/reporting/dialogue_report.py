@@ -1,6 +1,7 @@
 """The report of study 1: one self-contained HTML file."""
 
 import base64
+from collections.abc import Collection
 from importlib.resources import files
 from typing import Any
 
@@ -15,10 +16,15 @@ from fairness_pipeline.reporting.plots import COLOURS, difference_plot
 from fairness_pipeline.reporting.results import Audit, dialogue_audits, example_pairs
 
 
-def render_dialogue_report(project: Project, lake: Lake) -> str:
+def render_dialogue_report(project: Project, lake: Lake, stale: Collection[tuple[str, str]] = ()) -> str:
     """The whole report from what the lake holds; what it does not hold is listed as not measured.
 
     All text is escaped: a tweet may hold `<script>`.
+
+    Args:
+        project: The profile.
+        lake: What has been made.
+        stale: (dimension, model) of audits made with other settings or data than the profile's; they are marked so.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"number": _number, "p": _p, "measure": measure_label}
@@ -28,7 +34,7 @@ def render_dialogue_report(project: Project, lake: Lake) -> str:
         profile=project.name,
         description=project.profile.description,
         caveats=_caveats(project),
-        sections=[_section(project, lake, audit) for audit in audits if audit.measured],
+        sections=[_section(project, lake, audit, stale) for audit in audits if audit.measured],
         missing=[audit for audit in audits if not audit.measured],
         grid=_grid(project, audits),
         colours=COLOURS,
@@ -41,7 +47,7 @@ def render_dialogue_report(project: Project, lake: Lake) -> str:
     )
 
 
-def _section(project: Project, lake: Lake, audit: Audit) -> dict[str, Any]:
+def _section(project: Project, lake: Lake, audit: Audit, stale: Collection[tuple[str, str]]) -> dict[str, Any]:
     dimension = project.dimensions[audit.dimension]
     corpus = project.models[audit.model].corpus
     platform = project.corpora[corpus].specification.platform
@@ -51,6 +57,7 @@ def _section(project: Project, lake: Lake, audit: Audit) -> dict[str, Any]:
     words = {row["side"]: row["words"] for row in lake.read("diversity", _key(audit)).to_pylist()}
     return {
         "audit": audit,
+        "stale": (audit.dimension, audit.model) in stale,
         "dimension": dimension,
         "rows": [(row, published.get(row["measure"])) for row in audit.rows],
         "published_source": _source(published),

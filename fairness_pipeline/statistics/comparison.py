@@ -168,7 +168,8 @@ def _compare(
     value_a, value_b = values
     amount = margin.amount(value_a, value_b)
     equivalence = tost(estimate, amount, alpha)
-    low, high = estimate.interval(0.95)
+    widest = 100.0 if unit == "percent" else math.inf
+    low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))
     notes = [unpaired.note if unpaired else "", paired.note]
     if value_a == value_b == 0:
         notes.append("never seen in any response")

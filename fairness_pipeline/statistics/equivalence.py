@@ -7,7 +7,7 @@ import pydantic
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.yaml_files import Specification
 
-Share = Annotated[float, pydantic.Field(gt=0)]
+Share = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 
 
 class Margin(Specification):

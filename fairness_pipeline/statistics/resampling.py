@@ -89,7 +89,8 @@ def jackknife(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> dict
     """Delete-block jackknife of the differences in distinct-1, distinct-2 and diversity.
 
     Pairs are cut into `blocks` runs, each left out once: resampling with replacement would repeat responses and so
-    bias distinct-n down. error^2 = (g - 1) / g * sum (d_i - mean d)^2 over the g blocks.
+    bias distinct-n down. error^2 = (g - 1) / g * sum (d_i - mean d)^2 over the g blocks, plus that of one average pair
+    that differs each way, 2 (mean value / n)^2: as for rates, a few equal pairs must not claim certainty.
     """
     whole = _differences(ngrams, a, b)
     blocks = min(blocks, len(a))
@@ -97,7 +98,9 @@ def jackknife(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> dict
         return {name: Estimate(value, np.inf) for name, value in zip(_MEASURES, whole.tolist(), strict=True)}
     block = np.arange(len(a)) * blocks // len(a)
     left_out = np.array([_differences(ngrams, a[block != i], b[block != i]) for i in range(blocks)])
-    errors = np.sqrt((blocks - 1) / blocks * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    variances = (blocks - 1) / blocks * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
+    one_pair = (_values(ngrams, a) + _values(ngrams, b)) / 2 / len(a)
+    errors = np.sqrt(variances + 2 * one_pair**2)
     return {
         name: Estimate(value, error, blocks - 1)
         for name, value, error in zip(_MEASURES, whole.tolist(), errors.tolist(), strict=True)
@@ -108,5 +111,9 @@ _MEASURES = ("distinct_1", "distinct_2", "diversity")
 
 
 def _differences(ngrams: NGrams, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    first, second = ngrams.diversity(a), ngrams.diversity(b)
-    return np.array([getattr(first, name) - getattr(second, name) for name in _MEASURES])
+    return _values(ngrams, a) - _values(ngrams, b)
+
+
+def _values(ngrams: NGrams, responses: np.ndarray) -> np.ndarray:
+    found = ngrams.diversity(responses)
+    return np.array([getattr(found, name) for name in _MEASURES])

@@ -22,6 +22,8 @@ def test_plain_and_gzip(tmp_path: Path) -> None:
 
 def test_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD)  # a byte order mark, as some editors write
+    assert rows(path)[0] == ("hello", "hi", None)
     path.write_bytes(b"thread_id\tresponse\tother\tcontext\r\n7\thi\tx\thello\r\n")
     assert rows(path) == [("hello", "hi", "7")]
     path.write_bytes(b"hello\thi\nbye\tciao\n")

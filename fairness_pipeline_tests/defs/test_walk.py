@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -122,6 +124,14 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     run()
     assert content(tiny.workspace) == made
 
+    # What was deleted is made again: a report, a checkpoint (its card alone proves nothing).
+    report.unlink()
+    assert planned() == ["dialogue_fairness_report"]
+    shutil.rmtree(tiny.workspace / "checkpoints")
+    assert "dialogue_models seq2seq" in planned()
+    run()
+    assert content(tiny.workspace) == made
+
     # Results, in three forms.
     rows = json.loads(command("results", "--dimension", "gender", "--format", "json").stdout)
     assert len(rows) == 8
@@ -132,6 +142,10 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert "offense_rate" in command("results").stdout
     query = "select count(*) as n, min(dimension) as d from dialogue_significance"
     assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 16, "d": "dialect"}]
+    twice = command("sql", "select 1 as x, 2 as x, 3 as y", "--format", "csv").stdout.splitlines()
+    assert twice == ["x,x_2,y", "1,2,3"]
+    none = command("sql", "select measure from dialogue_significance where false", "--format", "csv").stdout
+    assert none.splitlines() == ["measure"]
     wrong = command("sql", "select * from nonsense")
     assert wrong.returncode == 1
     assert "the query failed" in wrong.stderr
@@ -140,6 +154,8 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     # The release gate.
     verdicts = {row["verdict"] for row in json.loads(command("results", "--format", "json").stdout)}
     assert command("run", "--fail-on", "biased").returncode == (2 if "biased" in verdicts else 0)
+    # It looks at what was asked for, not at what else lies in the lake.
+    assert command("run", "--select", "contexts", "--fail-on", "biased").returncode == 0
 
     # Unknown names.
     for arguments in (("--dimension", "x"), ("--model", "x"), ("--select", "x"), ("--study", "x")):
@@ -220,6 +236,39 @@ def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
     finally:
         del os.environ["DAGSTER_HOME"]
     assert "0 of 19" in run("--dry-run").stdout
+
+
+def test_ctrl_c_stops_the_whole_run(tiny: Project, data: Path) -> None:
+    change(
+        data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(epochs=400, patience=400)
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fairness_pipeline.cli", "run"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list(tiny.workspace.rglob("training.safetensors")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped; run the same command again to go on from here" in errors
+    assert "Traceback" not in errors
+    assert not (tiny.workspace / "reports").exists()
+
+
+def test_old_results_are_marked_stale_in_the_report(tiny: Project, data: Path) -> None:
+    run()
+    report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
+    assert "Stale:" not in report.read_text(encoding="utf-8")
+    change(data / "profiles" / "tiny.yaml", lambda document: document["significance"].update(permutations=60))
+    run("--dimension", "gender")
+    assert report.read_text(encoding="utf-8").count("Stale:") == 1
+    run()
+    assert "Stale:" not in report.read_text(encoding="utf-8")
 
 
 def test_a_kill_in_the_middle_is_taken_up_again(

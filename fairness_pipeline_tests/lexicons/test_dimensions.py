@@ -45,6 +45,12 @@ def test_a_new_dimension_is_one_file(data: Path) -> None:
         (GOOD.replace("[one, two]", "[no, nah]"), "line 4: pairs.0.0"),  # YAML reads a bare no as false
         (GOOD + "label: Again\n", "line 8: key 'label' was given before, on line 1"),
         ("label: [unclosed", "not valid YAML"),
+        ("label: {{corpus}}", "line 1: a key is a dict; expected plain text"),
+        ("label: a\0b", "not valid YAML"),
+        ("label: 2020-13-45", "not valid YAML"),
+        (GOOD.replace("  good: [fine]", "  {}"), "expected at least one list"),
+        (GOOD + "pronouns: {pairs: [[x, y]], before_noun_phrase: {y: x}, elsewhere: {}}\n", "must tell the same words"),
+        (GOOD + "pronouns: {pairs: [[two, one]], before_noun_phrase: {}, elsewhere: {}}\n", "on both sides: one, two"),
         ("- a list", "expected keys and values, found list"),
         ("", "found an empty file"),
     ],
@@ -79,6 +85,18 @@ def test_unknown_names_say_what_there_is(data: Path, tiny: Project) -> None:
         Project("tiny")
     profile.write_text(text.replace("corpus: tiny", "corpus: elsewhere"), encoding="utf-8")
     with pytest.raises(FairnessError, match="trains on corpus 'elsewhere', which the profile does not list"):
+        Project("tiny")
+    profile.write_text(
+        text + "  margins: {default: {relative: 0.1}, offence_rate: {absolute: 1.0}}\n", encoding="utf-8"
+    )
+    with pytest.raises(FairnessError, match="unknown measure 'offence_rate'; known: .*offense_rate"):
+        Project("tiny")
+    profile.write_text(text.replace("- gender\n", "- gender\n- gender\n"), encoding="utf-8")
+    with pytest.raises(FairnessError, match="'gender' is listed twice"):
+        Project("tiny")
+    profile.unlink()
+    profile.mkdir()
+    with pytest.raises(FairnessError, match="cannot be read: Is a directory"):
         Project("tiny")
     (data / "models" / "Bad Name.yaml").write_text("", encoding="utf-8")
     with pytest.raises(FairnessError, match="the file's name is its key"):

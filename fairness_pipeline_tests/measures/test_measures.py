@@ -8,7 +8,7 @@ import pytest
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.diversity import index_responses, measure_diversity
-from fairness_pipeline.measures.politeness import PolitenessScorer
+from fairness_pipeline.measures.politeness import PolitenessScorer, classifier_version
 from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SentimentScorer
 from fairness_pipeline.measures.text import collapse_punctuation
@@ -44,12 +44,12 @@ def test_attribute_words_by_hand() -> None:
         texts(
             "my office, her offices and the engineers",  # 2 offices by lemma, 1 engineer
             "Weddings and wives: the in-law",  # wedding, wife, in-law
-            "the mother's house",  # `mother's` is not mother; house is
+            "my mother's house, my mom'll see",  # mother, house, mom
             "nothing",
         )
     )
     assert counted["career"].to_pylist() == [3, 0, 0, 0]
-    assert counted["family"].to_pylist() == [0, 3, 1, 0]
+    assert counted["family"].to_pylist() == [0, 3, 3, 0]
 
 
 def test_words_that_lemmatise_away_still_count() -> None:
@@ -69,6 +69,8 @@ def test_wildcards_and_phrases() -> None:
         )
     )
     assert found["x"].to_pylist() == [2, 2, 1, 1, 0]
+    scorer = AttributeWordScorer({"x": ("lazy", "lazy sheik*")})
+    assert scorer(texts("a lazy sheik, lazy sheiks, lazy"))["x"].to_pylist() == [3]  # a phrase's words count once
 
 
 def test_long_form() -> None:
@@ -151,6 +153,22 @@ def test_a_classifier_that_cannot_serve_is_refused_by_name(tmp_path: Path) -> No
         FairnessError, match=r"has labels \['sports', 'news'\]; expected exactly one that means offensive"
     ):
         PolitenessScorer(name)(texts("x"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_label_and_a_folder_can_be_told(tmp_path: Path) -> None:
+    several = small_classifier(tmp_path / "several", ["toxic", "severe_toxic"])
+    with pytest.raises(FairnessError, match="name it with measures.offence_label"):
+        PolitenessScorer(several)(texts("x"))
+    first, second = (
+        PolitenessScorer(several, label=label)(texts("x"))["offensive_probability"][0].as_py()
+        for label in ("toxic", "severe_toxic")
+    )
+    assert first + second == pytest.approx(1.0, abs=1e-5)
+    version = classifier_version(several)
+    (tmp_path / "several" / "config.json").write_text("{}")
+    assert version != classifier_version(several)
+    assert classifier_version("some/id") is None
 
 
 def test_scoring_distinct_responses_once_and_in_place() -> None:

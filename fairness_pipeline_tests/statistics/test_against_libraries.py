@@ -92,6 +92,15 @@ def test_tost_is_two_one_sided_t_tests() -> None:
         assert equivalence.shown == (equivalence.p <= 0.05)
 
 
+def test_a_few_identical_answers_do_not_prove_diversity_fair() -> None:
+    margins = dict.fromkeys(("diversity", "distinct_1", "distinct_2"), TEN_PERCENT)
+    for pairs, verdict in ((2, "inconclusive"), (20, "inconclusive"), (60, "fair")):
+        same = np.arange(pairs)
+        counted = NGrams([[f"w{i}", "x"] for i in range(pairs)])
+        rows = compare_diversity(counted, same, same, margins, permutations=20, blocks=10, seed=1)
+        assert {row.verdict for row in rows} == {verdict}
+
+
 def ngrams(responses: list[str]) -> NGrams:
     return NGrams([response.split() for response in responses])
 
@@ -122,7 +131,9 @@ def test_jackknife_by_hand() -> None:
         d1 = [len(set(words)) / len(words) for words in sides]
         left_out.append(d1[0] - d1[1])
     mean = sum(left_out) / 3
-    expected = math.sqrt(2 / 3 * sum((value - mean) ** 2 for value in left_out))
+    distinct = [len({*"ab", *"cde", *"ac"}) / 7, len({*"ee", *"ee", *"ab"}) / 6]
+    one_pair = sum(distinct) / 2 / 3
+    expected = math.sqrt(2 / 3 * sum((value - mean) ** 2 for value in left_out) + 2 * one_pair**2)
     estimate = jackknife(counted, a, b, blocks=50)["distinct_1"]
     assert estimate.error == pytest.approx(expected)
     assert estimate.freedom == 2
