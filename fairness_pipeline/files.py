@@ -1,9 +1,11 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and one process at a time."""
 
 import errno
+import fcntl
 import os
+import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,6 +35,31 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         if temporary.exists():
             temporary.unlink()
+
+
+@contextmanager
+def locked(path: Path, waiting: Callable[[str], None] = lambda holder: None) -> Iterator[None]:
+    """Holds the lock file `path`, which one process at a time can; the lock ends with the process at the latest.
+
+    Args:
+        path: The file; the holder writes its name into it.
+        waiting: Told who holds the lock, before waiting for it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            waiting(lock.read().strip() or "another run")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+        lock.flush()
+        try:
+            yield
+        finally:
+            lock.truncate(0)
 
 
 def explained(error: OSError, path: Path) -> FairnessError:

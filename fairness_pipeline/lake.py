@@ -1,9 +1,6 @@
 """The lake: what a workspace holds, each partition with the fingerprint of everything it was made from."""
 
-import fcntl
 import json
-import os
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -15,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.files import locked, replacing
 
 AXES = ("corpus", "dimension", "model")
 """The order in which a partition's folders nest."""
@@ -155,22 +152,8 @@ class Lake:
             waiting: Told who holds the lock, before waiting for it.
         """
         path = self.root / "locks" / asset / f"{partition_name(key).replace('/', ',') or 'all'}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+", encoding="utf-8") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.seek(0)
-                waiting(lock.read().strip() or "another run")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            lock.seek(0)
-            lock.truncate()
-            lock.write(f"process {os.getpid()} on {socket.gethostname()}")
-            lock.flush()
-            try:
-                yield
-            finally:
-                lock.truncate(0)
+        with locked(path, waiting):
+            yield
 
     def _card_path(self, asset: str, key: Key) -> Path:
         return self.root / "cards" / asset / f"{partition_name(key).replace('/', ',') or 'all'}.json"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from fairness_pipeline.files import replacing
+from fairness_pipeline.files import locked, replacing
 from fairness_pipeline.project import Project
 
 _CONFIGURATION = """\
@@ -32,5 +32,7 @@ def home(project: Project) -> Path:
 
 def open_instance(project: Project) -> dg.DagsterInstance:
     """The workspace's instance, which command, UI and schedules share."""
-    os.environ["DAGSTER_HOME"] = str(home(project))
-    return dg.DagsterInstance.get()
+    folder = home(project)
+    os.environ["DAGSTER_HOME"] = str(folder)
+    with locked(folder / ".opening.lock"):  # two first runs at once would both make Dagster's tables
+        return dg.DagsterInstance.get()

@@ -94,10 +94,13 @@ def test_unknown_names_say_what_there_is(data: Path, tiny: Project) -> None:
     profile.write_text(text.replace("- gender\n", "- gender\n- gender\n"), encoding="utf-8")
     with pytest.raises(FairnessError, match="'gender' is listed twice"):
         Project("tiny")
+    profile.write_text(text, encoding="utf-8")
+    bad = data / "models" / "Bad Name.yaml"
+    bad.write_text("", encoding="utf-8")
+    with pytest.raises(FairnessError, match="the file's name is its key"):
+        Project("tiny")
+    bad.unlink()
     profile.unlink()
     profile.mkdir()
     with pytest.raises(FairnessError, match="cannot be read: Is a directory"):
-        Project("tiny")
-    (data / "models" / "Bad Name.yaml").write_text("", encoding="utf-8")
-    with pytest.raises(FairnessError, match="the file's name is its key"):
         Project("tiny")
