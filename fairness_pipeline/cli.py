@@ -4,6 +4,7 @@ import argparse
 import csv
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 from fairness_pipeline.errors import FairnessError
 
 _BIASED = 2
+_LITTLE = 1 << 20  # bytes
 
 
 def main() -> None:
@@ -97,9 +99,11 @@ def _run(arguments: argparse.Namespace) -> int:
             outcomes = [display.ended(outcome) for outcome in walk.run(instance, display.starting)]
     except (OperationalError, OSError) as error:  # Dagster's own record of runs; a table's trouble is an outcome
         reason = error.orig if isinstance(error, OperationalError) else error.strerror
+        full = shutil.disk_usage(project.workspace).free < _LITTLE
         raise FairnessError(
-            f"{project.workspace}: Dagster's record of runs cannot be written ({reason}). If the disk is full, make "
-            "room or set FAIRNESS_HOME to another disk, and run again: it goes on from here"
+            f"{project.workspace}: Dagster's record of runs cannot be written "
+            + ("(the disk is full): make room, or set" if full else f"({reason}); check the folder, or set")
+            + " FAIRNESS_HOME to another disk, and run again: it goes on from here"
         ) from None
     bad = [outcome for outcome in outcomes if outcome.state != "made"]
     lake = Lake(project.workspace)

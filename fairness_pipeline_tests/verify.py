@@ -213,7 +213,7 @@ def full_disk() -> dict[str, Any]:
         return {
             "ran": True,
             "status": process.returncode,
-            "named": "the disk is full" in output,
+            "named": "disk is full" in output,
             "traceback": "Traceback" in output,
             "same": content(small / "sample") == content(STATE / "whole" / "sample"),
             "partial_files_left": len(list(small.rglob("*.part"))),

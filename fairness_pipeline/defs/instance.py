@@ -8,6 +8,7 @@ import dagster as dg
 from fairness_pipeline.files import locked, replacing
 from fairness_pipeline.project import Project
 
+_LOCK = ".opening.lock"
 _CONFIGURATION = """\
 # Written by fairness-pipeline; yours to change.
 telemetry:
@@ -24,9 +25,10 @@ def home(project: Project) -> Path:
     """The instance's folder (Dagster's `DAGSTER_HOME`), made ready."""
     folder = project.workspace / "dagster"
     configuration = folder / "dagster.yaml"
-    if not configuration.exists():
-        with replacing(configuration) as temporary:
-            temporary.write_text(_CONFIGURATION, encoding="utf-8")
+    with locked(folder / _LOCK):
+        if not configuration.exists():
+            with replacing(configuration) as temporary:
+                temporary.write_text(_CONFIGURATION, encoding="utf-8")
     return folder
 
 
@@ -34,5 +36,5 @@ def open_instance(project: Project) -> dg.DagsterInstance:
     """The workspace's instance, which command, UI and schedules share."""
     folder = home(project)
     os.environ["DAGSTER_HOME"] = str(folder)
-    with locked(folder / ".opening.lock"):  # two first runs at once would both make Dagster's tables
+    with locked(folder / _LOCK):  # two first runs at once would both make Dagster's tables
         return dg.DagsterInstance.get()
