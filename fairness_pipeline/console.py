@@ -4,7 +4,6 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-import dagster as dg
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -68,7 +67,7 @@ class RunDisplay(Listener):
         """Another run makes the partition; this one waits."""
         self._console.print(f"{asset} {partition_name(key)}: waiting for {holder}, which makes it now", style="yellow")
 
-    def progress(self, context: dg.AssetExecutionContext, asset: str, key: Key) -> ProgressFunction:
+    def progress(self, asset: str, key: Key) -> ProgressFunction:
         """Moves the bar, or prints a line every ten seconds where there is no terminal."""
         label = " ".join([asset, *key.values()])
         last = time.monotonic()

@@ -221,7 +221,7 @@ def _make(
         # Asked for again: start afresh, and leave no card that vouches for a folder a kill may leave half made.
         lake.remove_card(own.name, key)
         _clear(folder)
-    progress = listener().progress(context, own.name, key)
+    progress = listener().progress(own.name, key)
     started = time.monotonic()
     made = own.make(Run(project, key, lake, progress, _seed(project.profile.seed, own.name, key), folder))
     yield from _save(lake, own, key, made, Card(stamp, described, made.figures))

@@ -28,7 +28,7 @@ class Listener:
         """Another run makes the partition; this one waits."""
         dg.get_dagster_logger().warning(f"{asset} {partition_name(key)}: waiting for {holder}, which makes it now")
 
-    def progress(self, context: dg.AssetExecutionContext, asset: str, key: Key) -> Progress:
+    def progress(self, asset: str, key: Key) -> Progress:
         """Where the asset's room reports to."""
         last = time.monotonic()
 
@@ -36,7 +36,7 @@ class Listener:
             nonlocal last
             if time.monotonic() - last > _LOG_EVERY:
                 last = time.monotonic()
-                context.log.info(f"{done:,} of {total:,} {note}" if total else f"{done:,} {note}")
+                dg.get_dagster_logger().info(f"{done:,} of {total:,} {note}" if total else f"{done:,} {note}")
 
         return tell
 
