@@ -30,8 +30,10 @@ def replacing(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(path)
-    except OSError as error:
-        raise explained(error, path) from error
+    except Exception as error:
+        if isinstance(error, OSError) or _says_full(error):
+            raise explained(error, path) from error
+        raise
     finally:
         if temporary.exists():
             temporary.unlink()
@@ -62,11 +64,18 @@ def locked(path: Path, waiting: Callable[[str], None] = lambda holder: None) -> 
             lock.truncate(0)
 
 
-def explained(error: OSError, path: Path) -> FairnessError:
+def explained(error: Exception, path: Path) -> FairnessError:
     """What went wrong while writing `path`, and what to do about it."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error):
+    if _says_full(error):
         return FairnessError(
             f"{path}: the disk is full; nothing was written. Make room, or set FAIRNESS_HOME to another disk, and run "
             "again: it goes on from here"
         )
-    return FairnessError(f"{path}: cannot be read or written: {error.strerror or error}; check its folder")
+    return FairnessError(
+        f"{path}: cannot be read or written: {getattr(error, 'strerror', None) or error}; check its folder"
+    )
+
+
+def _says_full(error: Exception) -> bool:
+    """Whether a disk is full, also in the words of a library that wraps the system's error (safetensors does)."""
+    return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error)

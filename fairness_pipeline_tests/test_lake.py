@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
@@ -103,6 +105,9 @@ def test_a_full_disk(tmp_path: Path) -> None:
         with pytest.raises(FairnessError, match=r"part-0\.parquet: the disk is full; nothing was written\. Make room"):
             write(lake, large)
         assert lake.read("things", KEY).equals(TABLE)
+        with pytest.raises(FairnessError, match="model.safetensors: the disk is full"):
+            with replacing(small / "model.safetensors") as path:
+                save_file({"x": torch.zeros(1 << 20)}, path)
         assert not parts(small)
     finally:
         subprocess.run(["umount", str(small)], check=True)
