@@ -105,9 +105,9 @@ def test_a_full_disk(tmp_path: Path) -> None:
         with pytest.raises(FairnessError, match=r"part-0\.parquet: the disk is full; nothing was written\. Make room"):
             write(lake, large)
         assert lake.read("things", KEY).equals(TABLE)
-        with pytest.raises(FairnessError, match="model.safetensors: the disk is full"):
-            with replacing(small / "model.safetensors") as path:
-                save_file({"x": torch.zeros(1 << 20)}, path)
+        full = pytest.raises(FairnessError, match="model.safetensors: the disk is full")
+        with full, replacing(small / "model.safetensors") as path:
+            save_file({"x": torch.zeros(1 << 20)}, path)
         assert not parts(small)
     finally:
         subprocess.run(["umount", str(small)], check=True)
