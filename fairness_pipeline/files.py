@@ -46,9 +46,16 @@ def locked(path: Path, waiting: Callable[[str], None] = lambda holder: None) -> 
     Args:
         path: The file; the holder writes its name into it.
         waiting: Told who holds the lock, before waiting for it.
+
+    Raises:
+        FairnessError: the file cannot be made.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="utf-8") as lock:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise explained(error, path) from None
+    with file as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -238,6 +238,18 @@ def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
     assert "0 of 19" in run("--dry-run").stdout
 
 
+@pytest.mark.parametrize("name", ["run", "ui"])
+def test_a_home_that_cannot_be_made_is_named(
+    tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "file"))
+    done = command(name)
+    assert done.returncode == 1
+    assert "cannot be read or written: Not a directory" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_ctrl_c_stops_the_whole_run(tiny: Project, data: Path) -> None:
     change(
         data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(epochs=400, patience=400)
