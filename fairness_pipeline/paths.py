@@ -62,5 +62,14 @@ def workspace_folder(profile: str) -> Path:
 
     Without `FAIRNESS_HOME`: `data/lake` of the checkout, or `~/.fairness-pipeline` where the package was installed.
     """
+    return _home() / profile
+
+
+def cache_folder() -> Path:
+    """The folder that all profiles share: downloads, checksums of large files."""
+    return _home() / ".cache"
+
+
+def _home() -> Path:
     default = _CHECKOUT / "data" / "lake" if _CHECKOUT else Path.home() / ".fairness-pipeline"
-    return Path(os.environ.get("FAIRNESS_HOME") or default).expanduser().resolve() / profile
+    return Path(os.environ.get("FAIRNESS_HOME") or default).expanduser().resolve()

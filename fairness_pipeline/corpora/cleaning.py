@@ -5,14 +5,16 @@ import re
 
 _WHITE_SPACE = re.compile(r"\s+")
 _URL = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
-_USERS = re.compile(r"(?<!\w)@\w+(?:\s+@\w+)*")
+_USERS = re.compile(r"(?<![\w/])(?:@\w+|/?u/[\w-]+)(?:\s+(?:@\w+|/?u/[\w-]+))*")
 
 USER = "@user"
 URL = "__url__"
+DELETED = frozenset({"[deleted]", "[removed]", "[deleted by user]"})
+"""What Reddit leaves of a turn whose author or moderator took it back."""
 
 
 def clean(turn: str) -> str:
-    """`turn` with single spaces, HTML entities resolved, and user names and URLs masked.
+    """`turn` with single spaces, HTML entities resolved, and user names and URLs masked; empty where it was deleted.
 
     Names and URLs point to persons, and no two are alike. A run of user names (whom a reply is addressed to) becomes
     one mask: a model would else learn to answer with nothing but names.
@@ -20,4 +22,5 @@ def clean(turn: str) -> str:
     >>> clean("@me @you  so &lt;3 this https://t.co/x")
     '@user so <3 this __url__'
     """
-    return _WHITE_SPACE.sub(" ", _USERS.sub(USER, _URL.sub(URL, html.unescape(turn)))).strip()
+    text = _WHITE_SPACE.sub(" ", _USERS.sub(USER, _URL.sub(URL, html.unescape(turn)))).strip()
+    return "" if text.lower() in DELETED else text

@@ -1,5 +1,6 @@
 """The table of single-turn dialogues: cleaned, without duplicates, split by thread."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import islice
@@ -12,9 +13,12 @@ import pyarrow.compute as pc
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from fairness_pipeline.corpora.cleaning import clean
+from fairness_pipeline.corpora.checksums import checksum, verify_checksum
+from fairness_pipeline.corpora.cleaning import URL, clean
+from fairness_pipeline.corpora.comments import read_comments
+from fairness_pipeline.corpora.downloads import download
 from fairness_pipeline.corpora.grammar import Grammar
-from fairness_pipeline.corpora.readers import Turns, read_tsv, verify_checksum
+from fairness_pipeline.corpora.readers import Turns, read_dataset, read_file
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.paths import data_file
@@ -33,27 +37,39 @@ SCHEMA = schema(
     split=pa.string(),
     corpus=pa.string(),
 )
+_READ = ("id", "context", "response", "thread")
 _BATCH = 50_000
 
 
 class Reading(NamedTuple):
-    """A corpus as a table of `SCHEMA`, and what was left out of it."""
+    """A corpus as a table of `SCHEMA`, how many rows were read, and how many were left out for what reason."""
 
     table: pa.Table
     rows_read: int
-    empty: int
-    duplicates: int
+    left_out: dict[str, int]
 
 
 def source_versions(corpus: CorpusSpecification, folder: Path) -> dict[str, str]:
     """SHA-256 of every file a corpus is made from, by path as declared; a file's declared sum is checked.
 
+    A data set by name has its revision instead; the files of one in a folder are hashed. What an address holds is
+    checked when it is fetched.
+
     Raises:
         FairnessError: a file is missing or is not the declared one.
     """
     if corpus.grammar:
-        return {corpus.grammar.file: verify_checksum(data_file(corpus.grammar.file), None)}
-    return {file.path: verify_checksum(file.resolve(folder), file.sha256) for file in corpus.files}
+        return {corpus.grammar.file: checksum(data_file(corpus.grammar.file))}
+    if corpus.dataset:
+        local = Path(corpus.dataset.name)
+        files = sorted(path for path in local.rglob("*") if path.is_file()) if local.is_dir() else []
+        return {str(path): checksum(path) for path in files} or {
+            corpus.dataset.name: corpus.dataset.revision or "not pinned"
+        }
+    return {
+        file.path: str(file.sha256) if file.is_address else verify_checksum(file.resolve(folder), file.sha256)
+        for file in corpus.files
+    }
 
 
 def read_dialogues(
@@ -64,7 +80,7 @@ def read_dialogues(
     seed: int,
     progress: Progress | None = None,
 ) -> Reading:
-    """Reads, cleans, deduplicates and splits one corpus.
+    """Reads, cleans, deduplicates and splits one corpus; fetches it first where it lies at an address.
 
     Args:
         key: The corpus's key; it stands in every row and in every id.
@@ -72,33 +88,40 @@ def read_dialogues(
         folder: Where relative paths start.
         splits: Share of threads by split.
         seed: Of the split.
-        progress: Told how many rows have been read.
+        progress: Told how many bytes have been fetched, then how many rows have been read.
 
     Raises:
         FairnessError: bad input, by file and line; or no dialogue is left.
     """
-    rows = empty = 0
-    seen: set[str] = set()
+    paths = [
+        download(file.path, str(file.sha256), progress) if file.is_address else file.resolve(folder)
+        for file in corpus.files
+    ]
+    rows = 0
+    left_out: Counter[str] = Counter({"empty_or_deleted": 0})
+    seen: set[bytes] = set()
     batches: list[pa.RecordBatch] = []
-    source = track(_turns(corpus, folder), progress, total=corpus.grammar.dialogues if corpus.grammar else None)
+    total = corpus.grammar.dialogues if corpus.grammar else None
+    source = track(_turns(corpus, paths), progress, total, note="rows read")
     while chunk := list(islice(source, _BATCH)):
-        columns: dict[str, list[str | None]] = {"id": [], "context": [], "response": [], "thread": []}
+        columns: dict[str, list[str | None]] = {name: [] for name in _READ}
         for turns in chunk:
             rows += 1
-            context, response = clean(turns.context), clean(turns.response)
-            if not context or not response:
-                empty += 1
+            context, response = (_prepare(turn, corpus.replace) for turn in (turns.context, turns.response))
+            if reason := _unfit(context, response, corpus):
+                left_out[reason] += 1
                 continue
-            identity = blake2b(f"{key}\x1f{context}\x1f{response}".encode(), digest_size=10).hexdigest()
-            if identity in seen:
+            identity = blake2b(f"{key}\x1f{context}\x1f{response}".encode(), digest_size=10)
+            if identity.digest() in seen:
+                left_out["duplicate"] += 1
                 continue
-            seen.add(identity)
-            for name, value in zip(columns, (identity, context, response, turns.thread_id), strict=True):
+            seen.add(identity.digest())
+            for name, value in zip(columns, (identity.hexdigest(), context, response, turns.thread_id), strict=True):
                 columns[name].append(value)
         batches.append(pa.record_batch({name: pa.array(values, pa.string()) for name, values in columns.items()}))
-    read = pa.Table.from_batches(batches)
+    read = pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in _READ]))
     if not read.num_rows:
-        raise FairnessError(f"corpus '{key}': no dialogue is left: of {rows:,} rows {empty:,} are empty on one side")
+        raise FairnessError(f"corpus '{key}': no dialogue is left of {rows:,} rows; left out: {dict(left_out)}")
     thread_id = _threads(read)
     table = pa.table(
         {
@@ -111,19 +134,41 @@ def read_dialogues(
         },
         schema=SCHEMA,
     )
-    return Reading(table, rows, empty, rows - empty - table.num_rows)
+    return Reading(table, rows, dict(left_out))
 
 
-def _turns(corpus: CorpusSpecification, folder: Path) -> Iterator[Turns]:
+def _prepare(turn: str, replace: dict[str, str]) -> str:
+    for old, new in replace.items():
+        turn = turn.replace(old, new)
+    return clean(turn)
+
+
+def _unfit(context: str, response: str, corpus: CorpusSpecification) -> str | None:
+    """Why a dialogue is left out, if it is."""
+    if not context or not response:
+        return "empty_or_deleted"
+    if corpus.maximum_words and any(turn.count(" ") >= corpus.maximum_words for turn in (context, response)):
+        return "too_long"
+    if corpus.drop_urls and (URL in context or URL in response):
+        return "holds_a_url"
+    return None
+
+
+def _turns(corpus: CorpusSpecification, paths: list[Path]) -> Iterator[Turns]:
     if corpus.grammar:
         grammar = Grammar.load(corpus.grammar.file)
         generated = grammar.generate(corpus.grammar.dialogues, corpus.grammar.seed)
         for number, dialogue in enumerate(generated):
             yield Turns(dialogue.context, dialogue.response, str(number))
-    for file in corpus.files:
-        for turns in read_tsv(file.resolve(folder), header=corpus.header, columns=corpus.columns):
-            # Thread ids are a file's own: two files may use the same.
-            yield turns._replace(thread_id=turns.thread_id and f"{file.path}\x1f{turns.thread_id}")
+    elif corpus.dataset:
+        yield from read_dataset(corpus)
+    elif corpus.format == "comments":
+        yield from read_comments(paths)
+    else:
+        for number, path in enumerate(paths):
+            for turns in read_file(path, corpus):
+                # Thread ids are a file's own: two files may use the same.
+                yield turns._replace(thread_id=turns.thread_id and f"{number}\x1f{turns.thread_id}")
 
 
 def _threads(read: pa.Table) -> pa.Array:

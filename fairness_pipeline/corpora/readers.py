@@ -1,16 +1,16 @@
-"""Reads dialogue files line by line and refuses what is not as declared, by file and line."""
+"""Reads dialogues of every declared format and refuses what is not as declared, by file and line."""
 
-import gzip
-import zlib
-from collections.abc import Iterator
-from hashlib import sha256
+import csv
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
+from fairness_pipeline.corpora.specification import Column, Columns, CorpusSpecification
+from fairness_pipeline.corpora.text_files import read_json_lines, read_lines
 from fairness_pipeline.errors import FairnessError
 
-LONGEST_LINE = 1 << 20
-"""Bytes. A turn is a few hundred; a line beyond this is a file that is not what it claims to be."""
+_ROWS = 4096
 
 
 class Turns(NamedTuple):
@@ -21,110 +21,204 @@ class Turns(NamedTuple):
     thread_id: str | None
 
 
-def checksum(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal.
-
-    Raises:
-        FairnessError: there is no such file.
-    """
-    digest = sha256()
-    try:
-        with path.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    except OSError as error:
-        raise FairnessError(
-            f"{path}: cannot be read: {error.strerror}; check the path in the corpus's YAML file"
-        ) from None
-    return digest.hexdigest()
-
-
-def verify_checksum(path: Path, expected: str | None) -> str:
-    """The file's SHA-256.
-
-    Raises:
-        FairnessError: it is not `expected`, or there is no such file.
-    """
-    found = checksum(path)
-    if expected is not None and found != expected:
-        raise FairnessError(
-            f"{path}: expected SHA-256 {expected}, found {found}; the file changed or was cut short: "
-            "fetch it again, or correct the corpus's YAML file"
-        )
-    return found
-
-
-def read_tsv(path: Path, *, header: bool = True, columns: tuple[str, ...] = ("context", "response")) -> Iterator[Turns]:
-    """The rows of a tab-separated file, plain or gzipped.
+def read_file(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
+    """The dialogues of one file.
 
     Args:
-        path: The file; `.gz` is unpacked while reading.
-        header: The first line names the columns.
-        columns: Their names where no line does.
+        path: The file.
+        corpus: Says its format, header and columns.
 
     Raises:
-        FairnessError: missing or empty file, broken gzip, wrong columns, bytes that are not UTF-8, NUL bytes, or a
-            line longer than `LONGEST_LINE`; names the file and the line.
+        FairnessError: the file is missing, damaged, or not as declared; names the file and the line.
     """
-    number = 0
-    for number, line in enumerate(_lines(path), start=1):
-        cells = _decode(path, number, line).split("\t")
-        if number == 1 and header:
-            columns = _columns(path, cells)
-            continue
-        if len(cells) != len(columns):
-            raise FairnessError(
-                f"{path}, line {number}: expected {len(columns)} tab-separated columns ({', '.join(columns)}), "
-                f"found {len(cells)}"
-            )
-        row = dict(zip(columns, cells, strict=True))
-        yield Turns(row["context"], row["response"], row.get("thread_id") or None)
-    if number <= header:
-        raise FairnessError(f"{path}: expected dialogues, found {'only a header' if number else 'an empty file'}")
+    empty = True
+    for turns in _READERS[corpus.format](path, corpus):
+        empty = False
+        yield turns
+    if empty:
+        raise FairnessError(f"{path}: expected dialogues in format '{corpus.format}', found none")
 
 
-def _columns(path: Path, cells: list[str]) -> tuple[str, ...]:
-    missing = {"context", "response"} - set(cells)
-    if missing:
-        raise FairnessError(
-            f"{path}, line 1: expected a header with columns 'context' and 'response', found {cells[:5]}; "
-            "set 'header: false' if the file has none"
+def read_dataset(corpus: CorpusSpecification) -> Iterator[Turns]:
+    """The dialogues of a data set of the `datasets` library.
+
+    Raises:
+        FairnessError: it cannot be loaded, or has other columns.
+    """
+    import datasets
+
+    source = corpus.dataset
+    assert source is not None
+    try:
+        data = datasets.load_dataset(
+            source.name, source.configuration, split=source.split, revision=source.revision, streaming=True
         )
-    return tuple(cells)
-
-
-def _decode(path: Path, number: int, line: bytes) -> str:
-    if b"\0" in line:
-        raise FairnessError(f"{path}, line {number}: holds a NUL byte; expected plain text (is it UTF-16 or binary?)")
-    try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8")  # some editors mark a file's beginning
-    except UnicodeDecodeError as error:
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise FairnessError(
-            f"{path}, line {number}: expected UTF-8, byte {error.start + 1} of the line is "
-            f"0x{line[error.start]:02x}; convert the file to UTF-8"
-        ) from None
+            f"data set '{source.name}' (configuration {source.configuration or 'default'}, split {source.split}) "
+            f"cannot be loaded: {error}; check its name, or load it once while the network is there"
+        ) from error
+    for number, row in enumerate(data, start=1):
+        yield from _record(f"data set '{source.name}', row {number}", row, corpus.columns)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    number = 1
-    try:
-        with _open(path) as stream:
-            while line := stream.readline(LONGEST_LINE + 1):
-                if len(line) > LONGEST_LINE:
-                    raise FairnessError(
-                        f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; expected one dialogue a line"
-                    )
-                yield line.removesuffix(b"\n").removesuffix(b"\r")
-                number += 1
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+# Rows of cells
+
+
+def _tsv(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
+    return _cells(path, corpus, ((number, line.split("\t")) for number, line in read_lines(path)))
+
+
+def _csv(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        reader = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
+        while True:
+            started = reader.line_num + 1
+            try:
+                yield started, next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise FairnessError(
+                    f"{path}, line {started}: not valid CSV: {error}; check the quotation marks"
+                ) from None
+
+    return _cells(path, corpus, ((number, cells) for number, cells in rows() if cells))
+
+
+def _cells(path: Path, corpus: CorpusSpecification, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Turns]:
+    places: tuple[int, int, int | None] | None = None
+    names: list[str] = []
+    for number, cells in rows:
+        if places is None:
+            names = cells if corpus.header else [str(i) for i in range(1, len(cells) + 1)]
+            places = _places(path, corpus.columns, names)
+            if corpus.header:
+                continue
+        if len(cells) != len(names):
+            raise FairnessError(
+                f"{path}, line {number}: expected {len(names)} columns ({', '.join(names)}), found {len(cells)}"
+            )
+        context, response, thread = places
+        yield Turns(cells[context], cells[response], (cells[thread] if thread is not None else None) or None)
+
+
+def _places(path: Path, columns: Columns, names: list[str]) -> tuple[int, int, int | None]:
+    def place(column: Column) -> int:
+        if str(column) not in names:
+            raise FairnessError(
+                f"{path}, line 1: expected a column '{column}', found {names[:8]}; name the columns in the corpus's "
+                "YAML file (columns: {context: ..., response: ...}), or set 'header: false' if no line names them"
+            )
+        return names.index(str(column))
+
+    thread = columns.thread_id or ("thread_id" if "thread_id" in names else None)
+    return place(columns.context), place(columns.response), place(thread) if thread is not None else None
+
+
+# Alternating lines
+
+
+def _lines(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
+    context: str | None = None
+    last = 0
+    for number, line in read_lines(path):
+        last = number
+        if context is None:
+            context = line
+        else:
+            yield Turns(context, line, None)
+            context = None
+    if context is not None:
         raise FairnessError(
-            f"{path}: after {number - 1:,} lines the gzip data is broken ({error}); fetch the file again"
-        ) from None
+            f"{path}, line {last}: a context without a response; expected contexts and responses to alternate, an "
+            "even number of lines"
+        )
+
+
+# Records
+
+
+def _jsonl(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
+    for where, record in read_json_lines(path):
+        yield from _record(where, record, corpus.columns)
+
+
+def _parquet(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = corpus.columns
+    try:
+        with pq.ParquetFile(path) as file:
+            known = file.schema_arrow.names
+            thread = columns.thread_id or ("thread_id" if "thread_id" in known else None)
+            text = [columns.turns] if columns.turns else [columns.context, columns.response]
+            wanted = [str(column) for column in (*text, thread) if column is not None]
+            if missing := [column for column in wanted if column not in known]:
+                raise FairnessError(f"{path}: expected a column '{missing[0]}', found {known[:8]}")
+            number = 0
+            for batch in file.iter_batches(_ROWS, columns=wanted):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield from _record(f"{path}, row {number}", row, columns)
+    except FileNotFoundError:
+        raise FairnessError(f"{path}: cannot be read: no such file; check the path in the corpus's YAML file") from None
     except OSError as error:
-        raise FairnessError(
-            f"{path}: cannot be read: {error.strerror}; check the path in the corpus's YAML file"
-        ) from None
+        raise _not_parquet(path, error) from None
+    except pa.ArrowException as error:
+        raise _not_parquet(path, error) from None
 
 
-def _open(path: Path) -> BinaryIO:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+def _not_parquet(path: Path, error: Exception) -> FairnessError:
+    return FairnessError(f"{path}: not a whole Parquet file ({error}); fetch it again, or correct 'format'")
+
+
+def _record(where: str, record: dict[str, Any], columns: Columns) -> Iterator[Turns]:
+    thread = record.get(str(columns.thread_id or "thread_id"))
+    thread_id = str(thread) if thread not in (None, "") else None
+    if columns.turns is None:
+        context, response = (_text(where, record, str(name)) for name in (columns.context, columns.response))
+        yield Turns(context, response, thread_id)
+        return
+    turns = _value(where, record, columns.turns)
+    if not isinstance(turns, list | tuple):
+        raise FairnessError(f"{where}: expected a list under '{columns.turns}', found {type(turns).__name__}")
+    texts = [_turn(where, turn, columns.turns) for turn in turns]
+    for context, response in pairwise(texts):
+        yield Turns(context, response, thread_id or where)
+
+
+def _value(where: str, record: dict[str, Any], name: str) -> Any:
+    if name not in record:
+        raise FairnessError(f"{where}: expected a key '{name}', found {list(record)[:8]}")
+    return record[name]
+
+
+def _text(where: str, record: dict[str, Any], name: str) -> str:
+    value = _value(where, record, name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise FairnessError(f"{where}: expected text under '{name}', found {type(value).__name__}")
+    return value
+
+
+def _turn(where: str, turn: Any, name: str) -> str:
+    if isinstance(turn, dict):
+        known = [key for key in ("content", "text", "value") if key in turn]
+        if not known:
+            raise FairnessError(f"{where}: a turn under '{name}' has no 'content', 'text' or 'value'")
+        turn = turn[known[0]]
+    if turn is not None and not isinstance(turn, str):
+        raise FairnessError(f"{where}: expected turns of text under '{name}', found {type(turn).__name__}")
+    return turn or ""
+
+
+_READERS: dict[str, Callable[[Path, CorpusSpecification], Iterator[Turns]]] = {
+    "tsv": _tsv,
+    "csv": _csv,
+    "lines": _lines,
+    "jsonl": _jsonl,
+    "parquet": _parquet,
+}

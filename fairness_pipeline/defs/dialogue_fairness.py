@@ -4,13 +4,15 @@
 bottom, this file is the lineage: corpus, contexts, pairs, model, responses, measures, significance.
 """
 
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 
+import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES
+from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
 from fairness_pipeline.defs import checks, lineage
 from fairness_pipeline.defs.lineage import Run
@@ -40,32 +42,64 @@ def _versions(*libraries: str) -> dict[str, str]:
     return {name: version(name) for name in libraries}
 
 
-def _sources(project: Project, _: dict[str, str]) -> dict[str, object]:
+DIALOGUES = ("twitter_dialogues", "reddit_dialogues", "other_dialogues")
+"""One table a platform; a corpus is a partition of its own."""
+
+
+def _platform_table(project: Project, key: dict[str, str]) -> str:
+    return f"{project.corpora[key['corpus']].specification.platform}_dialogues"
+
+
+def _source(project: Project, key: dict[str, str]) -> dict[str, object]:
+    source = project.corpora[key["corpus"]]
     return {
         "splits": project.profile.splits.model_dump(),
-        "corpora": {
-            key: {"specification": source.specification.model_dump(), "sha256": source_versions(*source)}
-            for key, source in project.corpora.items()
-        },
+        "specification": source.specification.model_dump(exclude={"licence", "citation"}),
+        "sha256": source_versions(*source),
     }
 
 
-@asset(code_version="1", settings=_sources, schema=DIALOGUES, checks=(checks.not_empty, checks.every_split_present))
+def _of_platform(platform: str) -> Callable[[Callable[[Run], Made]], dg.AssetsDefinition]:
+    return asset(
+        axes=("corpus",),
+        covers=lambda project, key: _platform_table(project, key) == f"{platform}_dialogues",
+        code_version="2",
+        settings=_source,
+        schema=DIALOGUES_SCHEMA,
+        checks=(checks.not_empty, checks.every_split_present),
+    )
+
+
+def _read(run: Run) -> Made:
+    profile, key = run.project.profile, run.key["corpus"]
+    reading = read_dialogues(
+        key, *run.project.corpora[key], profile.splits.model_dump(), profile.seed, progress=run.progress
+    )
+    split_sizes = {str(row["values"]): row["counts"] for row in pc.value_counts(reading.table["split"]).to_pylist()}
+    figures = {"rows_read": reading.rows_read, "left_out": reading.left_out, "dialogues_by_split": split_sizes}
+    return Made(reading.table, figures, tables={"sample": reading.table.slice(0, 5)})
+
+
+@_of_platform("twitter")
 def twitter_dialogues(run: Run) -> Made:
     """Single-turn dialogues from Twitter: cleaned, each once, split by thread so that the audit sees new ones."""
-    readings = {
-        key: read_dialogues(
-            key, *source, run.project.profile.splits.model_dump(), run.project.profile.seed, progress=run.progress
-        )
-        for key, source in run.project.corpora.items()
-    }
-    table = pa.concat_tables([reading.table for reading in readings.values()])
-    split_sizes = {str(row["values"]): row["counts"] for row in pc.value_counts(table["split"]).to_pylist()}
-    read = {
-        key: {"rows_read": reading.rows_read, "empty": reading.empty, "duplicates": reading.duplicates}
-        for key, reading in readings.items()
-    }
-    return Made(table, {"dialogues_by_split": split_sizes, "left_out": read}, tables={"sample": table.slice(0, 5)})
+    return _read(run)
+
+
+@_of_platform("reddit")
+def reddit_dialogues(run: Run) -> Made:
+    """Single-turn dialogues from Reddit: a comment and the answer to it; cleaned, each once, split by thread."""
+    return _read(run)
+
+
+@_of_platform("other")
+def other_dialogues(run: Run) -> Made:
+    """Single-turn dialogues from anywhere else: cleaned, each once, split by thread."""
+    return _read(run)
+
+
+def _dialogues(run: Run, corpus: str) -> pa.Table:
+    return run.read(_platform_table(run.project, {"corpus": corpus}))
 
 
 def _lexicon(project: Project, key: dict[str, str]) -> dict[str, object]:
@@ -80,7 +114,7 @@ def _lexicon(project: Project, key: dict[str, str]) -> dict[str, object]:
 
 @asset(
     axes=("corpus", "dimension"),
-    upstream=("twitter_dialogues",),
+    upstream=DIALOGUES,
     code_version="1",
     settings=_lexicon,
     schema=CONTEXTS,
@@ -88,10 +122,8 @@ def _lexicon(project: Project, key: dict[str, str]) -> dict[str, object]:
 )
 def contexts(run: Run) -> Made:
     """Contexts of the audit split that hold at least one word of the dimension, and that no model trained on."""
-    dialogues = run.read("twitter_dialogues")
-    dialogues = dialogues.filter(pc.equal(dialogues["corpus"], run.key["corpus"]))
     swapper = Swapper(run.project.dimensions[run.key["dimension"]], pronouns=run.project.profile.pairs.pronouns)
-    found = find_contexts(dialogues, swapper, run.progress)
+    found = find_contexts(_dialogues(run, run.key["corpus"]), swapper, run.progress)
     return Made(found.table, found.figures)
 
 
@@ -119,7 +151,7 @@ def context_pairs(run: Run) -> Made:
 @asset(
     kind="checkpoint",
     axes=("model",),
-    upstream=("twitter_dialogues",),
+    upstream=DIALOGUES,
     code_version="1",
     settings=lambda project, key: {
         "model": project.models[key["model"]].model_dump(
@@ -131,9 +163,7 @@ def context_pairs(run: Run) -> Made:
 def dialogue_models(run: Run) -> Made:
     """Trained dialogue models, before any debiasing (section 3.1); a run that was killed goes on where it stopped."""
     model = run.project.models[run.key["model"]]
-    dialogues = run.read("twitter_dialogues")
-    dialogues = dialogues.filter(pc.equal(dialogues["corpus"], model.corpus))
-    return Made(None, registry.train(model, dialogues, run.folder, run.seed, run.progress))
+    return Made(None, registry.train(model, _dialogues(run, model.corpus), run.folder, run.seed, run.progress))
 
 
 @asset(

@@ -27,8 +27,13 @@ ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
 """A run with this tag leaves alone what another run has made fresh while it waited for the lock."""
 
 Settings = Callable[[Project, Key], dict[str, Any]]
+Covers = Callable[[Project, Key], bool]
 Check = Callable[[pa.Table], str | None]
 """Looks at a table before it takes effect; says what is wrong with it, or nothing. Its docstring describes it."""
+
+
+def _everything(project: Project, key: Key) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Run:
         return self.lake.current_folder(asset, self._upstream(asset))
 
     def _upstream(self, asset: str) -> Key:
-        (key,) = partitions.upstream_keys(self.project, self.key, recipe(asset).axes)
+        (key,) = upstream_keys(self.project, self.key, asset)
         return key
 
 
@@ -74,6 +79,7 @@ class Recipe:
     make: Callable[[Run], Made]
     schema: pa.Schema | None = None
     checks: tuple[Check, ...] = ()
+    covers: Covers = _everything
 
     @property
     def tolerant(self) -> bool:
@@ -90,6 +96,18 @@ def recipe(name: str) -> Recipe:
     return RECIPES[name]
 
 
+def keys(project: Project, name: str) -> list[Key]:
+    """Every partition that the asset `name` can have; its grid may have holes."""
+    own = recipe(name)
+    return [key for key in partitions.keys(project, own.axes) if own.covers(project, key)]
+
+
+def upstream_keys(project: Project, key: Key, source: str) -> list[Key]:
+    """The partitions of the upstream asset `source` that the partition `key` is made from."""
+    own = recipe(source)
+    return [k for k in partitions.upstream_keys(project, key, own.axes) if own.covers(project, k)]
+
+
 def inputs(project: Project, name: str, key: Key, upstream: Callable[[str, Key], str | None]) -> dict[str, Any]:
     """Everything that determines the content of a partition; its hash is the partition's fingerprint.
 
@@ -100,9 +118,7 @@ def inputs(project: Project, name: str, key: Key, upstream: Callable[[str, Key],
         upstream: Gives the fingerprint of an upstream partition, None where it is missing.
     """
     own = recipe(name)
-    sources = [
-        (source, k) for source in own.upstream for k in partitions.upstream_keys(project, key, recipe(source).axes)
-    ]
+    sources = [(source, k) for source in own.upstream for k in upstream_keys(project, key, source)]
     return {
         "asset": name,
         "code_version": own.code_version,
@@ -146,6 +162,7 @@ def asset(
     settings: Settings,
     schema: pa.Schema | None = None,
     checks: tuple[Check, ...] = (),
+    covers: Covers = _everything,
 ) -> Callable[[Callable[[Run], Made]], dg.AssetsDefinition]:
     """Turns a function from `Run` to `Made` into a Dagster asset of the profile's lake.
 
@@ -158,11 +175,12 @@ def asset(
         settings: What it reads of the profile and the data files, as JSON can hold it.
         schema: Of a table.
         checks: Look at a table before it takes effect; one that fails keeps it out.
+        covers: Which partitions of its axes exist; the others are holes in Dagster's grid.
     """
 
     def decorate(make: Callable[[Run], Made]) -> dg.AssetsDefinition:
         project = current_project()
-        own = Recipe(make.__name__, kind, axes, upstream, code_version, settings, make, schema, checks)
+        own = Recipe(make.__name__, kind, axes, upstream, code_version, settings, make, schema, checks, covers)
         RECIPES[own.name] = own
 
         @dg.asset(
@@ -197,6 +215,8 @@ def _materialise(
     lake = Lake(project.workspace)
     key = partitions.from_dagster(own.axes, context.partition_key if context.has_partition_key else None)
     try:
+        if not own.covers(project, key):
+            raise FairnessError(f"{own.name} has no partition {partition_name(key)}: it is made by another asset")
         with lake.lock(own.name, key, lambda holder: listener().waiting(own.name, key, holder)):
             yield from _make(context, own, lake, key)
     except FairnessError as error:

@@ -2,8 +2,8 @@
 
 from importlib.metadata import version
 
-from fairness_pipeline.defs import lineage, partitions
-from fairness_pipeline.defs.dialogue_fairness import STUDY
+from fairness_pipeline.defs import lineage
+from fairness_pipeline.defs.dialogue_fairness import DIALOGUES, STUDY
 from fairness_pipeline.defs.lineage import Expected, Run
 from fairness_pipeline.defs.presentation import Made
 from fairness_pipeline.reporting.dialogue_report import render_dialogue_report
@@ -13,7 +13,7 @@ from fairness_pipeline.reporting.dialogue_report import render_dialogue_report
     study=STUDY,
     kind="document",
     upstream=(
-        "twitter_dialogues",
+        *DIALOGUES,
         "contexts",
         "context_pairs",
         "dialogue_models",
@@ -35,7 +35,7 @@ def dialogue_fairness_report(run: Run) -> Made:
     expected = Expected(run.project)
     stale = [
         (key["dimension"], key["model"])
-        for key in partitions.keys(run.project, ("dimension", "model"))
+        for key in lineage.keys(run.project, "dialogue_significance")
         if run.lake.fingerprint("dialogue_significance", key) != expected.fingerprint("dialogue_significance", key)
     ]
     return Made(render_dialogue_report(run.project, run.lake, stale))

@@ -9,7 +9,15 @@ from typing import Any, Literal
 import dagster as dg
 
 from fairness_pipeline.defs import partitions
-from fairness_pipeline.defs.lineage import ONLY_IF_STALE, RECIPES, Expected, inputs, recipe
+from fairness_pipeline.defs.lineage import (
+    ONLY_IF_STALE,
+    RECIPES,
+    Expected,
+    inputs,
+    keys,
+    recipe,
+    upstream_keys,
+)
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key, Lake, fingerprint, partition_name
 from fairness_pipeline.project import Project
@@ -146,7 +154,7 @@ class Walk:
         return [
             (source, partition_name(key))
             for source in recipe(step.name).upstream
-            for key in partitions.upstream_keys(self.project, step.key, recipe(source).axes)
+            for key in upstream_keys(self.project, step.key, source)
         ]
 
     def _partitions(self, selection: Selection) -> Iterator[tuple[str, Key]]:
@@ -155,23 +163,21 @@ class Walk:
         fixed = {"dimension": selection.dimension, "model": selection.model}
         targets = [selection.asset] if selection.asset else list(RECIPES)
         wanted: set[tuple[str, str]] = set()
-        keys: dict[tuple[str, str], Key] = {}
 
         def want(name: str, key: Key) -> None:
             place = name, partition_name(key)
             if place in wanted or any(fixed.get(axis) not in (None, value) for axis, value in key.items()):
                 return
             wanted.add(place)
-            keys[place] = key
             for source in recipe(name).upstream:
-                for source_key in partitions.upstream_keys(self.project, key, recipe(source).axes):
+                for source_key in upstream_keys(self.project, key, source):
                     want(source, source_key)
 
         for target in targets:
-            for key in partitions.keys(self.project, recipe(target).axes):
+            for key in keys(self.project, target):
                 want(target, key)
         for name in RECIPES:
-            for key in partitions.keys(self.project, recipe(name).axes):
+            for key in keys(self.project, name):
                 if (name, partition_name(key)) in wanted:
                     yield name, key
 

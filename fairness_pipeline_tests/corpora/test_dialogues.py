@@ -39,7 +39,15 @@ def test_empty_and_duplicate_rows_are_dropped_and_counted(tmp_path: Path) -> Non
         ("b", "a"),
         ("@user", "hi"),
     ]
-    assert (reading.rows_read, reading.empty, reading.duplicates) == (7, 2, 2)
+    assert (reading.rows_read, reading.left_out) == (7, {"empty_or_deleted": 2, "duplicate": 2})
+
+
+def test_what_is_left_out(tmp_path: Path) -> None:
+    text = "a\t[deleted]\n[Removed]\tb\nfoo bar\tok\none two three\tok\nsee http://x.y\tok\n/u/me hi\tu/a u/b yes\n"
+    reading = read(tmp_path, text, maximum_words=2, drop_urls=True, replace={"foo": "fu", "ok": "yes"})
+    assert reading.left_out == {"empty_or_deleted": 2, "too_long": 1, "holds_a_url": 1}
+    rows = zip(reading.table["context"].to_pylist(), reading.table["response"].to_pylist(), strict=True)
+    assert list(rows) == [("fu bar", "yes"), ("@user hi", "@user yes")]
 
 
 def test_ids_do_not_depend_on_order_or_company(tmp_path: Path) -> None:
@@ -57,7 +65,9 @@ turns = st.sampled_from(["a", "b", "short", LONG, LONG + "1", LONG + "2", LONG.u
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_thread_on_two_sides_of_a_split(tmp_path: Path, pairs: list[tuple[str, str]], seed: int) -> None:
     (tmp_path / "a.tsv").write_text("\n".join("\t".join(pair) for pair in pairs) + "\n", encoding="utf-8")
-    table = read_dialogues("k", specification("a.tsv", header=False), tmp_path, SPLITS, seed).table
+    table = read_dialogues(
+        "k", specification("a.tsv", header=False, columns={"context": 1, "response": 2}), tmp_path, SPLITS, seed
+    ).table
     splits = defaultdict(set)
     for row in table.to_pylist():
         for turn in (row["context"], row["response"]):
@@ -88,7 +98,9 @@ def test_blank_thread_ids_are_unknown_and_files_have_their_own(tmp_path: Path) -
 
 
 def test_a_corpus_without_a_dialogue_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FairnessError, match="corpus 'key': no dialogue is left: of 2 rows 2 are empty on one side"):
+    with pytest.raises(
+        FairnessError, match="corpus 'key': no dialogue is left of 2 rows; left out: {'empty_or_deleted': 2}"
+    ):
         read(tmp_path, " \tb\na\t \n")
 
 
@@ -100,7 +112,7 @@ def test_a_format_takes_its_own_source_and_no_other() -> None:
         {"format": "tsv", "files": [{"path": "x"}], "grammar": grammar},
         {"format": "grammar", "files": [{"path": "x"}], "grammar": grammar},
     ):
-        with pytest.raises(ValueError, match="needs '(files|grammar)'"):
+        with pytest.raises(ValueError, match="(needs|does not take) '(files|grammar)'"):
             CorpusSpecification(platform="twitter", licence="", citation="", **wrong)
 
 
@@ -126,5 +138,5 @@ def test_real_twitter_pairs(corpora: Path) -> None:
     assert len(source_versions(*source)) == 6
     reading = read_dialogues("twitter_real", *source, SPLITS, seed=1)
     assert reading.rows_read == 68_114
-    assert reading.table.num_rows == reading.rows_read - reading.empty - reading.duplicates
+    assert reading.table.num_rows == reading.rows_read - sum(reading.left_out.values())
     assert reading.table.num_rows > 66_000

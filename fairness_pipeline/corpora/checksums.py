@@ -1,0 +1,60 @@
+"""SHA-256 of files, remembered: a dump of gigabytes is hashed once, not at every run."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+from fairness_pipeline.corpora.text_files import unreadable
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.paths import cache_folder
+
+_REMEMBER = 1 << 20
+"""Bytes. A smaller file is hashed faster than its sum is looked up."""
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal; what has its size, time and inode unchanged is not read again.
+
+    Raises:
+        FairnessError: there is no such file.
+    """
+    try:
+        status = path.stat()
+        state = [status.st_size, status.st_mtime_ns, status.st_ino]
+        if status.st_size < _REMEMBER:
+            return _hash(path)
+        remembered = cache_folder() / "checksums" / f"{sha256(str(path.resolve()).encode()).hexdigest()[:32]}.json"
+        if remembered.exists():
+            known = json.loads(remembered.read_text(encoding="utf-8"))
+            if known["state"] == state:
+                return known["sha256"]
+        digest = _hash(path)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    with replacing(remembered) as temporary:
+        temporary.write_text(json.dumps({"file": str(path), "state": state, "sha256": digest}), encoding="utf-8")
+    return digest
+
+
+def verify_checksum(path: Path, expected: str | None) -> str:
+    """The file's SHA-256.
+
+    Raises:
+        FairnessError: it is not `expected`, or there is no such file.
+    """
+    found = checksum(path)
+    if expected is not None and found != expected:
+        raise FairnessError(
+            f"{path}: expected SHA-256 {expected}, found {found}; the file changed or was cut short: "
+            "fetch it again, or correct the corpus's YAML file"
+        )
+    return found
+
+
+def _hash(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

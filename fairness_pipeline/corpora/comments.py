@@ -1,0 +1,71 @@
+"""Threads of comments as Pushshift's Reddit dumps hold them: a comment and what it answers are a dialogue."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.readers import Turns
+from fairness_pipeline.corpora.text_files import read_json_lines
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.tables import schema
+
+_POSTS = schema(id=pa.string(), parent=pa.string(), thread=pa.string(), text=pa.string())
+_BATCH = 50_000
+_MEMORY = "1GB"
+
+
+def read_comments(paths: Iterable[Path]) -> Iterator[Turns]:
+    """Every comment with the comment or submission that it answers, where the files hold both; a submission's thread.
+
+    The files are joined on disk, so that memory does not grow with them.
+
+    Args:
+        paths: Files of comments (`id`, `parent_id`, `link_id`, `body`) and submissions (`id`, `title`, `selftext`), in
+            any order.
+
+    Raises:
+        FairnessError: a line is no comment or submission; names the file and the line.
+    """
+    import duckdb
+
+    posts = (post for path in paths for post in _posts(path))
+    with TemporaryDirectory(prefix="fairness-comments-") as folder, duckdb.connect(f"{folder}/posts.db") as database:
+        database.execute(f"set memory_limit = '{_MEMORY}'; set preserve_insertion_order = true")
+        database.execute("create table posts (id text, parent text, thread text, text text)")
+        while chunk := list(islice(posts, _BATCH)):
+            batch = pa.table(dict(zip(_POSTS.names, zip(*chunk, strict=True), strict=True)), schema=_POSTS)
+            database.register("batch", batch)
+            database.execute("insert into posts select * from batch")
+            database.unregister("batch")
+        joined = database.execute(
+            "select parent.text, child.text, child.thread from posts child join "
+            "(select id, any_value(text) as text from posts group by id) parent on child.parent = parent.id "
+            "order by child.rowid"
+        )
+        while rows := joined.fetchmany(_BATCH):
+            yield from (Turns(*row) for row in rows)
+
+
+def _posts(path: Path) -> Iterator[tuple[str, str, str, str]]:
+    for where, record in read_json_lines(path):
+        identity = _text(where, record, "id")
+        if "title" in record:
+            name = f"t3_{identity}"
+            yield name, "", name, " ".join(filter(None, [record["title"], record.get("selftext") or ""]))
+        else:
+            parent, thread = _text(where, record, "parent_id"), _text(where, record, "link_id")
+            yield f"t1_{identity}", parent, thread, _text(where, record, "body")
+
+
+def _text(where: str, record: dict[str, Any], name: str) -> str:
+    value = record.get(name)
+    if not isinstance(value, str):
+        raise FairnessError(
+            f"{where}: expected a comment (id, parent_id, link_id, body) or a submission (id, title); "
+            f"'{name}' is {'missing' if value is None else type(value).__name__}"
+        )
+    return value

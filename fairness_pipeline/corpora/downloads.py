@@ -1,0 +1,77 @@
+"""Fetches a corpus's files: with progress, going on where a broken download stopped, and only what is as declared."""
+
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from fairness_pipeline.corpora.checksums import verify_checksum
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import explained, locked
+from fairness_pipeline.paths import cache_folder
+from fairness_pipeline.progress import Progress, report
+
+_TIMEOUT = 30.0
+
+
+def download_path(address: str) -> Path:
+    """Where the file of an address lies once it is fetched; its name keeps the ending, which tells how it is packed."""
+    name = Path(urlsplit(address).path).name or "file"
+    return cache_folder() / "downloads" / sha256(address.encode()).hexdigest()[:16] / name
+
+
+def download(address: str, expected: str, progress: Progress | None = None) -> Path:
+    """The local path of a file, fetched unless it is there; what an earlier try got is kept and added to.
+
+    Args:
+        address: `https://` or `http://`.
+        expected: Its SHA-256. A file that has another is not kept.
+        progress: Told how many bytes have come.
+
+    Raises:
+        FairnessError: the server cannot be reached or refuses, or the file is not the declared one.
+    """
+    path = download_path(address)
+    partial = path.with_name(path.name + ".partial")
+    with locked(path.parent / ".lock"):
+        if not path.exists():
+            _fetch(address, partial, progress)
+            try:
+                verify_checksum(partial, expected)
+            except FairnessError as error:
+                partial.unlink()
+                raise FairnessError(f"{address}: {error}") from None
+            partial.replace(path)
+    return path
+
+
+def _fetch(address: str, partial: Path, progress: Progress | None) -> None:
+    import httpx
+
+    have = partial.stat().st_size if partial.exists() else 0
+    try:
+        with httpx.stream(
+            "GET",
+            address,
+            headers={"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {}),
+            follow_redirects=True,
+            timeout=_TIMEOUT,
+        ) as response:
+            if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+                return  # all of it has come already
+            if response.is_error:
+                raise FairnessError(f"{address}: the server answers {response.status_code}; check the address")
+            resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
+            done = have if resumed else 0
+            length = response.headers.get("Content-Length")
+            total = done + int(length) if length else None
+            with partial.open("ab" if resumed else "wb") as stream:
+                for block in response.iter_raw():
+                    stream.write(block)
+                    done += len(block)
+                    report(progress, done, total, f"bytes of {partial.stem}")
+    except httpx.HTTPError as error:
+        raise FairnessError(
+            f"{address}: the download broke off ({error or type(error).__name__}); run again, it goes on from there"
+        ) from None
+    except OSError as error:
+        raise explained(error, partial) from None

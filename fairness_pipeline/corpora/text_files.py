@@ -1,0 +1,91 @@
+"""Text files line by line, plain or compressed; what is not UTF-8 text is refused by file and line."""
+
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+from fairness_pipeline.errors import FairnessError
+
+LONGEST_LINE = 1 << 20
+"""Bytes. A turn is a few hundred; a line beyond this is a file that is not what it claims to be."""
+
+_WINDOW_LOG = 31  # Pushshift's dumps are made with zstd --long=31
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text file with their numbers, from 1; `.gz` and `.zst` are unpacked while reading.
+
+    Raises:
+        FairnessError: missing file, broken compression, bytes that are not UTF-8, NUL bytes, or a line longer than
+            `LONGEST_LINE`; names the file and the line.
+    """
+    number = 0
+    try:
+        with _open(path) as stream:
+            while line := stream.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(line) > LONGEST_LINE:
+                    raise FairnessError(
+                        f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; expected one dialogue a line"
+                    )
+                yield number, _decode(path, number, line.removesuffix(b"\n").removesuffix(b"\r"))
+    except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
+        kind = "zstd" if path.suffix == ".zst" else "gzip"
+        raise FairnessError(
+            f"{path}: after {number:,} lines the {kind} data is broken ({error}); fetch the file again"
+        ) from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The object on each line of a JSON Lines file, with where it stands; blank lines are passed over.
+
+    Raises:
+        FairnessError: a line is no JSON object; names the file and the line.
+    """
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise FairnessError(f"{where}: not valid JSON: {error}") from None
+        if not isinstance(record, dict):
+            raise FairnessError(f"{where}: expected a JSON object, found {type(record).__name__}")
+        yield where, record
+
+
+def unreadable(path: Path, error: OSError) -> FairnessError:
+    """Why a corpus's file cannot be read, and what to do."""
+    return FairnessError(f"{path}: cannot be read: {error.strerror}; check the path in the corpus's YAML file")
+
+
+def _decode(path: Path, number: int, line: bytes) -> str:
+    if b"\0" in line:
+        raise FairnessError(f"{path}, line {number}: holds a NUL byte; expected plain text (is it UTF-16 or binary?)")
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")  # some editors mark a file's beginning
+    except UnicodeDecodeError as error:
+        raise FairnessError(
+            f"{path}, line {number}: expected UTF-8, byte {error.start + 1} of the line is "
+            f"0x{line[error.start]:02x}; convert the file to UTF-8"
+        ) from None
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    if path.suffix == ".zst":
+        return zstd.open(path, "rb", options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG})  # type: ignore[return-value]
+    return path.open("rb")

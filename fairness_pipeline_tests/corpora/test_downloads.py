@@ -1,0 +1,141 @@
+"""Downloads over real HTTP, from a server that breaks off, goes on, and lies."""
+
+import gzip
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.corpora import checksums
+from fairness_pipeline.corpora.checksums import checksum, verify_checksum
+from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
+from fairness_pipeline.corpora.downloads import download, download_path
+from fairness_pipeline.corpora.specification import CorpusSpecification
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline_tests.local_server import answer, serve
+
+FILE = gzip.compress("".join(f"c{i}\tr{i}\n" for i in range(50_000)).encode(), mtime=0)
+SUM = sha256(FILE).hexdigest()
+
+
+class FileServer:
+    """Serves FILE; breaks off after `cut` bytes; goes on from where it is asked to where it can."""
+
+    def __init__(
+        self, *, cut: int | None = None, ranges: bool = True, status: int = 200, content: bytes = FILE
+    ) -> None:
+        self.cut, self.ranges, self.status, self.content = cut, ranges, status, content
+        self.asked: list[str | None] = []
+
+    def __call__(self, request: BaseHTTPRequestHandler) -> None:
+        wanted = request.headers.get("Range")
+        self.asked.append(wanted)
+        if self.status != 200:
+            return answer(request, self.status, b"no")
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and self.ranges else 0
+        if wanted and self.ranges and start >= len(self.content):
+            return answer(request, 416, b"")
+        body = self.content[start:]
+        request.send_response(206 if start else 200)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body[: self.cut])
+        return None
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_a_download_that_breaks_off_goes_on() -> None:
+    server = FileServer(cut=1000)
+    told: list[tuple[int, int | None]] = []
+    with serve(server) as address:
+        with pytest.raises(FairnessError, match=r"pairs.tsv.gz: the download broke off .*; run again, it goes on"):
+            download(f"{address}/pairs.tsv.gz", SUM)
+        assert not download_path(f"{address}/pairs.tsv.gz").exists()
+        server.cut = None
+        path = download(f"{address}/pairs.tsv.gz", SUM, lambda done, total, note: told.append((done, total)))
+        assert path.read_bytes() == FILE
+        assert server.asked == [None, "bytes=1000-"]
+        assert told[-1] == (len(FILE), len(FILE))
+        assert download(f"{address}/pairs.tsv.gz", SUM) == path
+        assert len(server.asked) == 2  # it is there
+
+
+def test_a_server_that_cannot_go_on_sends_all_again() -> None:
+    server = FileServer(cut=1000, ranges=False)
+    with serve(server) as address:
+        with pytest.raises(FairnessError, match="broke off"):
+            download(f"{address}/a.gz", SUM)
+        server.cut = None
+        assert download(f"{address}/a.gz", SUM).read_bytes() == FILE
+
+
+def test_killed_after_the_last_byte() -> None:
+    with serve(FileServer()) as address:
+        partial = download_path(f"{address}/a.gz").with_name("a.gz.partial")
+        partial.parent.mkdir(parents=True)
+        partial.write_bytes(FILE)
+        assert download(f"{address}/a.gz", SUM).read_bytes() == FILE
+
+
+def test_a_file_that_is_not_the_declared_one_is_not_kept() -> None:
+    with serve(FileServer(content=b"something else")) as address:
+        with pytest.raises(FairnessError, match=f"expected SHA-256 {SUM}, found"):
+            download(f"{address}/a.gz", SUM)
+        assert not list(download_path(f"{address}/a.gz").parent.glob("a.gz*"))
+
+
+def test_a_server_that_refuses_or_is_not_there() -> None:
+    with serve(FileServer(status=404)) as address, pytest.raises(FairnessError, match="a.gz: the server answers 404"):
+        download(f"{address}/a.gz", SUM)
+    with pytest.raises(FairnessError, match="a.gz: the download broke off"):
+        download(f"{address}/a.gz", SUM)
+
+
+def test_a_corpus_at_an_address(tmp_path: Path) -> None:
+    with serve(FileServer()) as address:
+        corpus = CorpusSpecification(
+            platform="reddit", format="tsv", header=False, columns={"context": 1, "response": 2},
+            files=[{"path": f"{address}/pairs.tsv.gz", "sha256": SUM}], licence="", citation="",
+        )  # fmt: skip
+        assert source_versions(corpus, tmp_path) == {f"{address}/pairs.tsv.gz": SUM}
+        splits = {"train": 1.0, "valid": 1.0, "test": 1.0, "audit": 1.0}
+        assert read_dialogues("k", corpus, tmp_path, splits, 1).table.num_rows == 50_000
+    with pytest.raises(ValueError, match="an address needs 'sha256'"):
+        CorpusSpecification(platform="reddit", format="tsv", files=[{"path": "https://a.b/c"}], licence="", citation="")
+
+
+ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+"""Of `abc`: FIPS 180-2, appendix B.1."""
+
+
+def test_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"abc")
+    assert verify_checksum(path, ABC) == verify_checksum(path, None) == ABC
+    with pytest.raises(FairnessError, match=f"expected SHA-256 {'0' * 64}, found {ABC}"):
+        verify_checksum(path, "0" * 64)
+    for missing in (tmp_path / "none", tmp_path):
+        with pytest.raises(FairnessError, match="cannot be read: .*; check the path"):
+            checksum(missing)
+
+
+def test_the_sum_of_a_large_file_is_remembered_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(b"x" * (2 << 20))
+    first = checksum(path)
+    hashed: list[Path] = []
+    real = checksums._hash
+    monkeypatch.setattr(checksums, "_hash", lambda path: (hashed.append(path), real(path))[1])
+    assert checksum(path) == first
+    assert not hashed
+    path.write_bytes(b"y" * (2 << 20))
+    assert checksum(path) == sha256(b"y" * (2 << 20)).hexdigest() != first
+    assert hashed == [path]

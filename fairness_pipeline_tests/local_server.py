@@ -1,0 +1,48 @@
+"""A web server on this machine, for tests that speak real HTTP."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Handler = Callable[[BaseHTTPRequestHandler], None]
+
+
+@contextmanager
+def serve(handler: Handler) -> Iterator[str]:
+    """Serves GET and POST with `handler` while the block runs; gives the server's address."""
+
+    class Requests(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            handler(self)
+
+        do_POST = do_GET
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            pass  # a client that was killed
+
+    server = Server(("127.0.0.1", 0), Requests)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def answer(request: BaseHTTPRequestHandler, status: int, body: bytes, **headers: str) -> None:
+    """Sends one response."""
+    request.send_response(status)
+    for name, value in headers.items():
+        request.send_header(name.replace("_", "-"), value)
+    request.send_header("Content-Length", str(len(body)))
+    request.end_headers()
+    request.wfile.write(body)
