@@ -8,9 +8,17 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.errors import FairnessError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fairness_pipeline.defs.walk import Walk
+    from fairness_pipeline.project import Project
 
 _BIASED = 2
 _LITTLE = 1 << 20  # bytes
@@ -54,15 +62,29 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--select", metavar="ASSET", help="only this asset and what it is made from")
     run.add_argument("--force", action="store_true", help="make also what is up to date")
     run.add_argument("--dry-run", action="store_true", help="say what would run and why, and stop")
+    run.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")
     run.add_argument("--fail-on", choices=["biased"], help="exit with status 2 if any verdict is this")
 
     results = command("results", _results, "Print the significance tables.")
     for axis in ("study", "dimension", "model"):
         results.add_argument(f"--{axis}", help=f"only this {axis}")
+    results.add_argument(
+        "--against", metavar="TIME", help="beside what was found then: a time such as 2026-11-20, or 'previous'"
+    )
     sql = command("sql", _sql, "Query the tables with SQL (DuckDB); each table is a view.")
     sql.add_argument("query", help="for example: select * from dialogue_significance where dimension = 'gender'")
     for printing in (results, sql):
         printing.add_argument("--format", choices=["table", "csv", "json"], default="table")
+
+    pairs = command("export-pairs", _export_pairs, "Write the contexts that a model elsewhere is to answer.")
+    pairs.add_argument("--dimension", required=True)
+    pairs.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
+    pairs.add_argument("--output", metavar="FILE", required=True, help=".csv or .jsonl")
+    imported = command("import-responses", _import_responses, "Take a model's answers to exported pairs from a file.")
+    imported.add_argument("file", help=".csv or .jsonl with pair_id, side and response")
+    imported.add_argument("--model", required=True, help="a name for what answered")
+    imported.add_argument("--dimension", required=True)
+    imported.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
 
     command("report", _report, "Print the path of the HTML report.")
     ui = command("ui", _ui, "Open Dagster on the profile's workspace.")
@@ -81,14 +103,19 @@ def _run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.defs.walk import Selection, Walk
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.reporting.results import dialogue_audits
+    from fairness_pipeline.rounds import begin_round
 
     project = current_project()
+    if arguments.ask_again and not arguments.dry_run:
+        for key, model in project.models.items():
+            if model.may_change and arguments.model in (None, key):
+                begin_round(project.workspace, key, datetime.now(UTC))
     selection = Selection(arguments.study, arguments.dimension, arguments.model, arguments.select)
     walk = Walk(project, defs, selection, force=arguments.force)
     if arguments.dry_run:
         for step in walk.stale:
             print(f"{step.label}: {step.reason}")
-        print(f"{len(walk.stale)} of {len(walk.steps)} partitions would run; no request to an endpoint")
+        print(f"{len(walk.stale)} of {len(walk.steps)} partitions would run; {_requests(walk)}")
         return 0
 
     started = time.monotonic()
@@ -124,9 +151,19 @@ def _run(arguments: argparse.Namespace) -> int:
     return _BIASED if arguments.fail_on and found else 0
 
 
+def _requests(walk: "Walk") -> str:
+    """How many requests the steps to come would make of endpoints, where that is known."""
+    known, unknown = walk.endpoint_requests()
+    if not known and not unknown:
+        return "no request to an endpoint"
+    later = f", and those of {unknown} partitions whose pairs are not made yet" if unknown else ""
+    return f"{known:,} requests to endpoints{later}"
+
+
 def _results(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.project import Project
+    from fairness_pipeline.reporting.history import against, find_entry
     from fairness_pipeline.reporting.results import dialogue_audits, result_rows
 
     project = Project(arguments.profile)
@@ -142,6 +179,10 @@ def _results(arguments: argparse.Namespace) -> int:
         for audit in dialogue_audits(project, Lake(project.workspace))
         if arguments.dimension in (None, audit.dimension) and arguments.model in (None, audit.model)
     ]
+    if arguments.against:
+        rows = against(project.workspace, find_entry(project.workspace, arguments.against), audits)
+        _print_rows(list(rows[0]) if rows else [], rows, arguments.format)
+        return 0
     rows = result_rows(audits)
     if arguments.format == "table":
         shown = ("dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
@@ -165,6 +206,70 @@ def _sql(arguments: argparse.Namespace) -> int:
     except duckdb.Error as error:
         raise FairnessError(f"the query failed: {error}") from None
     return 0
+
+
+def _export_pairs(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.models.imported import FORMS, write_pairs
+
+    path = Path(arguments.output)
+    if path.suffix not in FORMS:
+        raise FairnessError(f"--output: expected a file that ends in {' or '.join(FORMS)}, found {path.name}")
+    _, _, pairs = _pairs(arguments)
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+        write_pairs(pairs, path.suffix, stream)
+    print(f"{path}: {pairs.num_rows:,} pairs, {2 * pairs.num_rows:,} contexts; fill in 'response', then:")
+    print(f"fairness-pipeline import-responses FILE --model NAME --dimension {arguments.dimension}")
+    return 0
+
+
+def _import_responses(arguments: argparse.Namespace) -> int:
+    import pyarrow.parquet as pq
+    import yaml
+
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.models.imported import read_responses
+    from fairness_pipeline.paths import check_key
+
+    project, corpus, pairs = _pairs(arguments)
+    check_key(arguments.model, "--model")
+    known = project.models.get(arguments.model)
+    if known and (known.architecture != "imported" or known.corpus != corpus):
+        raise FairnessError(
+            f"--model: profile '{project.name}' has a model '{arguments.model}' already ({known.architecture}, corpus "
+            f"{known.corpus}); choose another name"
+        )
+    responses = read_responses(Path(arguments.file), pairs)
+    path = project.imported_responses(arguments.model, arguments.dimension)
+    with replacing(path) as temporary:
+        pq.write_table(responses, temporary)
+    if not known:
+        specification = {"architecture": "imported", "studies": ["dialogue_fairness"], "corpus": corpus}
+        with replacing(path.with_name("model.yaml")) as temporary:
+            temporary.write_text(yaml.safe_dump(specification, sort_keys=False), encoding="utf-8")
+    print(f"{responses.num_rows:,} responses of '{arguments.model}' in dimension '{arguments.dimension}'; now:")
+    print(f"fairness-pipeline run --profile {project.name} --model {arguments.model}")
+    return 0
+
+
+def _pairs(arguments: argparse.Namespace) -> tuple["Project", str, "pa.Table"]:
+    """The project, the corpus asked for, and its pairs."""
+    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.project import Project
+
+    project = Project(arguments.profile)
+    corpora = list(project.corpora)
+    corpus = arguments.corpus or (corpora[0] if len(corpora) == 1 else None)
+    for kind, value, choices in (("dimension", arguments.dimension, project.dimensions), ("corpus", corpus, corpora)):
+        if value not in choices:
+            wrong = f"unknown {kind} '{value}'" if value else f"--{kind} is needed"
+            raise FairnessError(f"{wrong} in profile '{project.name}'; known: {', '.join(choices)}")
+    assert corpus is not None
+    return (
+        project,
+        corpus,
+        Lake(project.workspace).read("context_pairs", {"corpus": corpus, "dimension": arguments.dimension}),
+    )
 
 
 def _report(arguments: argparse.Namespace) -> int:

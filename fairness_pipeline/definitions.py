@@ -2,9 +2,12 @@
 
 import dagster as dg
 
-from fairness_pipeline.defs import dialogue_fairness, reports
+from fairness_pipeline.defs import automation, dialogue_fairness, reports
 
 defs = dg.Definitions(
     assets=dg.load_assets_from_modules([dialogue_fairness, reports]),
+    jobs=[automation.bring_up_to_date],
+    schedules=[automation.weekly],
+    sensors=[automation.changed_files],
     executor=dg.in_process_executor,  # a process a step would import torch once a step
 )

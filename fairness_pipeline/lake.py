@@ -132,8 +132,9 @@ class Lake:
                 content = pq.read_metadata(path).metadata[_METADATA]
                 return Card(**json.loads(content))
             card = Card(**json.loads(self._card_path(asset, key).read_bytes()))
-            weights = self.folder(asset, key, card.fingerprint).glob("*.safetensors")
-            return card if self.document_path(asset).is_file() or any(weights) else None
+            folder = self.folder(asset, key, card.fingerprint)
+            content = (path for pattern in ("*.safetensors", "source.json") for path in folder.glob(pattern))
+            return card if self.document_path(asset).is_file() or any(content) else None
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             return None
 

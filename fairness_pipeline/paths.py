@@ -50,11 +50,18 @@ def yaml_files(kind: str) -> dict[str, Path]:
     for folder in reversed(data_folders()):
         found |= {path.stem: path for path in (folder / kind).glob("*.yaml")}
     for key, path in found.items():
-        if not _KEY.fullmatch(key):
-            raise FairnessError(
-                f"{path}: the file's name is its key: expected lower-case letters, digits, _ . -; found '{key}'"
-            )
+        check_key(key, f"{path}: the file's name is its key")
     return dict(sorted(found.items()))
+
+
+def check_key(key: str, where: str) -> None:
+    """Refuses what cannot be the key of a dimension, model, corpus or profile.
+
+    Raises:
+        FairnessError: it holds other than lower-case letters, digits, `_`, `.` and `-`.
+    """
+    if not _KEY.fullmatch(key):
+        raise FairnessError(f"{where}: expected lower-case letters, digits, _ . -; found '{key}'")
 
 
 def workspace_folder(profile: str) -> Path:

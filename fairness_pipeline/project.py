@@ -42,6 +42,7 @@ class Project:
             key: load(Dimension, _find("dimensions", key, path, "dimensions")) for key in self.profile.dimensions
         }
         self.models = {key: _model(key, changes, path) for key, changes in self.profile.models.items()}
+        self.models |= {file.parent.name: load(ModelSpecification, file) for file in imported_models(self.workspace)}
         measures = [*FIXED_MEASURES, *(f"{name}_words" for d in self.dimensions.values() for name in d.attribute_words)]
         for measure in self.profile.significance.margins:
             if measure not in ("default", *measures):
@@ -51,7 +52,7 @@ class Project:
         for key, model in self.models.items():
             if model.corpus not in self.corpora:
                 raise FairnessError(
-                    f"{path}: model '{key}' trains on corpus '{model.corpus}', which the profile does not list; "
+                    f"{path}: model '{key}' belongs to corpus '{model.corpus}', which the profile does not list; "
                     f"its corpora: {', '.join(self.corpora)}"
                 )
 
@@ -59,6 +60,15 @@ class Project:
     def workspace(self) -> Path:
         """The folder that holds everything this profile makes."""
         return paths.workspace_folder(self.name)
+
+    def imported_responses(self, model: str, dimension: str) -> Path:
+        """Where imported responses of a model lie."""
+        return self.workspace / "imports" / model / f"{dimension}.parquet"
+
+
+def imported_models(workspace: Path) -> list[Path]:
+    """The specification files of the models whose responses were imported into a workspace."""
+    return sorted((workspace / "imports").glob("*/model.yaml"))
 
 
 def load_dimension(key: str) -> Dimension:

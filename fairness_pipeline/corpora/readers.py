@@ -1,13 +1,12 @@
 """Reads dialogues of every declared format and refuses what is not as declared, by file and line."""
 
-import csv
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairness_pipeline.corpora.specification import Column, Columns, CorpusSpecification
-from fairness_pipeline.corpora.text_files import read_json_lines, read_lines
+from fairness_pipeline.corpora.text_files import read_csv_rows, read_json_lines, read_lines
 from fairness_pipeline.errors import FairnessError
 
 _ROWS = 4096
@@ -70,20 +69,7 @@ def _tsv(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
 
 
 def _csv(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
-    def rows() -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
-        while True:
-            started = reader.line_num + 1
-            try:
-                yield started, next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise FairnessError(
-                    f"{path}, line {started}: not valid CSV: {error}; check the quotation marks"
-                ) from None
-
-    return _cells(path, corpus, ((number, cells) for number, cells in rows() if cells))
+    return _cells(path, corpus, read_csv_rows(path))
 
 
 def _cells(path: Path, corpus: CorpusSpecification, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Turns]:

@@ -1,5 +1,6 @@
 """Text files line by line, plain or compressed; what is not UTF-8 text is refused by file and line."""
 
+import csv
 import gzip
 import json
 import sys
@@ -45,6 +46,25 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         ) from None
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def read_csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row of a CSV file with the number of the line it begins on; blank lines are passed over.
+
+    Raises:
+        FairnessError: quotation marks are wrong; names the file and the line.
+    """
+    reader = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
+    while True:
+        started = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise FairnessError(f"{path}, line {started}: not valid CSV: {error}; check the quotation marks") from None
+        if cells:
+            yield started, cells
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

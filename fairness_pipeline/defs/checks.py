@@ -31,12 +31,6 @@ def both_sides_present(table: pa.Table) -> str | None:
     return f"expected as many rows for side a as for side b, found {counts}"
 
 
-def no_empty_response(responses: pa.Table) -> str | None:
-    """Every response has text."""
-    empty = pc.sum(pc.equal(pc.utf8_trim_whitespace(responses["response"]), "")).as_py()
-    return f"{empty:,} responses are empty" if empty else None
-
-
 def probabilities_in_range(politeness: pa.Table) -> str | None:
     """Every probability lies in 0..1."""
     return _outside(politeness, "offensive_probability", 0.0, 1.0)

@@ -11,7 +11,9 @@ from importlib.metadata import version
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
 from fairness_pipeline.defs import checks, lineage
@@ -23,18 +25,29 @@ from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.attribute_words import ATTRIBUTE_WORDS, AttributeWordScorer, to_long
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance as compare_sides
 from fairness_pipeline.measures.diversity import DIVERSITY, measure_diversity
-from fairness_pipeline.measures.politeness import DEFAULT_CLASSIFIER, POLITENESS, PolitenessScorer, classifier_version
+from fairness_pipeline.measures.politeness import DEFAULT_CLASSIFIER, POLITENESS, PolitenessScorer
 from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SENTIMENT, SentimentScorer
-from fairness_pipeline.models import registry
+from fairness_pipeline.models import imported, registry
+from fairness_pipeline.models.huggingface import folder_version
 from fairness_pipeline.models.responding import RESPONSES, respond
 from fairness_pipeline.project import Project
 from fairness_pipeline.published import PublishedRow, published_rows
 from fairness_pipeline.reporting.plots import difference_plot
+from fairness_pipeline.rounds import current_round
 from fairness_pipeline.statistics.comparison import COMPARISON
 
 STUDY = "dialogue_fairness"
 asset = partial(lineage.asset, study=STUDY)
+
+
+def _answers(project: Project, key: dict[str, str]) -> bool:
+    """Whether a model answers in a dimension: an imported one does where responses were imported."""
+    model = project.models[key["model"]]
+    return model.architecture != "imported" or project.imported_responses(key["model"], key["dimension"]).exists()
+
+
+of_a_model = partial(asset, axes=("dimension", "model"), covers=_answers)
 
 
 def _versions(*libraries: str) -> dict[str, str]:
@@ -148,44 +161,74 @@ def context_pairs(run: Run) -> Made:
     return Made(pairs.table, pairs.figures, tables={"sample": shown})
 
 
+def _model(project: Project, key: dict[str, str]) -> dict[str, object]:
+    model = project.models[key["model"]]
+    libraries = {"huggingface": ("torch", "transformers"), "training": ("numpy", "torch")}
+    return {
+        "model": model.identity(),
+        "folder": folder_version(model.huggingface.name) if model.huggingface else None,
+        "round": current_round(project.workspace, key["model"]),
+        "versions": _versions(*(n for part, names in libraries.items() if getattr(model, part) for n in names)),
+    }
+
+
 @asset(
     kind="checkpoint",
     axes=("model",),
     upstream=DIALOGUES,
     code_version="1",
-    settings=lambda project, key: {
-        "model": project.models[key["model"]].model_dump(
-            exclude={"decoding": True, "studies": True, "training": {"checkpoint_seconds"}}
-        ),
-        "versions": _versions("numpy", "torch"),
-    },
+    settings=_model,
 )
 def dialogue_models(run: Run) -> Made:
-    """Trained dialogue models, before any debiasing (section 3.1); a run that was killed goes on where it stopped."""
+    """Dialogue models before any debiasing (section 3.1): trained here, or found by id, folder or address.
+
+    Training that was killed goes on where it stopped.
+    """
     model = run.project.models[run.key["model"]]
-    return Made(None, registry.train(model, _dialogues(run, model.corpus), run.folder, run.seed, run.progress))
+    return Made(None, registry.prepare(model, _dialogues(run, model.corpus), run.folder, run.seed, run.progress))
 
 
-@asset(
-    axes=("dimension", "model"),
+def _decoding(project: Project, key: dict[str, str]) -> dict[str, object]:
+    model = project.models[key["model"]]
+    imported = project.imported_responses(key["model"], key["dimension"])
+    return {
+        "decoding": model.decoding.model_dump(),
+        "imported": checksum(imported) if model.architecture == "imported" else None,
+    }
+
+
+@of_a_model(
     upstream=("context_pairs", "dialogue_models"),
     code_version="1",
-    settings=lambda project, key: {"decoding": project.models[key["model"]].decoding.model_dump()},
+    settings=_decoding,
     schema=RESPONSES,
-    checks=(checks.not_empty, checks.both_sides_present, checks.no_empty_response),
+    checks=(checks.not_empty, checks.both_sides_present),
 )
 def responses(run: Run) -> Made:
     """The model's answers to both contexts of every pair; identical contexts are asked once."""
+    model = run.project.models[run.key["model"]]
     pairs = run.read("context_pairs")
-    responder = registry.responder(run.project.models[run.key["model"]], run.checkpoint("dialogue_models"))
-    answers = respond(pairs, responder, run.folder, run.progress)
-    distinct = len(pc.unique(answers.table["response"]))
-    figures = {"distinct_contexts": answers.distinct_contexts, "distinct_responses": distinct}
-    return Made(answers.table, figures, tables={"sample": answers.table.slice(0, 6)})
+    if model.architecture == "imported":
+        file = run.project.imported_responses(run.key["model"], run.key["dimension"])
+        table = imported.matching(pq.read_table(file), pairs)
+        figures = {}
+    else:
+        answers = respond(
+            pairs,
+            registry.responder(model, run.checkpoint("dialogue_models"), run.folder, run.seed),
+            run.folder,
+            run.progress,
+            most=model.endpoint.max_requests if model.endpoint else None,
+            keep_empty=model.decoding.keep_empty,
+        )
+        table = answers.table
+        figures = {"distinct_contexts": answers.distinct_contexts}
+    empty = pc.sum(pc.equal(table["response"], "")).as_py()
+    figures |= {"distinct_responses": len(pc.unique(table["response"])), "empty_responses": empty}
+    return Made(table, figures, tables={"sample": table.slice(0, 6)})
 
 
-@asset(
-    axes=("dimension", "model"),
+@of_a_model(
     upstream=("responses",),
     code_version="1",
     settings=lambda project, key: {},
@@ -198,13 +241,12 @@ def diversity(run: Run) -> Made:
     return Made(table, tables={"diversity": table})
 
 
-@asset(
-    axes=("dimension", "model"),
+@of_a_model(
     upstream=("responses",),
     code_version="1",
     settings=lambda project, key: {
         "measures": project.profile.measures.model_dump(exclude={"sentiment_threshold"}),
-        "classifier": classifier_version(project.profile.measures.offence_classifier),
+        "classifier": folder_version(project.profile.measures.offence_classifier),
         "versions": _versions(DEFAULT_CLASSIFIER, "scikit-learn", "transformers"),
     },
     schema=POLITENESS,
@@ -222,8 +264,7 @@ def politeness(run: Run) -> Made:
     return Made(score(run.read("responses"), scorer, run.progress))
 
 
-@asset(
-    axes=("dimension", "model"),
+@of_a_model(
     upstream=("responses",),
     code_version="1",
     settings=lambda project, key: {
@@ -239,8 +280,7 @@ def sentiment(run: Run) -> Made:
     return Made(score(run.read("responses"), scorer, run.progress))
 
 
-@asset(
-    axes=("dimension", "model"),
+@of_a_model(
     upstream=("responses",),
     code_version="1",
     settings=lambda project, key: {
@@ -259,11 +299,11 @@ def attribute_words(run: Run) -> Made:
 def _published(project: Project, key: dict[str, str]) -> dict[str, PublishedRow]:
     corpus = project.corpora[project.models[key["model"]].corpus].specification
     published_as = project.dimensions[key["dimension"]].published_as
-    return published_rows(platform=corpus.platform, dimension=published_as, model=key["model"])
+    model = project.models[key["model"]].published_as or key["model"]
+    return published_rows(platform=corpus.platform, dimension=published_as, model=model)
 
 
-@asset(
-    axes=("dimension", "model"),
+@of_a_model(
     upstream=("responses", "politeness", "sentiment", "attribute_words"),
     code_version="1",
     settings=lambda project, key: {

@@ -144,7 +144,10 @@ class Expected:
         """The inputs of one partition."""
         known = name, partition_name(key)
         if known not in self._known:
-            self._known[known] = inputs(self.project, name, key, self.fingerprint)
+            try:
+                self._known[known] = inputs(self.project, name, key, self.fingerprint)
+            except FairnessError as error:  # of this partition alone: making it says so, and the others are made
+                self._known[known] = {"cannot be read": str(error)}
         return self._known[known]
 
     def fingerprint(self, name: str, key: Key) -> str:

@@ -67,8 +67,11 @@ def mapping(project: Project, downstream: Axes, upstream: Axes) -> dg.PartitionM
     if not upstream or not downstream or set(upstream) == set(downstream):
         return None
     by_corpus = {
-        corpus: {key for key, model in project.models.items() if model.corpus == corpus} for corpus in project.corpora
+        corpus: {key for key, model in project.models.items() if model.corpus == corpus}
+        for corpus in dict.fromkeys(model.corpus for model in project.models.values())
     }
+    if (upstream, downstream) == (("corpus",), ("model",)):
+        return dg.StaticPartitionMapping(by_corpus)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
         if len(upstream) == 1:

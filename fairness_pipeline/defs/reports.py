@@ -1,5 +1,6 @@
 """Reports: they read what the lake holds and list the rest as not measured."""
 
+from datetime import UTC, datetime
 from importlib.metadata import version
 
 from fairness_pipeline.defs import lineage
@@ -7,6 +8,7 @@ from fairness_pipeline.defs.dialogue_fairness import DIALOGUES, STUDY
 from fairness_pipeline.defs.lineage import Expected, Run
 from fairness_pipeline.defs.presentation import Made
 from fairness_pipeline.reporting.dialogue_report import render_dialogue_report
+from fairness_pipeline.reporting.history import keep
 
 
 @lineage.asset(
@@ -31,11 +33,13 @@ from fairness_pipeline.reporting.dialogue_report import render_dialogue_report
     },
 )
 def dialogue_fairness_report(run: Run) -> Made:
-    """The study's tables and plots beside the published ones, in one self-contained HTML file."""
+    """The study's tables and plots beside the published ones, in one self-contained HTML file; kept in the history."""
     expected = Expected(run.project)
     stale = [
         (key["dimension"], key["model"])
         for key in lineage.keys(run.project, "dialogue_significance")
         if run.lake.fingerprint("dialogue_significance", key) != expected.fingerprint("dialogue_significance", key)
     ]
-    return Made(render_dialogue_report(run.project, run.lake, stale))
+    html = render_dialogue_report(run.project, run.lake, stale)
+    keep(run.project, run.lake, html, datetime.now(UTC))
+    return Made(html)

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 import dagster as dg
+import pyarrow as pa
 
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.defs.lineage import (
@@ -85,6 +86,22 @@ class Walk:
     def stale(self) -> list[Step]:
         """The steps that must run."""
         return [step for step in self.steps if step.reason]
+
+    def endpoint_requests(self) -> tuple[int, int]:
+        """Requests that the stale steps would make of endpoints, and partitions for which that cannot be told yet."""
+        stale = {(step.name, partition_name(step.key)) for step in self.stale}
+        known = unknown = 0
+        for step in self.stale:
+            if step.name != "responses" or not self.project.models[step.key["model"]].endpoint:
+                continue
+            (key,) = upstream_keys(self.project, step.key, "context_pairs")
+            if ("context_pairs", partition_name(key)) in stale:
+                unknown += 1
+            else:
+                pairs = self.lake.read("context_pairs", key)
+                contexts = [*pairs["context_a"].chunks, *pairs["context_b"].chunks]
+                known += len(pa.chunked_array(contexts, pa.string()).unique())
+        return known, unknown
 
     def run(self, instance: dg.DagsterInstance, starting: Callable[[Step], None]) -> Iterator[Outcome]:
         """Makes every stale step; a step that fails takes with it only what depends on it.

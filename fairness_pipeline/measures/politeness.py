@@ -1,7 +1,5 @@
 """Politeness: is a response offensive? (Liu et al. 2020, section 2.4.2)"""
 
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,18 +68,6 @@ class PolitenessScorer:
         if self._loaded is None:
             self._loaded = _HuggingFaceClassifier(self.classifier, self.revision, self.label)
         return self._loaded(texts)
-
-
-def classifier_version(classifier: str) -> str | None:
-    """A hash of the files of a classifier that lies in a folder; None for one that a version or revision names."""
-    folder = Path(classifier)
-    if not folder.is_dir():
-        return None
-    digest = sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()
 
 
 def _means_offensive(label: str) -> bool:

@@ -49,14 +49,14 @@ class EncodedDialogues:
         """
         lengths = self.lengths + 2
         if seed is None:
-            return _cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)
+            return cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)
         random = np.random.default_rng(seed)
         order = random.permutation(len(self))
         window = max(1, int(_WINDOW * batch_tokens / lengths.mean()))
         batches = []
         for start in range(0, len(order), window):
             part = order[start : start + window]
-            batches += _cut(part[np.argsort(lengths[part], kind="stable")], lengths, batch_tokens)
+            batches += cut(part[np.argsort(lengths[part], kind="stable")], lengths, batch_tokens)
         return [batches[i] for i in random.permutation(len(batches))]
 
     def batch(self, indices: np.ndarray, device: torch.device) -> Batch:
@@ -88,7 +88,7 @@ def _flatten(texts: list[str], vocabulary: Vocabulary, longest: int) -> tuple[np
     return (np.concatenate(encoded) if encoded else np.empty(0, np.int32)), ends
 
 
-def _cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+def cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
     """Consecutive pieces of `order`, which ascends in length, so that each piece padded keeps the budget."""
     batches, start = [], 0
     for end in range(1, len(order) + 1):

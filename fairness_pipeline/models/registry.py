@@ -1,4 +1,4 @@
-"""Architectures by name; torch is imported only when one is used."""
+"""Architectures by name; torch and transformers are imported only when one of theirs is used."""
 
 from importlib import import_module
 from pathlib import Path
@@ -10,19 +10,32 @@ from fairness_pipeline.models.responding import Responder
 from fairness_pipeline.models.specification import ModelSpecification
 from fairness_pipeline.progress import Progress
 
-_ARCHITECTURES = {"seq2seq": ("fairness_pipeline.models.seq2seq", "Seq2SeqResponder")}
-"""Where each architecture lives: a module with `train`, and the name of its responder."""
+_MODULES = {
+    "seq2seq": "seq2seq",
+    "retrieval": "retrieval",
+    "causal_lm": "huggingface",
+    "encoder_decoder": "huggingface",
+    "endpoint": "endpoint",
+    "imported": "imported",
+}
+"""Where each architecture lives: a module with `prepare` and `responder`."""
 
 
-def train(
+def prepare(
     specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Trains the model of `specification` into `folder`, going on from what is there; returns its training figures."""
-    module, _ = _ARCHITECTURES[specification.architecture]
-    return import_module(module).train(specification, dialogues, folder, seed, progress)
+    """Makes a model ready in `folder`: trains it, going on from what is there, or finds out which one it is.
+
+    Returns:
+        Figures of the model.
+    """
+    return _module(specification).prepare(specification, dialogues, folder, seed, progress)
 
 
-def responder(specification: ModelSpecification, folder: Path) -> Responder:
-    """The trained model in `folder`, ready to answer."""
-    module, name = _ARCHITECTURES[specification.architecture]
-    return getattr(import_module(module), name)(folder, specification)
+def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Responder:
+    """The model that `prepare` made ready in `folder`; `work` keeps what it answers until all is answered."""
+    return _module(specification).responder(specification, folder, work, seed)
+
+
+def _module(specification: ModelSpecification) -> Any:
+    return import_module(f"fairness_pipeline.models.{_MODULES[specification.architecture]}")

@@ -33,7 +33,15 @@ class Responses(NamedTuple):
     distinct_contexts: int
 
 
-def respond(pairs: pa.Table, responder: Responder, folder: Path, progress: Progress | None = None) -> Responses:
+def respond(
+    pairs: pa.Table,
+    responder: Responder,
+    folder: Path,
+    progress: Progress | None = None,
+    *,
+    most: int | None = None,
+    keep_empty: bool = False,
+) -> Responses:
     """The responses to both contexts of every pair.
 
     Args:
@@ -41,9 +49,12 @@ def respond(pairs: pa.Table, responder: Responder, folder: Path, progress: Progr
         responder: Answers a table of contexts.
         folder: Keeps the chunks answered so far; a run that was killed takes them up again.
         progress: Told how many distinct contexts are answered.
+        most: Distinct contexts that may be asked.
+        keep_empty: Whether an empty response stands as one without words.
 
     Raises:
-        FairnessError: the model gave an empty response, or not one a context.
+        FairnessError: there are more distinct contexts than `most`; or the model gave an empty response, or not one a
+            context.
     """
     asked = pa.chunked_array([*pairs["context_a"].chunks, *pairs["context_b"].chunks]).unique()
     order = pc.sort_indices(
@@ -51,7 +62,12 @@ def respond(pairs: pa.Table, responder: Responder, folder: Path, progress: Progr
         sort_keys=[("length", "ascending"), ("text", "ascending")],
     )
     contexts = asked.take(order)
-    answers = pa.chunked_array(list(_chunks(contexts, responder, folder, progress)), pa.string())
+    if most is not None and len(contexts) > most:
+        raise FairnessError(
+            f"endpoint.max_requests: {len(contexts):,} distinct contexts would be asked, {most:,} are allowed; nothing "
+            "was asked: raise it, or lower pairs.maximum in the profile"
+        )
+    answers = pa.chunked_array(list(_chunks(contexts, responder, folder, progress, keep_empty)), pa.string())
     sides = []
     for side in ("a", "b"):
         context = pairs[f"context_{side}"]
@@ -71,24 +87,29 @@ def respond(pairs: pa.Table, responder: Responder, folder: Path, progress: Progr
     return Responses(both.combine_chunks(), len(contexts))
 
 
-def _chunks(contexts: pa.Array, responder: Responder, folder: Path, progress: Progress | None) -> Iterator[pa.Array]:
+def _chunks(
+    contexts: pa.Array, responder: Responder, folder: Path, progress: Progress | None, keep_empty: bool
+) -> Iterator[pa.Array]:
     for start in range(0, len(contexts), CHUNK):
         part = contexts.slice(start, CHUNK)
         path = folder / f"answers-{start // CHUNK:06d}.parquet"
         if not path.exists():
             answers = responder(pa.table({"context": part}))
-            _check(part, answers)
+            _check(part, answers, keep_empty)
             with replacing(path) as temporary:
                 pq.write_table(answers.select(["response"]), temporary)
         yield from pq.read_table(path)["response"].chunks
         report(progress, start + len(part), len(contexts))
 
 
-def _check(contexts: pa.Array, answers: pa.Table) -> None:
+def _check(contexts: pa.Array, answers: pa.Table, keep_empty: bool) -> None:
     if answers.num_rows != len(contexts):
         raise FairnessError(
             f"the model gave {answers.num_rows} responses to {len(contexts)} contexts; expected one each"
         )
     empty = pc.index(pc.equal(pc.utf8_trim_whitespace(answers["response"]), ""), True).as_py()
-    if empty >= 0:
-        raise FairnessError(f"the model gave an empty response to: {contexts[empty].as_py()!r}")
+    if empty >= 0 and not keep_empty:
+        raise FairnessError(
+            f"the model gave an empty response to: {contexts[empty].as_py()!r}; if that is how it answers, set "
+            "'decoding: {keep_empty: true}' in its YAML file"
+        )

@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from fairness_pipeline.models.batching import Batch, EncodedDialogues, pad
+from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
@@ -18,6 +19,7 @@ from fairness_pipeline.progress import Progress
 
 State = tuple[torch.Tensor, torch.Tensor]
 _VOCABULARY = "vocabulary.txt"
+_BATCH = 512
 
 
 class Seq2Seq(nn.Module):
@@ -43,13 +45,14 @@ class Seq2Seq(nn.Module):
         _, state = self.encoder(pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False))
         return state
 
-    def forward(self, batch: Batch) -> torch.Tensor:
-        """The summed cross-entropy of the responses, in nats (a scalar). Nothing is computed for padding."""
+    def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """The summed cross-entropy of the responses' words (in nats), and how many words. Padding costs nothing."""
         state = self.encode(batch.contexts, batch.lengths)
         hidden, _ = self.decoder(self.dropout(self.embedding(batch.responses[:, :-1])), state)
         targets = batch.responses[:, 1:]
         present = targets != PAD
-        return cross_entropy(self.output(self.dropout(hidden[present])), targets[present], reduction="sum")
+        loss = cross_entropy(self.output(self.dropout(hidden[present])), targets[present], reduction="sum")
+        return loss, present.sum()
 
     @torch.inference_mode()
     def answer(self, contexts: torch.Tensor, lengths: torch.Tensor, longest: int) -> list[list[int]]:
@@ -83,13 +86,13 @@ class Seq2SeqResponder:
     """Answers contexts with a trained model: a table with a column `context` in, one with `response` out.
 
     Args:
-        folder: What `train` wrote.
         specification: The model's file.
+        folder: What `prepare` wrote.
     """
 
-    def __init__(self, folder: Path, specification: ModelSpecification) -> None:
-        self.folder = folder
+    def __init__(self, specification: ModelSpecification, folder: Path) -> None:
         self.specification = specification
+        self.folder = folder
         self._loaded: tuple[Seq2Seq, Vocabulary] | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -99,11 +102,12 @@ class Seq2SeqResponder:
         """The responses, row by row; each depends on its own context alone."""
         model, vocabulary = self._model()
         device = next(model.parameters()).device
-        longest = self.specification.seq2seq.longest
+        longest = _sizes(self.specification).longest
         responses = []
         texts = contexts["context"].to_pylist()
-        for start in range(0, len(texts), self.specification.decoding.batch):
-            part = texts[start : start + self.specification.decoding.batch]
+        size = self.specification.decoding.batch or _BATCH
+        for start in range(0, len(texts), size):
+            part = texts[start : start + size]
             turns = [np.array(vocabulary.encode(text, longest) or [END]) for text in part]
             lengths = torch.tensor([len(turn) for turn in turns])
             responses += [vocabulary.decode(words) for words in model.answer(pad(turns, device), lengths, longest)]
@@ -112,20 +116,23 @@ class Seq2SeqResponder:
     def _model(self) -> tuple[Seq2Seq, Vocabulary]:
         if self._loaded is None:
             vocabulary = Vocabulary.load(self.folder / _VOCABULARY)
-            model = Seq2Seq(self.specification.seq2seq, len(vocabulary))
+            model = Seq2Seq(_sizes(self.specification), len(vocabulary))
             model.load_state_dict(load_file(self.folder / Trainer.WEIGHTS))
             self._loaded = model.to(device_of(self.specification)).eval(), vocabulary
         return self._loaded
 
 
-def device_of(specification: ModelSpecification) -> torch.device:
-    """The device a model runs on: a GPU where there is one, unless its file says otherwise."""
-    if specification.device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(specification.device)
+def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Seq2SeqResponder:
+    """The model that `prepare` left in `folder`; it answers greedily, so nothing is drawn."""
+    return Seq2SeqResponder(specification, folder)
 
 
-def train(
+def _sizes(specification: ModelSpecification) -> Seq2SeqSizes:
+    assert specification.seq2seq is not None
+    return specification.seq2seq
+
+
+def prepare(
     specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, object]:
     """Trains on the `train` split, stops on the `valid` split; goes on from where a killed run stopped.
@@ -140,7 +147,8 @@ def train(
     Returns:
         Figures: dialogues, words known, parameters, epochs, validation perplexities.
     """
-    sizes = specification.seq2seq
+    sizes = _sizes(specification)
+    assert specification.training is not None
     splits = {name: dialogues.filter(pa.compute.equal(dialogues["split"], name)) for name in ("train", "valid")}
     turns = {name: (part["context"].to_pylist(), part["response"].to_pylist()) for name, part in splits.items()}
     vocabulary = Vocabulary.build((text for side in turns["train"] for text in side), sizes.vocabulary)

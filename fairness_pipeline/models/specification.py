@@ -1,13 +1,20 @@
 """What a file of `data/models` may say."""
 
-from typing import Annotated, Literal
+import re
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 import pydantic
+from pydantic_core import PydanticCustomError
 
 from fairness_pipeline.yaml_files import Specification
 
 Positive = Annotated[int, pydantic.Field(gt=0)]
 Rate = Annotated[float, pydantic.Field(gt=0)]
+DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]
+Words = Annotated[int, pydantic.Field(gt=4)]
+CONTEXT = "{context}"
 
 
 class Seq2SeqSizes(Specification):
@@ -16,9 +23,28 @@ class Seq2SeqSizes(Specification):
     layers: Positive
     hidden: Positive
     embedding: Positive
-    vocabulary: Annotated[int, pydantic.Field(gt=4)]
-    dropout: Annotated[float, pydantic.Field(ge=0, lt=1)] = 0.0
+    vocabulary: Words
+    dropout: DropoutRate = 0.0
     longest: Positive = 30
+
+
+class RetrievalSizes(Specification):
+    """Sizes of the Transformer that ranks candidates: layers, heads, widths, words, and how many candidates it has."""
+
+    layers: Positive
+    heads: Positive
+    embedding: Positive
+    feed_forward: Positive
+    vocabulary: Words
+    dropout: DropoutRate = 0.0
+    longest: Positive = 30
+    candidates: Positive = 500_000
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.embedding % (2 * self.heads):
+            raise ValueError("expected 'embedding' to be an even multiple of 'heads'")
+        return self
 
 
 class TrainingSettings(Specification):
@@ -40,19 +66,154 @@ class TrainingSettings(Specification):
     checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0
 
 
-class Decoding(Specification):
-    """How a model answers: greedily, so many contexts at once."""
+class Prompted(Specification):
+    """What stands around a context: `prompt`, in which `{context}` is replaced, and a `system` prompt before it."""
 
-    batch: Positive = 512
+    prompt: str = CONTEXT
+    system: str | None = None
+
+    @pydantic.field_validator("prompt")
+    @classmethod
+    def _has_a_place(cls, prompt: str) -> str:
+        if CONTEXT not in prompt:
+            raise ValueError(f"expected {CONTEXT} where the context goes")
+        return prompt
+
+    def filled(self, context: str) -> str:
+        """The prompt for one context."""
+        return self.prompt.replace(CONTEXT, context)
+
+
+class HuggingFaceSource(Prompted):
+    """A model of the `transformers` library: an id (pin it with `revision`) or a folder.
+
+    With `chat` the tokenizer's own chat template goes around prompt and system prompt.
+    """
+
+    name: str
+    revision: str | None = None
+    chat: bool = False
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.system is not None and not self.chat:
+            raise ValueError("'system' needs 'chat: true'; a model without a chat template takes it in 'prompt'")
+        return self
+
+
+class EndpointSource(Prompted):
+    """An OpenAI-compatible chat endpoint.
+
+    The key is read from the environment variable that `key_variable` names, and from nowhere else. A request that fails
+    for a passing reason is made up to `attempts` times; `max_requests` bounds the requests of one partition.
+    """
+
+    base_url: str
+    model: str
+    key_variable: str | None = None
+    concurrency: Positive = 8
+    timeout: Rate = 60.0
+    attempts: Positive = 6
+    max_requests: Positive | None = None
+
+    @pydantic.field_validator("base_url")
+    @classmethod
+    def _is_address(cls, base_url: str) -> str:
+        parts = urlsplit(base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("expected an address such as https://host/v1")
+        if parts.username or parts.password or parts.query:
+            raise ValueError("an address that carries a key ends up in files: name an environment variable instead")
+        return base_url.rstrip("/")
+
+    @pydantic.field_validator("key_variable")
+    @classmethod
+    def _is_a_name(cls, name: str | None) -> str | None:
+        if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            # pydantic would print what came, and that may be a key
+            raise PydanticCustomError("variable", "expected the name of an environment variable, not a key")
+        return name
+
+
+class Decoding(Specification):
+    """How a model answers.
+
+    `temperature` 0 is greedy. `stop` texts end a response (with `temperature`, `top_p` and `max_tokens`: Hugging Face
+    models and endpoints only). `batch` contexts are answered at once. An empty response is refused unless
+    `keep_empty`: then it stands as a response without words.
+    """
+
+    batch: Positive | None = None
+    max_tokens: Positive = 40
+    temperature: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] = 0.0
+    top_p: Annotated[float, pydantic.Field(gt=0, le=1)] = 1.0
+    stop: tuple[Annotated[str, pydantic.Field(min_length=1)], ...] = ()
+    keep_empty: bool = False
+
+
+_SECTIONS: dict[str, set[str]] = {
+    "seq2seq": {"seq2seq", "training"},
+    "retrieval": {"retrieval", "training"},
+    "causal_lm": {"huggingface"},
+    "encoder_decoder": {"huggingface"},
+    "endpoint": {"endpoint"},
+    "imported": set(),
+}
 
 
 class ModelSpecification(Specification):
-    """One file of `data/models`, with a profile's changes merged in."""
+    """One file of `data/models`, with a profile's changes merged in.
 
-    architecture: Literal["seq2seq"]
+    `corpus` is what it is trained on, and whose contexts it answers. `published_as` names it in the papers' tables
+    where its key does not. `imported` is a model whose responses came from a file.
+    """
+
+    architecture: Literal["seq2seq", "retrieval", "causal_lm", "encoder_decoder", "endpoint", "imported"]
     studies: tuple[Literal["dialogue_fairness"], ...]
     corpus: str
-    seq2seq: Seq2SeqSizes
-    training: TrainingSettings
+    published_as: str | None = None
+    seq2seq: Seq2SeqSizes | None = None
+    retrieval: RetrievalSizes | None = None
+    training: TrainingSettings | None = None
+    huggingface: HuggingFaceSource | None = None
+    endpoint: EndpointSource | None = None
     decoding: Decoding = Decoding()
     device: Literal["auto", "cpu", "cuda"] = "auto"
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        for section in ("seq2seq", "retrieval", "training", "huggingface", "endpoint"):
+            wanted = section in _SECTIONS[self.architecture]
+            if (getattr(self, section) is not None) != wanted:
+                verb = "needs" if wanted else "does not take"
+                raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
+        if self.trained and self.decoding.model_dump(exclude={"batch"}) != Decoding().model_dump(exclude={"batch"}):
+            raise ValueError(f"architecture '{self.architecture}' takes no 'decoding' but 'batch': it answers greedily")
+        return self
+
+    @property
+    def trained(self) -> bool:
+        """Whether this pipeline trains it."""
+        return self.training is not None
+
+    @property
+    def may_change(self) -> bool:
+        """Whether what answers may be another model tomorrow: an endpoint, or an id without a revision."""
+        source = self.huggingface
+        return self.endpoint is not None or (
+            source is not None and source.revision is None and not Path(source.name).expanduser().is_dir()
+        )
+
+    def identity(self) -> dict[str, object]:
+        """Everything declared that decides what it answers, decoding apart; how fast it is asked does not."""
+        return self.model_dump(
+            exclude={
+                "decoding": True,
+                "studies": True,
+                "published_as": True,
+                "training": {"checkpoint_seconds"},
+                "endpoint": {"key_variable", "concurrency", "timeout", "attempts", "max_requests"},
+            },
+            exclude_none=True,
+        )

@@ -15,14 +15,13 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
 from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.specification import TrainingSettings
-from fairness_pipeline.models.vocabulary import PAD
 from fairness_pipeline.progress import Progress, report
 
 _EVALUATION_TOKENS = 8192
 
 
 class Trainer:
-    """Trains a model whose `forward(batch)` gives the summed loss of the batch's responses.
+    """Trains a model whose `forward(batch)` gives the batch's summed loss and what it is a sum over (words, responses).
 
     Everything that the next step depends on is in one file, `training.safetensors`, swapped in whole: weights, the best
     weights so far, the optimiser's state, the random state, the learning rate and the position in the data. A resumed
@@ -89,17 +88,17 @@ class Trainer:
         return self.history
 
     def perplexity(self, dialogues: EncodedDialogues) -> float:
-        """exp of the mean negative log-likelihood of a response's word, its end included."""
-        total, words = 0.0, 0
+        """exp of the mean loss: for a model that writes, over a response's words, its end included."""
+        total, count = 0.0, 0
         device = next(self.model.parameters()).device
         self.model.eval()
         with torch.inference_mode():
             for indices in dialogues.batches(_EVALUATION_TOKENS, seed=None):
-                batch = dialogues.batch(indices, device)
-                total += self.model(batch).item()
-                words += int((batch.responses[:, 1:] != PAD).sum())
+                loss, terms = self.model(dialogues.batch(indices, device))
+                total += loss.item()
+                count += int(terms)
         self.model.train()
-        return math.exp(min(total / words, 700.0))
+        return math.exp(min(total / count, 700.0))
 
     def _finished(self) -> bool:
         if len(self.history) >= self.settings.epochs:
@@ -110,7 +109,8 @@ class Trainer:
     def _train_on(self, dialogues: EncodedDialogues, indices: Any) -> None:
         self.model.train()
         batch = dialogues.batch(indices, next(self.model.parameters()).device)
-        loss = self.model(batch) / (batch.responses[:, 1:] != PAD).sum()
+        total, terms = self.model(batch)
+        loss = total / terms
         if not torch.isfinite(loss):
             checkpoint = self.folder / self.CHECKPOINT if (self.folder / self.CHECKPOINT).exists() else "none yet"
             raise FairnessError(

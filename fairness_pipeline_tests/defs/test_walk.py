@@ -192,8 +192,8 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
 @pytest.mark.parametrize(
     ("content_", "expected"),
     [
-        (b"", "found an empty file"),
-        (b"context\tresponse\nonly one column\n", "line 2: expected 2 tab-separated columns"),
+        (b"", "expected dialogues in format 'tsv', found none"),
+        (b"context\tresponse\nonly one column\n", "line 2: expected 2 columns"),
         (None, "cannot be read: No such file or directory"),
     ],
 )
@@ -340,7 +340,6 @@ def test_checks_name_what_is_wrong() -> None:
     sides = pa.table({"side": ["a", "a", "b"], "response": ["x", " ", "y"]})
     assert "found {'a': 2, 'b': 1}" in checks.both_sides_present(sides)
     assert checks.both_sides_present(sides.slice(1)) is None
-    assert checks.no_empty_response(sides) == "1 responses are empty"
     assert checks.not_empty(sides.slice(0, 0)) == "expected rows, found none"
     shares = pa.table({name: [0.1, float("nan")] for name in ("distinct_1", "distinct_2", "diversity")})
     assert checks.shares_in_range(shares) == "1 values of 'distinct_1' are not in 0.0..1.0"

@@ -8,10 +8,11 @@ import pytest
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.diversity import index_responses, measure_diversity
-from fairness_pipeline.measures.politeness import PolitenessScorer, classifier_version
+from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SentimentScorer
 from fairness_pipeline.measures.text import collapse_punctuation
+from fairness_pipeline.models.huggingface import folder_version
 from fairness_pipeline.project import load_dimension
 
 
@@ -165,10 +166,10 @@ def test_a_label_and_a_folder_can_be_told(tmp_path: Path) -> None:
         for label in ("toxic", "severe_toxic")
     )
     assert first + second == pytest.approx(1.0, abs=1e-5)
-    version = classifier_version(several)
+    version = folder_version(several)
     (tmp_path / "several" / "config.json").write_text("{}")
-    assert version != classifier_version(several)
-    assert classifier_version("some/id") is None
+    assert version != folder_version(several)
+    assert folder_version("some/id") is None
 
 
 def test_scoring_distinct_responses_once_and_in_place() -> None:

@@ -82,9 +82,10 @@ def test_the_loss_does_not_depend_on_padding() -> None:
     model = Seq2Seq(spec.seq2seq, 8).eval()
     vocabulary = Vocabulary(["a", "b", "c", "d"])
     encoded = EncodedDialogues(["a b c d", "a", "d c"], ["b", "a b c d", "c"], vocabulary, longest=8)
-    together = model(encoded.batch(np.arange(3), CPU)).item()
-    apart = sum(model(encoded.batch(np.array([i]), CPU)).item() for i in range(3))
-    assert together == pytest.approx(apart, rel=1e-5)
+    together, words = model(encoded.batch(np.arange(3), CPU))
+    apart = [model(encoded.batch(np.array([i]), CPU)) for i in range(3)]
+    assert together.item() == pytest.approx(sum(loss.item() for loss, _ in apart), rel=1e-5)
+    assert words == sum(count for _, count in apart) == 1 + 4 + 1 + 3  # with the end of each
 
 
 def test_the_loss_is_the_negative_log_likelihood() -> None:
@@ -94,7 +95,7 @@ def test_the_loss_is_the_negative_log_likelihood() -> None:
     torch.nn.init.zeros_(model.output.weight)
     torch.nn.init.zeros_(model.output.bias)
     encoded = EncodedDialogues(["a"], ["a b"], Vocabulary(["a", "b", "c", "d"]), longest=8)
-    assert model(encoded.batch(np.array([0]), CPU)).item() == pytest.approx(3 * np.log(8), rel=1e-5)
+    assert model(encoded.batch(np.array([0]), CPU))[0].item() == pytest.approx(3 * np.log(8), rel=1e-5)
 
 
 def test_answers_are_never_empty_nor_unknown_and_depend_on_their_context_alone() -> None:
@@ -119,9 +120,9 @@ def test_answers_are_never_empty_nor_unknown_and_depend_on_their_context_alone()
 
 def test_it_learns(tmp_path: Path) -> None:
     spec = specification(epochs=25, patience=25, checkpoint_seconds=60.0)
-    figures = registry.train(spec, dialogues(300), tmp_path, seed=1)
+    figures = registry.prepare(spec, dialogues(300), tmp_path, seed=1)
     assert figures["validation_perplexity"] < 1.3
-    answers = registry.responder(spec, tmp_path)(
+    answers = registry.responder(spec, tmp_path, tmp_path, seed=1)(
         pa.table({"context": ["what is red number 1", "what is blue number 2"]})
     )
     assert answers["response"].to_pylist() == ["red it is", "blue it is"]
@@ -137,7 +138,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, optimise
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     whole.mkdir()
     cut.mkdir()
-    figures = registry.train(spec, dialogues(), whole, seed=4)
+    figures = registry.prepare(spec, dialogues(), whole, seed=4)
 
     for stop in (3, 4, 11, 17):
 
@@ -146,20 +147,20 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, optimise
                 raise Killed
 
         with pytest.raises(Killed):
-            registry.train(spec, dialogues(), cut, seed=4, progress=interrupt)
+            registry.prepare(spec, dialogues(), cut, seed=4, progress=interrupt)
         torch.rand(100)  # what else the process draws does not matter
-    assert registry.train(spec, dialogues(), cut, seed=4) == figures
+    assert registry.prepare(spec, dialogues(), cut, seed=4) == figures
     assert (cut / Trainer.WEIGHTS).read_bytes() == (whole / Trainer.WEIGHTS).read_bytes()
     assert not (cut / Trainer.CHECKPOINT).exists()
 
 
 def test_training_stops_early_and_keeps_the_best(tmp_path: Path) -> None:
     spec = specification(learning_rate=3.0, epochs=12, patience=2)
-    figures = registry.train(spec, dialogues(), tmp_path, seed=1)
+    figures = registry.prepare(spec, dialogues(), tmp_path, seed=1)
     history = figures["validation_perplexities"]
     assert len(history) < 12
     assert history.index(min(history)) == len(history) - 3
-    trainer_model = Seq2SeqResponder(tmp_path, spec)._model()[0]
+    trainer_model = Seq2SeqResponder(spec, tmp_path)._model()[0]
     encoded = EncodedDialogues(
         *(
             dialogues().filter(pa.compute.equal(dialogues()["split"], "valid"))[c].to_pylist()
@@ -176,13 +177,13 @@ def test_a_loss_that_is_not_a_number_stops_with_the_place(tmp_path: Path) -> Non
     with pytest.raises(
         FairnessError, match=r"training loss is (nan|inf) in epoch \d+, batch \d+; last good checkpoint: .*; lower"
     ):
-        registry.train(spec, dialogues(), tmp_path, seed=1)
+        registry.prepare(spec, dialogues(), tmp_path, seed=1)
 
 
 def test_nothing_to_train_on(tmp_path: Path) -> None:
     empty = dialogues().filter(pa.compute.equal(dialogues()["split"], "valid"))
     with pytest.raises(FairnessError, match="0 training and 20 validation dialogues"):
-        registry.train(specification(), empty, tmp_path, seed=1)
+        registry.prepare(specification(), empty, tmp_path, seed=1)
 
 
 def pairs(*contexts: tuple[str, str]) -> pa.Table:
@@ -239,14 +240,16 @@ def test_a_killed_responding_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_bad_answers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match="gave an empty response to: 'a'"):
         respond(pairs(("a", "bb")), lambda t: pa.table({"response": [" "] * t.num_rows}), tmp_path)
+    kept = respond(pairs(("a", "bb")), lambda t: pa.table({"response": [""] * t.num_rows}), tmp_path, keep_empty=True)
+    assert kept.table["response"].to_pylist() == ["", ""]
     with pytest.raises(FairnessError, match="gave 0 responses to 2 contexts"):
-        respond(pairs(("a", "bb")), lambda t: pa.table({"response": pa.array([], pa.string())}), tmp_path)
+        respond(pairs(("a", "bb")), lambda t: pa.table({"response": pa.array([], pa.string())}), tmp_path / "x")
 
 
 def test_the_responder_is_picklable(tmp_path: Path) -> None:
     spec = specification(epochs=1)
-    registry.train(spec, dialogues(), tmp_path, seed=1)
-    responder = registry.responder(spec, tmp_path)
+    registry.prepare(spec, dialogues(), tmp_path, seed=1)
+    responder = registry.responder(spec, tmp_path, tmp_path, seed=1)
     asked = pa.table({"context": ["what is red", "zzz", ""]})
     expected = responder(asked)
     assert pickle.loads(pickle.dumps(responder))(asked).equals(expected)

@@ -1,0 +1,99 @@
+"""What runs by itself, once it is switched on in the UI: a sensor for changed files, and a weekly schedule.
+
+Both start the job `bring_up_to_date`, which runs the command in a process of its own: a new YAML file is seen there at
+once, while this process must be reloaded to show its partitions.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import dagster as dg
+
+from fairness_pipeline import paths
+from fairness_pipeline.corpora.specification import CorpusSpecification
+from fairness_pipeline.defs.resources import current_project
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.yaml_files import load
+
+_KINDS = ("corpora", "dimensions", "models", "profiles")
+
+
+class BringUpToDate(dg.Config):
+    """How the command is run: `ask_again` asks endpoints and unpinned models anew."""
+
+    ask_again: bool = False
+
+
+@dg.op
+def run_command(context: dg.OpExecutionContext, config: BringUpToDate) -> None:
+    """Runs `fairness-pipeline run` for this profile; each partition it makes is a run of its own."""
+    profile = current_project().name
+    command = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--profile", profile]
+    command += ["--ask-again"] if config.ask_again else []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"
+    ) as process:
+        assert process.stdout is not None
+        lines = []
+        try:
+            for line in process.stdout:
+                lines.append(line.rstrip())
+                context.log.info(lines[-1])
+        except BaseException:  # the run is being ended: so is the command, which can be run again
+            process.terminate()
+            raise
+    if process.returncode:
+        raise dg.Failure("\n".join(lines[-20:]), allow_retries=False)
+
+
+@dg.job(description="Makes what is missing or stale in this profile, as `fairness-pipeline run` does.")
+def bring_up_to_date() -> None:
+    """The whole profile, in lineage order."""
+    run_command()
+
+
+def _configured(*, ask_again: bool) -> dict[str, object]:
+    return {"ops": {"run_command": {"config": {"ask_again": ask_again}}}}
+
+
+@dg.schedule(job=bring_up_to_date, cron_schedule="0 3 * * 1", execution_timezone="UTC")
+def weekly() -> dg.RunRequest:
+    """Mondays at three (UTC): the whole profile, endpoints and unpinned models asked anew."""
+    return dg.RunRequest(run_config=_configured(ask_again=True))
+
+
+@dg.sensor(job=bring_up_to_date, minimum_interval_seconds=60)
+def changed_files(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """A changed or new file of a corpus, dimension, model or profile: what depends on it is made again."""
+    now = _file_states()
+    before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
+    context.update_cursor(json.dumps(now))
+    changed = sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
+    if not before:
+        yield dg.SkipReason(f"{len(now)} files are watched from now on")
+    elif not changed:
+        yield dg.SkipReason(f"none of {len(now)} files has changed")
+    else:
+        context.log.info(f"changed: {', '.join(changed)}")
+        yield dg.RunRequest(run_config=_configured(ask_again=False))
+
+
+def _file_states() -> dict[str, str]:
+    """Time and size of every YAML file, and of every local file that a corpus is made from."""
+    files = [path for kind in _KINDS for path in paths.yaml_files(kind).values()]
+    for path in paths.yaml_files("corpora").values():
+        try:
+            corpus = load(CorpusSpecification, path)
+            files += [file.resolve(path.parent) for file in corpus.files if not file.is_address]
+        except FairnessError:  # a file that cannot be read yet is watched all the same; the run says what is wrong
+            continue
+    imports = current_project().workspace / "imports"
+    files += sorted(imports.glob("*/*.parquet"))
+    states = {}
+    for path in files:
+        if path.exists():
+            status = path.stat()
+            states[str(path)] = f"{status.st_mtime_ns} {status.st_size}"
+    return states

@@ -1,0 +1,19 @@
+"""Where a model runs."""
+
+import torch
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.models.specification import ModelSpecification
+
+
+def device_of(specification: ModelSpecification) -> torch.device:
+    """The device a model runs on: a GPU where there is one, unless its file says otherwise.
+
+    Raises:
+        FairnessError: its file asks for a GPU, and there is none.
+    """
+    if specification.device == "cuda" and not torch.cuda.is_available():
+        raise FairnessError("device: 'cuda' is asked for, but torch sees no GPU; set it to auto or cpu")
+    if specification.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(specification.device)

@@ -1,0 +1,217 @@
+"""Any OpenAI-compatible chat endpoint: asked concurrently, patiently, and never twice for an answer that came."""
+
+import asyncio
+import json
+import os
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import explained, replacing
+from fairness_pipeline.models.specification import EndpointSource, ModelSpecification
+from fairness_pipeline.progress import Progress
+
+_SOURCE = "source.json"
+_JOURNAL = "answers.jsonl"
+_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses that a later try may not meet."""
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 60.0
+_SHOWN = 200
+
+
+def prepare(
+    specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+) -> dict[str, object]:
+    """Notes in `folder` which endpoint it is; nothing is asked."""
+    source = _source(specification)
+    with replacing(folder / _SOURCE) as path:
+        path.write_text(json.dumps({"base_url": source.base_url, "model": source.model}), encoding="utf-8")
+    return {"endpoint": source.base_url, "model": source.model}
+
+
+class EndpointResponder:
+    """Answers contexts by asking a chat endpoint: a table with a column `context` in, one with `response` out.
+
+    Every answer is on disk before the next is waited for, so that a run that was killed asks only for what it had not
+    got. A passing failure (no connection, time out, 408, 409, 425, 429, 5xx, an answer that is none) is tried again
+    after a pause that doubles, or is as long as the server says; what lasts stops the run, and what came is kept.
+
+    Args:
+        specification: The model's file.
+        folder: Keeps the answers.
+        seed: Sent along with each request.
+
+    Raises:
+        FairnessError: the key is not in the environment.
+    """
+
+    def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
+        self.specification = specification
+        self.source = _source(specification)
+        self.folder = folder
+        self.seed = seed
+        self.requests = 0
+        self._key = _key(self.source)
+        self._answers = dict(_journal(folder / _JOURNAL))
+
+    def __call__(self, contexts: pa.Table) -> pa.Table:
+        """The responses, row by row.
+
+        Raises:
+            FairnessError: the endpoint refuses, or goes on failing; names the context and the answer. Or
+                `max_requests` are made.
+        """
+        texts = contexts["context"].to_pylist()
+        missing = [text for text in dict.fromkeys(texts) if text not in self._answers]
+        if missing:
+            asyncio.run(self._ask_all(missing))
+        return pa.table({"response": pa.array([self._answers[text] for text in texts], pa.string())})
+
+    async def _ask_all(self, contexts: Iterable[str]) -> None:
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        limits = httpx.Limits(max_connections=self.source.concurrency)
+        path = self.folder / _JOURNAL
+        waiting = iter(contexts)
+        try:
+            with path.open("a", encoding="utf-8") as journal:
+                async with httpx.AsyncClient(headers=headers, timeout=self.source.timeout, limits=limits) as client:
+
+                    async def work() -> None:
+                        for context in waiting:  # shared: each context goes to one worker
+                            answer = await self._ask(client, context)
+                            self._answers[context] = answer
+                            journal.write(json.dumps({"context": context, "response": answer}) + "\n")
+                            journal.flush()
+
+                    async with asyncio.TaskGroup() as group:
+                        for _ in range(self.source.concurrency):
+                            group.create_task(work())
+        except* FairnessError as errors:
+            raise errors.exceptions[0] from None
+        except* OSError as errors:
+            raise explained(errors.exceptions[0], path) from None
+
+    async def _ask(self, client: httpx.AsyncClient, context: str) -> str:
+        body = self._body(context)
+        problem, pause = "", _FIRST_PAUSE
+        for attempt in range(self.source.attempts):
+            if attempt:
+                await asyncio.sleep(pause)
+            self._count()
+            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.75, 1.25)
+            try:
+                reply = await client.post(f"{self.source.base_url}/chat/completions", json=body)
+            except httpx.HTTPError as error:
+                problem = f"no answer ({self._shown(str(error)) or type(error).__name__})"
+                continue
+            if reply.status_code in _PASSING:
+                problem = f"status {reply.status_code}: {self._shown(reply.text)}"
+                pause = max(pause, _retry_after(reply))
+                continue
+            if reply.status_code != httpx.codes.OK:
+                raise FairnessError(
+                    f"endpoint {self.source.base_url}, model '{self.source.model}': status {reply.status_code}: "
+                    f"{self._shown(reply.text)}{self._advice(reply.status_code)}"
+                )
+            answer = _content(reply)
+            if answer is not None and (answer.strip() or self.specification.decoding.keep_empty):
+                return answer.strip()
+            problem = "an empty answer" if answer is not None else f"not an answer: {self._shown(reply.text)}"
+        raise FairnessError(
+            f"endpoint {self.source.base_url}, model '{self.source.model}': {problem}, {self.source.attempts} times, "
+            f"for the context {context[:_SHOWN]!r}; what was answered so far is kept: run again to go on"
+            + ("; or set 'decoding: {keep_empty: true}'" if problem == "an empty answer" else "")
+        )
+
+    def _body(self, context: str) -> dict[str, Any]:
+        decoding = self.specification.decoding
+        system = [{"role": "system", "content": self.source.system}] if self.source.system is not None else []
+        return {
+            "model": self.source.model,
+            "messages": [*system, {"role": "user", "content": self.source.filled(context)}],
+            "max_tokens": decoding.max_tokens,
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            "seed": self.seed,
+            **({"stop": list(decoding.stop)} if decoding.stop else {}),
+        }
+
+    def _count(self) -> None:
+        if self.source.max_requests is not None and self.requests >= self.source.max_requests:
+            raise FairnessError(
+                f"endpoint.max_requests: {self.requests:,} requests are made, as many as allowed; the answers are "
+                "kept: run again to go on, or raise it"
+            )
+        self.requests += 1
+
+    def _shown(self, text: str) -> str:
+        """What a server said, fit for a log: short, and without the key, which some repeat."""
+        if self._key:
+            text = text.replace(self._key, "***")
+        return " ".join(text.split())[:_SHOWN]
+
+    def _advice(self, status: int) -> str:
+        if status in (401, 403):
+            name = self.source.key_variable
+            return f"; check the key in {name}" if name else "; name the variable that holds its key: key_variable"
+        if status == 404:
+            return "; check base_url (it usually ends in /v1) and model"
+        return ""
+
+
+def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> EndpointResponder:
+    """The endpoint, with the answers that an earlier run left in `work`."""
+    return EndpointResponder(specification, work, seed)
+
+
+def _source(specification: ModelSpecification) -> EndpointSource:
+    assert specification.endpoint is not None
+    return specification.endpoint
+
+
+def _key(source: EndpointSource) -> str | None:
+    if source.key_variable is None:
+        return None
+    key = os.environ.get(source.key_variable, "").strip()
+    if not key:
+        raise FairnessError(
+            f"endpoint.key_variable: the environment has no {source.key_variable}; set it to the endpoint's key"
+        )
+    return key
+
+
+def _journal(path: Path) -> Iterable[tuple[str, str]]:
+    """The answers an earlier run got; a last line that a kill cut short is dropped."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        with replacing(path) as temporary:
+            temporary.write_bytes(whole)
+    for line in whole.splitlines():
+        record = json.loads(line)
+        yield record["context"], record["response"]
+
+
+def _retry_after(reply: httpx.Response) -> float:
+    """Seconds that the server asks to wait; 0 where it does not say."""
+    try:
+        return min(_LONGEST_PAUSE, max(0.0, float(reply.headers.get("Retry-After", "0"))))
+    except ValueError:
+        return 0.0
+
+
+def _content(reply: httpx.Response) -> str | None:
+    """The text of the first choice; None where the reply is not of the protocol."""
+    try:
+        content = reply.json()["choices"][0]["message"]["content"]
+    except (ValueError, KeyError, IndexError, TypeError):
+        return None
+    return content if isinstance(content, str) else None

@@ -1,0 +1,218 @@
+"""Any causal language model or encoder-decoder of the `transformers` library, by id or folder."""
+
+import json
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.checksums import checksum
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.models.specification import HuggingFaceSource, ModelSpecification
+from fairness_pipeline.progress import Progress
+
+_BATCH = 64
+_SOURCE = "source.json"
+_WEIGHTS = ("*.safetensors", "*.bin")
+
+
+def folder_version(name: str) -> str | None:
+    """A hash of the files of a model that lies in a folder; None for one that an id and a revision name."""
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        return None
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return sha256("".join(f"{path.relative_to(folder)} {checksum(path)}\n" for path in files).encode()).hexdigest()
+
+
+def prepare(
+    specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+) -> dict[str, object]:
+    """Looks the model up, without loading its weights, and notes in `folder` which revision it is.
+
+    Raises:
+        FairnessError: there is no such model, its folder has no weights, or it lacks a tokenizer or a chat template.
+    """
+    source = _source(specification)
+    place = Path(source.name).expanduser()
+    if place.is_dir() and not any(path for pattern in _WEIGHTS for path in place.glob(pattern)):
+        raise FairnessError(
+            f"huggingface.name: the folder {place} holds no weights ({' or '.join(_WEIGHTS)}); save the model there "
+            "with save_pretrained"
+        )
+    configuration, _ = _load_tokenizer(source, source.revision)
+    commit = getattr(configuration, "_commit_hash", None) or source.revision
+    with replacing(folder / _SOURCE) as path:
+        path.write_text(json.dumps({"name": source.name, "revision": commit}), encoding="utf-8")
+    return {"model_type": configuration.model_type, "revision": commit or folder_version(source.name)}
+
+
+class HuggingFaceResponder:
+    """Answers contexts in batches: a table with a column `context` in, one with `response` out.
+
+    Args:
+        specification: The model's file.
+        folder: What `prepare` wrote.
+        seed: Of sampling; together with a batch's contexts it fixes the draws.
+    """
+
+    def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
+        self.specification = specification
+        self.folder = folder
+        self.seed = seed
+        self._loaded: tuple[Any, Any] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_loaded": None}
+
+    def __call__(self, contexts: pa.Table) -> pa.Table:
+        """The responses, row by row; sampled ones depend on the batch they are drawn in."""
+        texts = contexts["context"].to_pylist()
+        size = self.specification.decoding.batch or _BATCH
+        responses: list[str] = []
+        for start in range(0, len(texts), size):
+            responses += self._answer(texts[start : start + size])
+        return pa.table({"response": pa.array(responses, pa.string())})
+
+    def _answer(self, contexts: list[str]) -> list[str]:
+        import torch
+
+        model, tokenizer = self._model()
+        decoding = self.specification.decoding
+        prompts = [self._prompt(tokenizer, context) for context in contexts]
+        special = not _source(self.specification).chat  # a chat template brings its own
+        encoded = tokenizer(
+            prompts,
+            return_tensors="pt",
+            padding=True,
+            truncation=True,
+            max_length=self._longest_prompt(model),
+            add_special_tokens=special,
+        ).to(model.device)
+        encoded.pop("token_type_ids", None)
+        drawn: dict[str, Any] = {"do_sample": False}
+        if decoding.temperature:
+            digest = blake2b("\x1f".join([str(self.seed), *contexts]).encode(), digest_size=8).digest()
+            torch.manual_seed(int.from_bytes(digest) >> 1)
+            drawn = {"do_sample": True, "temperature": decoding.temperature, "top_p": decoding.top_p, "top_k": 0}
+        with torch.inference_mode():
+            written = model.generate(
+                **encoded,
+                **drawn,
+                max_new_tokens=decoding.max_tokens,
+                min_new_tokens=1,
+                num_beams=1,
+                pad_token_id=tokenizer.pad_token_id,
+            )
+        if self.specification.architecture == "causal_lm":
+            written = written[:, encoded["input_ids"].shape[1] :]
+        return [_until(text, decoding.stop) for text in tokenizer.batch_decode(written, skip_special_tokens=True)]
+
+    def _prompt(self, tokenizer: Any, context: str) -> str:
+        source = _source(self.specification)
+        text = source.filled(context)
+        if not source.chat:
+            return text
+        system = [{"role": "system", "content": source.system}] if source.system is not None else []
+        messages = [*system, {"role": "user", "content": text}]
+        return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+
+    def _longest_prompt(self, model: Any) -> int:
+        """Tokens that a prompt may have: what the model's positions leave beside the answer."""
+        positions = getattr(model.config, "max_position_embeddings", None) or 1024
+        answer = self.specification.decoding.max_tokens if self.specification.architecture == "causal_lm" else 0
+        if positions <= answer:
+            raise FairnessError(
+                f"decoding.max_tokens: the model has {positions} positions, which leaves no room for a prompt beside "
+                f"{answer} tokens of answer; lower it"
+            )
+        return positions - answer
+
+    def _model(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+    def _load(self) -> tuple[Any, Any]:
+        import torch
+        import transformers
+
+        from fairness_pipeline.models.devices import device_of
+
+        source = _source(self.specification)
+        revision = json.loads((self.folder / _SOURCE).read_text(encoding="utf-8"))["revision"]
+        _, tokenizer = _load_tokenizer(source, revision)
+        causal = self.specification.architecture == "causal_lm"
+        kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
+        try:
+            model, information = kind.from_pretrained(
+                _place(source), revision=revision, dtype=getattr(torch, source.dtype), output_loading_info=True
+            )
+        except Exception as error:  # the library raises whatever its files make it raise
+            raise _not_loadable(source, error) from error
+        if missing := sorted(information["missing_keys"]):
+            raise FairnessError(
+                f"huggingface.name: '{source.name}' lacks {len(missing)} of the weights that a "
+                f"{self.specification.architecture} needs ({missing[0]}, ...): they would be random; check "
+                "'architecture'"
+            )
+        if causal:
+            tokenizer.padding_side = tokenizer.truncation_side = "left"  # the end of a prompt is what is answered
+        return model.to(device_of(self.specification)).eval(), tokenizer
+
+
+def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> HuggingFaceResponder:
+    """The model that `prepare` noted in `folder`."""
+    return HuggingFaceResponder(specification, folder, seed)
+
+
+def _source(specification: ModelSpecification) -> HuggingFaceSource:
+    assert specification.huggingface is not None
+    return specification.huggingface
+
+
+def _place(source: HuggingFaceSource) -> str:
+    folder = Path(source.name).expanduser()
+    return str(folder) if folder.is_dir() else source.name
+
+
+def _load_tokenizer(source: HuggingFaceSource, revision: str | None) -> tuple[Any, Any]:
+    """Configuration and tokenizer; the tokenizer pads."""
+    import transformers
+
+    try:
+        configuration = transformers.AutoConfig.from_pretrained(_place(source), revision=revision)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(_place(source), revision=revision)
+    except Exception as error:
+        raise _not_loadable(source, error) from error
+    if tokenizer.pad_token_id is None:
+        if tokenizer.eos_token_id is None:
+            raise FairnessError(
+                f"huggingface.name: the tokenizer of '{source.name}' has neither a padding nor an end token, so "
+                "prompts cannot be batched; set pad_token in its tokenizer_config.json"
+            )
+        tokenizer.pad_token = tokenizer.eos_token  # masked, so any token serves
+    if source.chat and not tokenizer.chat_template:
+        raise FairnessError(
+            f"huggingface.chat: the tokenizer of '{source.name}' has no chat template; set 'chat: false' and write it "
+            "into 'prompt'"
+        )
+    return configuration, tokenizer
+
+
+def _not_loadable(source: HuggingFaceSource, error: Exception) -> FairnessError:
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    where = f" (revision {source.revision})" if source.revision else ""
+    return FairnessError(
+        f"huggingface.name: '{source.name}'{where} cannot be loaded: {first}; check the id or folder, or fetch it once "
+        "while the network is there"
+    )
+
+
+def _until(text: str, stops: tuple[str, ...]) -> str:
+    """`text` up to the first of `stops`; what a response begins with is no end."""
+    text = text.strip()
+    ends = [place for place in (text.find(stop) for stop in stops) if place >= 0]
+    return text[: min(ends)].strip() if ends else text

@@ -1,0 +1,67 @@
+"""Small random Hugging Face models in folders of their own, for tests: nothing is downloaded."""
+
+from pathlib import Path
+
+WORDS = [
+    "<unk>",
+    "<pad>",
+    "</s>",
+    "what",
+    "is",
+    "red",
+    "green",
+    "blue",
+    "it",
+    "user",
+    ":",
+    "bot",
+    "the",
+    "man",
+    "woman",
+]
+
+
+def tokenizer(*, pad: bool = True, end: bool = True, template: str | None = None):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        unk_token="<unk>",
+        **({"pad_token": "<pad>"} if pad else {}),
+        **({"eos_token": "</s>"} if end else {}),
+    )
+    made.chat_template = template
+    return made
+
+
+def causal_lm(folder: Path, **options: object) -> str:
+    """A GPT-2 of two layers that writes random words; gives its folder."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    configuration = GPT2Config(
+        vocab_size=len(WORDS), n_positions=32, n_embd=16, n_layer=2, n_head=2, eos_token_id=2, bos_token_id=2,
+        initializer_range=1.0,
+    )  # fmt: skip
+    GPT2LMHeadModel(configuration).save_pretrained(folder)
+    tokenizer(**options).save_pretrained(folder)
+    return str(folder)
+
+
+def encoder_decoder(folder: Path) -> str:
+    """A T5 of one layer that writes random words; gives its folder."""
+    import torch
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    torch.manual_seed(0)
+    configuration = T5Config(
+        vocab_size=len(WORDS), d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, eos_token_id=2, pad_token_id=1,
+        decoder_start_token_id=1, initializer_factor=5.0,
+    )  # fmt: skip
+    T5ForConditionalGeneration(configuration).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return str(folder)
