@@ -16,6 +16,9 @@ class Specification(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
+SECRET = "secret"
+"""The type of a pydantic error about a value that must not be printed."""
+
 S = TypeVar("S", bound=Specification)
 
 
@@ -96,7 +99,8 @@ def _explain(path: Path, details: Any, schema: type[Specification]) -> str:
         return f"{where}: key '{key}' is missing"
     message = details["msg"].removeprefix("Value error, ")
     came = details["input"]
-    shown = f", found {came!r}" if isinstance(came, str | int | float | bool) or came is None else ""
+    printable = isinstance(came, str | int | float | bool) or came is None
+    shown = f", found {came!r}" if printable and details["type"] != SECRET else ""
     return f"{where}: {key}: {message}{shown}"
 
 

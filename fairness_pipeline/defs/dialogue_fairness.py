@@ -32,8 +32,8 @@ from fairness_pipeline.models import imported, registry
 from fairness_pipeline.models.huggingface import folder_version
 from fairness_pipeline.models.responding import RESPONSES, respond
 from fairness_pipeline.project import Project
-from fairness_pipeline.published import PublishedRow, published_rows
 from fairness_pipeline.reporting.plots import difference_plot
+from fairness_pipeline.reporting.results import published_rows_of
 from fairness_pipeline.rounds import current_round
 from fairness_pipeline.statistics.comparison import COMPARISON
 
@@ -296,19 +296,12 @@ def attribute_words(run: Run) -> Made:
     return Made(to_long(score(run.read("responses"), scorer, run.progress)))
 
 
-def _published(project: Project, key: dict[str, str]) -> dict[str, PublishedRow]:
-    corpus = project.corpora[project.models[key["model"]].corpus].specification
-    published_as = project.dimensions[key["dimension"]].published_as
-    model = project.models[key["model"]].published_as or key["model"]
-    return published_rows(platform=corpus.platform, dimension=published_as, model=model)
-
-
 @of_a_model(
     upstream=("responses", "politeness", "sentiment", "attribute_words"),
     code_version="1",
     settings=lambda project, key: {
         **project.profile.significance.model_dump(),
-        "published": _published(project, key),
+        "published": published_rows_of(project, **key),
         "versions": _versions("numpy", "scipy"),
     },
     schema=COMPARISON,
@@ -324,7 +317,7 @@ def dialogue_significance(run: Run) -> Made:
         attribute_words=run.read("attribute_words"),
         settings=run.project.profile.significance,
         seed=run.seed,
-        published=_published(run.project, run.key),
+        published=published_rows_of(run.project, **run.key),
     )
     shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
     rows = table.to_pylist()

@@ -141,6 +141,7 @@ class HuggingFaceResponder:
 
         from fairness_pipeline.models.devices import device_of
 
+        transformers.utils.logging.disable_progress_bar()  # the caller has its own
         source = _source(self.specification)
         revision = json.loads((self.folder / _SOURCE).read_text(encoding="utf-8"))["revision"]
         _, tokenizer = _load_tokenizer(source, revision)

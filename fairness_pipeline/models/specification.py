@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pydantic
 from pydantic_core import PydanticCustomError
 
-from fairness_pipeline.yaml_files import Specification
+from fairness_pipeline.yaml_files import SECRET, Specification
 
 Positive = Annotated[int, pydantic.Field(gt=0)]
 Rate = Annotated[float, pydantic.Field(gt=0)]
@@ -124,15 +124,16 @@ class EndpointSource(Prompted):
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("expected an address such as https://host/v1")
         if parts.username or parts.password or parts.query:
-            raise ValueError("an address that carries a key ends up in files: name an environment variable instead")
+            raise PydanticCustomError(
+                SECRET, "an address that carries a key ends up in files: name an environment variable instead"
+            )
         return base_url.rstrip("/")
 
     @pydantic.field_validator("key_variable")
     @classmethod
     def _is_a_name(cls, name: str | None) -> str | None:
         if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            # pydantic would print what came, and that may be a key
-            raise PydanticCustomError("variable", "expected the name of an environment variable, not a key")
+            raise PydanticCustomError(SECRET, "expected the name of an environment variable, not a key")
         return name
 
 

@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
-from fairness_pipeline.published import PublishedRow, published_rows
+from fairness_pipeline.published import PublishedRow
 from fairness_pipeline.reporting.labels import GLANCE, MEASURES, measure_label
 from fairness_pipeline.reporting.plots import COLOURS, difference_plot
-from fairness_pipeline.reporting.results import Audit, dialogue_audits, example_pairs
+from fairness_pipeline.reporting.results import Audit, dialogue_audits, example_pairs, published_rows_of
 
 
 def render_dialogue_report(project: Project, lake: Lake, stale: Collection[tuple[str, str]] = ()) -> str:
@@ -39,7 +39,7 @@ def render_dialogue_report(project: Project, lake: Lake, stale: Collection[tuple
         grid=_grid(project, audits),
         colours=COLOURS,
         settings=_settings(project),
-        sources=_sources(lake),
+        sources=_sources(project, lake),
         corpora={key: source.specification for key, source in project.corpora.items()},
         dimensions=project.dimensions,
         versions=_versions(project, lake),
@@ -50,8 +50,7 @@ def render_dialogue_report(project: Project, lake: Lake, stale: Collection[tuple
 def _section(project: Project, lake: Lake, audit: Audit, stale: Collection[tuple[str, str]]) -> dict[str, Any]:
     dimension = project.dimensions[audit.dimension]
     corpus = project.models[audit.model].corpus
-    platform = project.corpora[corpus].specification.platform
-    published = published_rows(platform=platform, dimension=dimension.published_as, model=audit.model)
+    published = published_rows_of(project, audit.dimension, audit.model)
     pairs = lake.card("context_pairs", {"corpus": corpus, "dimension": audit.dimension})
     found = lake.card("contexts", {"corpus": corpus, "dimension": audit.dimension})
     words = {row["side"]: row["words"] for row in lake.read("diversity", _key(audit)).to_pylist()}
@@ -59,6 +58,7 @@ def _section(project: Project, lake: Lake, audit: Audit, stale: Collection[tuple
         "audit": audit,
         "stale": (audit.dimension, audit.model) in stale,
         "dimension": dimension,
+        "corpus": corpus,
         "rows": [(row, published.get(row["measure"])) for row in audit.rows],
         "published_source": _source(published),
         "plot": _image(
@@ -88,6 +88,7 @@ def _grid(project: Project, audits: list[Audit]) -> list[dict[str, Any]]:
             {
                 "audit": audit,
                 "dimension": project.dimensions[audit.dimension],
+                "corpus": project.models[audit.model].corpus,
                 "cells": [cells[measure] for measure in GLANCE if measure in cells],
                 "lists": [row for row in audit.rows if row["measure"] not in MEASURES],
             }
@@ -110,10 +111,17 @@ def _settings(project: Project) -> dict[str, Any]:
     }
 
 
-def _sources(lake: Lake) -> list[tuple[str, str, str]]:
-    card = lake.card("twitter_dialogues", {})
-    corpora = card.inputs["settings"]["corpora"] if card else {}
-    return [(key, path, sha) for key, corpus in corpora.items() for path, sha in corpus["sha256"].items()]
+def _sources(project: Project, lake: Lake) -> list[tuple[str, str, str]]:
+    cards = {
+        key: lake.card(f"{source.specification.platform}_dialogues", {"corpus": key})
+        for key, source in project.corpora.items()
+    }
+    return [
+        (key, path, version)
+        for key, card in cards.items()
+        if card
+        for path, version in card.inputs["settings"]["sha256"].items()
+    ]
 
 
 def _versions(project: Project, lake: Lake) -> dict[str, str]:
@@ -138,9 +146,9 @@ def _image(png: bytes, alternative: str) -> Markup:
     return Markup('<img alt="{}" src="data:image/png;base64,{}">').format(alternative, base64.b64encode(png).decode())
 
 
-def _number(value: float | None, digits: int = 4) -> str:
-    if value is None:
-        return "–"
+def _number(value: float | str | None, digits: int = 4) -> str:
+    if value is None or isinstance(value, str):
+        return value or "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}g}"
 
 

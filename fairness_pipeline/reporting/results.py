@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.lake import Card, Key, Lake
 from fairness_pipeline.project import Project
+from fairness_pipeline.published import PublishedRow, published_rows
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,16 @@ def dialogue_audits(project: Project, lake: Lake) -> list[Audit]:
             rows = lake.read("dialogue_significance", key).to_pylist() if card else []
             audits.append(Audit(dimension, model, rows, card))
     return audits
+
+
+def published_rows_of(project: Project, dimension: str, model: str) -> dict[str, PublishedRow]:
+    """What the papers print, by measure, for a model of this kind on a corpus of this platform; empty if nothing."""
+    specification = project.models[model]
+    return published_rows(
+        platform=project.corpora[specification.corpus].specification.platform,
+        dimension=project.dimensions[dimension].published_as,
+        model=specification.published_as or model,
+    )
 
 
 def result_rows(audits: list[Audit]) -> list[dict[str, Any]]:

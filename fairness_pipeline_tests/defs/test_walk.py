@@ -17,16 +17,7 @@ import yaml
 
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
-
-
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "fairness_pipeline.cli", *arguments], capture_output=True, text=True)
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    done = command("run", *arguments)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
+from fairness_pipeline_tests.defs.commands import change, command, planned, run
 
 
 def content(workspace: Path) -> dict[str, bytes]:
@@ -37,17 +28,6 @@ def content(workspace: Path) -> dict[str, bytes]:
         for path in sorted((workspace / kind).rglob("*"))
         if path.is_file()
     }
-
-
-def change(path: Path, edit: object) -> None:
-    document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    edit(document)
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-
-
-def planned() -> list[str]:
-    done = run("--dry-run")
-    return [line.split(":")[0] for line in done.stdout.splitlines()[:-1]]
 
 
 def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,104 @@
+"""What runs by itself, and what earlier runs leave to compare with."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from fairness_pipeline.defs import automation
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.project import Project
+from fairness_pipeline.reporting.history import entries, find_entry, keep
+from fairness_pipeline_tests.conftest import write_yaml
+from fairness_pipeline_tests.defs.commands import change, command, planned, run
+
+
+def tick(context: dg.SensorEvaluationContext) -> list[dg.RunRequest]:
+    return [r for r in automation.changed_files(context) if isinstance(r, dg.RunRequest)]
+
+
+def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("context\tresponse\na\tb\n")
+    write_yaml(data / "corpora" / "mine.yaml", {
+        "platform": "other", "format": "tsv", "files": [{"path": str(pairs)}], "licence": "", "citation": "",
+    })  # fmt: skip
+    with dg.DagsterInstance.ephemeral() as instance:
+        context = dg.build_sensor_context(instance=instance)
+        assert tick(context) == []  # the first look
+        assert tick(context) == []  # nothing changed
+        for touch in (
+            lambda: write_yaml(data / "dimensions" / "new.yaml", {"anything": 1}),
+            lambda: (data / "dimensions" / "new.yaml").write_text("another: 2"),
+            lambda: write_yaml(data / "models" / "new.yaml", {"anything": 1}),
+            lambda: pairs.write_text("context\tresponse\na\tb\nc\td\n"),
+            lambda: (data / "models" / "new.yaml").unlink(),
+        ):
+            touch()
+            (request,) = tick(context)
+            assert request.run_config == {"ops": {"run_command": {"config": {"ask_again": False}}}}
+            assert tick(context) == []
+
+
+def test_the_weekly_schedule_asks_again() -> None:
+    context = dg.build_schedule_context(scheduled_execution_time=datetime(2026, 11, 23, 3, tzinfo=UTC))
+    request = automation.weekly(context)
+    assert request.run_config == {"ops": {"run_command": {"config": {"ask_again": True}}}}
+    assert automation.weekly.cron_schedule == "0 3 * * 1"
+
+
+def test_the_job_brings_the_profile_up_to_date(tiny: Project, data: Path) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+    with dg.DagsterInstance.ephemeral() as instance:
+        done = automation.bring_up_to_date.execute_in_process(instance=instance)
+        assert done.success
+        assert planned() == []
+        change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["nonsense"]))
+        failed = automation.bring_up_to_date.execute_in_process(instance=instance, raise_on_error=False)
+        assert not failed.success
+        (event,) = [e for e in failed.all_events if e.is_step_failure]
+        assert "unknown dimension 'nonsense'" in event.step_failure_data.user_failure_data.description
+
+
+def test_each_run_is_kept_and_a_later_one_is_held_against_it(tiny: Project, data: Path) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+    run()
+    (first,) = entries(tiny.workspace)
+    kept = tiny.workspace / "history" / first
+    report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
+    assert (kept / report.name).read_text() == report.read_text()
+    run()
+    assert entries(tiny.workspace) == [first]  # nothing was made
+
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(significance={
+        "margins": {"default": {"relative": 5.0}}, "permutations": 50, "jackknife_blocks": 10,
+    }))  # fmt: skip
+    Path(kept).rename(kept.with_name("2026-01-01T00-00-00Z"))
+    run()
+    changes = json.loads(command("results", "--against", "2026-01", "--format", "json").stdout)
+    assert {row["measure"] for row in changes} >= {"diversity", "offense_rate"}
+    for row in changes:
+        assert row["value_a_then"] == row["value_a_now"]
+        assert row["verdict_changed"] == (row["verdict_then"] != row["verdict_now"])
+    by_measure = {row["measure"]: row for row in changes}
+    assert by_measure["diversity"]["verdict_now"] == "fair"
+    assert json.loads(command("results", "--against", "previous", "--format", "json").stdout) == changes
+    assert "verdict_changed" in command("results", "--against", "2026-01").stdout
+    wrong = command("results", "--against", "2025")
+    assert wrong.returncode == 1
+    assert "no run is kept from then; kept: 2026-01-01T00-00-00Z" in wrong.stderr
+
+
+def test_which_entry_is_meant(tiny: Project) -> None:
+    for day in (1, 2, 3):
+        keep(tiny, Lake(tiny.workspace), "report", datetime(2026, 11, day, 12, tzinfo=UTC))
+    for wanted, found in (
+        ("2026-11-02", "2026-11-02T12-00-00Z"), ("2026-11-02T13", "2026-11-02T12-00-00Z"),
+        ("2026", "2026-11-03T12-00-00Z"), ("previous", "2026-11-02T12-00-00Z"), ("2027", "2026-11-03T12-00-00Z"),
+    ):  # fmt: skip
+        assert find_entry(tiny.workspace, wanted) == found
+    with pytest.raises(FairnessError, match="--against 2026-10"):
+        find_entry(tiny.workspace, "2026-10")
