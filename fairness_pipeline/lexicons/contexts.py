@@ -1,16 +1,15 @@
 """From dialogues to parallel context pairs (Liu et al. 2020, section 2.3), with the figures that tell their quality."""
 
-from collections import Counter
-from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.lexicons.dimensions import Dimension, Side
 from fairness_pipeline.lexicons.matching import TermMatcher
-from fairness_pipeline.lexicons.swapping import PronounRule, Swap, Swapper
+from fairness_pipeline.lexicons.swapping import PronounRule, Swapper
 from fairness_pipeline.progress import Progress, report
 from fairness_pipeline.tables import schema
 
@@ -18,8 +17,10 @@ CONTEXTS = schema(
     dialogue_id=pa.string(),
     context=pa.string(),
     side=pa.string(),
-    matches=pa.list_(pa.string()),
+    matches=pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("term", pa.string())])),
 )
+"""A context's listed words with the characters at which each stands."""
+
 CONTEXT_PAIRS = schema(
     pair_id=pa.int64(),
     dialogue_id=pa.string(),
@@ -28,7 +29,7 @@ CONTEXT_PAIRS = schema(
     context_b=pa.string(),
     terms=pa.list_(pa.struct([("a", pa.string()), ("b", pa.string())])),
 )
-_BATCH = 50_000
+_BATCH = 20_000
 
 
 class Contexts(NamedTuple):
@@ -58,34 +59,27 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
     """
     audit = dialogues.filter(pc.equal(dialogues["split"], "audit")).select(["dialogue_id", "context"])
     others = dialogues.filter(pc.not_equal(dialogues["split"], "audit"))["context"]
-    unseen = audit.filter(pc.invert(pc.is_in(audit["context"], others.unique())))
-    first = unseen.group_by("context", use_threads=False).aggregate([("dialogue_id", "first")])
-    hits = first.filter(pc.match_substring_regex(first["context"], swapper.matcher.prefilter()))
-    rows: dict[str, list[Any]] = {name: [] for name in CONTEXTS.names}
+    likely = audit.filter(pc.match_substring_regex(audit["context"], swapper.matcher.prefilter()))
+    seen = pc.is_in(likely["context"], others.unique())
+    distinct = _first_of_each(likely.filter(pc.invert(seen)), ["context"])
+    batches = []
     done = 0
-    for batch in hits.to_batches(_BATCH):
-        for identity, context in zip(batch["dialogue_id_first"].to_pylist(), batch["context"].to_pylist(), strict=True):
-            found = swapper.find(context)
-            if found:
-                sides = {side for _, side in found}
-                row = (
-                    identity,
-                    context,
-                    "both" if len(sides) == 2 else sides.pop(),
-                    [match.term for match, _ in found],
-                )
-                for name, value in zip(rows, row, strict=True):
-                    rows[name].append(value)
+    for batch in distinct.to_batches(_BATCH):
+        found = list(swapper.find_all(batch["context"]))
+        sides = pa.array([side for _, side in found], pa.string())
+        matches = _lists([matches for matches, _ in found], CONTEXTS.field("matches").type)
+        whole = pa.table([batch["dialogue_id"], batch["context"], sides, matches], CONTEXTS.names)
+        batches.append(whole.filter(sides.is_valid()).cast(CONTEXTS))
         done += batch.num_rows
-        report(progress, done, hits.num_rows)
-    table = pa.table(rows, schema=CONTEXTS)
+        report(progress, done, distinct.num_rows)
+    table = pa.concat_tables(batches) if batches else CONTEXTS.empty_table()
     return Contexts(
         table,
         {
             "audit_dialogues": audit.num_rows,
-            "left_out_also_in_training": audit.num_rows - unseen.num_rows,
-            "left_out_same_context_again": unseen.num_rows - first.num_rows,
-            "left_out_no_listed_word": first.num_rows - table.num_rows,
+            "left_out_no_listed_word": audit.num_rows - likely.num_rows + distinct.num_rows - table.num_rows,
+            "left_out_also_in_training": pc.sum(seen).as_py() or 0,
+            "left_out_same_context_again": likely.num_rows - (pc.sum(seen).as_py() or 0) - distinct.num_rows,
         },
     )
 
@@ -112,78 +106,131 @@ def make_pairs(
         progress: Told how many contexts have been swapped.
     """
     swapper = Swapper(dimension, pronouns=pronouns, seed=seed)
-    unlisted = _unlisted_pronouns(dimension, pronouns)
-    seen: set[tuple[str, str]] = set()
-    candidates: list[_Candidate] = []
-    left_out: Counter[str] = Counter()
-    for done, (identity, context, side, matches) in enumerate(_rows(contexts), start=1):
-        if done % 1000 == 0:
-            report(progress, done, contexts.num_rows)
-        if side == "both" and both_sides == "drop":
-            left_out["both_groups"] += 1
-            continue
-        swap = swapper.swap(context, side, identity)
-        # A context with both groups' words has no side of its own: as it stands it is taken for side a.
-        source: Side = "b" if side == "b" else "a"
-        a, b = (context, swap.text) if source == "a" else (swap.text, context)
-        if a == b or (a, b) in seen:
-            left_out["same_pair_again" if a != b else "equal_sides"] += 1
-            continue
-        seen.add((a, b))
-        candidates.append(
-            _Candidate(
-                rank=_rank(identity, seed),
-                row={
-                    "dialogue_id": identity,
-                    "source_side": source,
-                    "context_a": a,
-                    "context_b": b,
-                    "terms": [term._asdict() for term in swap.terms],
-                },
-                words=matches,
-                ambiguous=swap.ambiguous,
-                swaps_back=_swaps_back(swapper, swap, side, identity, context),
-                unlisted=unlisted is not None and any(True for _ in unlisted.find(context)),
-            )
-        )
-    limit = sorted(candidate.rank for candidate in candidates)[:maximum][-1] if candidates else 0
-    kept = [candidate for candidate in candidates if candidate.rank <= limit]
-    words = Counter(word for candidate in kept for word in candidate.words)
-    rows = [{"pair_id": i, **candidate.row} for i, candidate in enumerate(kept)]
+    both = pc.equal(contexts["side"], "both")
+    used = contexts.filter(pc.invert(both)) if both_sides == "drop" else contexts
+    batches = []
+    done = 0
+    for batch in used.to_batches(_BATCH):
+        batches.append(_swap_batch(batch, swapper))
+        done += batch.num_rows
+        report(progress, done, used.num_rows)
+    swapped = pa.concat_tables(batches) if batches else _SWAPPED.empty_table()
+    unequal = swapped.filter(pc.not_equal(swapped["context_a"], swapped["context_b"]))
+    distinct = _first_of_each(unequal, ["context_a", "context_b"])
+    kept = _draw(distinct, maximum, seed)
+    words = pc.value_counts(pc.struct_field(pc.list_flatten(kept["matches"]), "term")).to_pylist()
+    pairs = kept.add_column(0, "pair_id", pa.array(np.arange(kept.num_rows)))
     return ContextPairs(
-        pa.Table.from_pylist(rows, schema=CONTEXT_PAIRS),
+        pairs.select(CONTEXT_PAIRS.names).cast(CONTEXT_PAIRS).combine_chunks(),
         {
             "contexts_with_a_listed_word": contexts.num_rows,
-            **{f"left_out_{reason}": left_out[reason] for reason in ("both_groups", "same_pair_again", "equal_sides")},
-            "left_out_beyond_maximum": len(candidates) - len(kept),
-            "pairs": len(kept),
-            "ambiguous_choices": sum(candidate.ambiguous for candidate in kept),
-            "round_trip_rate": sum(candidate.swaps_back for candidate in kept) / len(kept) if kept else None,
-            "holds_unlisted_pronoun": sum(candidate.unlisted for candidate in kept),
-            "contexts_by_word": dict(sorted(words.items(), key=lambda item: (-item[1], item[0]))),
+            "left_out_both_groups": contexts.num_rows - used.num_rows,
+            "left_out_same_pair_again": unequal.num_rows - distinct.num_rows,
+            "left_out_equal_sides": swapped.num_rows - unequal.num_rows,
+            "left_out_beyond_maximum": distinct.num_rows - kept.num_rows,
+            "pairs": kept.num_rows,
+            "ambiguous_choices": pc.sum(kept["ambiguous"]).as_py() or 0,
+            "round_trip_rate": _round_trip_rate(kept, swapper),
+            "holds_unlisted_pronoun": _hold_unlisted_pronoun(kept, dimension, pronouns),
+            "contexts_by_word": {
+                row["values"]: row["counts"] for row in sorted(words, key=lambda row: (-row["counts"], row["values"]))
+            },
         },
     )
 
 
-class _Candidate(NamedTuple):
-    """A pair, the place its draw gives it, and what the quality figures count of it."""
+_SWAPPED = schema(
+    dialogue_id=pa.string(),
+    source_side=pa.string(),
+    context_a=pa.string(),
+    context_b=pa.string(),
+    terms=CONTEXT_PAIRS.field("terms").type,
+    matches=CONTEXTS.field("matches").type,
+    ambiguous=pa.int64(),
+    side=pa.string(),
+)
+"""Context pairs with what the quality figures count of them."""
 
-    rank: int
-    row: dict[str, Any]
-    words: list[str]
-    ambiguous: int
-    swaps_back: bool
-    unlisted: bool
+_TRIED = 10_000
+"""Pairs on which the round trip is tried."""
+
+_BACK: dict[str, Side | Literal["both"]] = {"a": "b", "b": "a", "both": "both"}
 
 
-def _rows(contexts: pa.Table) -> Iterator[tuple[Any, ...]]:
-    for batch in contexts.select(CONTEXTS.names).to_batches(_BATCH):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+def _swap_batch(contexts: pa.RecordBatch, swapper: Swapper) -> pa.Table:
+    keys, texts, sides = (contexts[name].to_pylist() for name in ("dialogue_id", "context", "side"))
+    matches = contexts["matches"].flatten().flatten()
+    found = list(zip(*(column.to_pylist() for column in matches), strict=True))
+    ends = np.cumsum(contexts["matches"].value_lengths().to_numpy()).tolist()
+    swaps = [
+        swapper.exchange(text, found[start:end], side, key)
+        for text, start, end, side, key in zip(texts, [0, *ends[:-1]], ends, sides, keys, strict=True)
+    ]
+    others = [swap.text for swap in swaps]
+    # A context with both groups' words has no side of its own: as it stands it is taken for side a.
+    from_b = [side == "b" for side in sides]
+    return pa.table(
+        {
+            "dialogue_id": contexts["dialogue_id"],
+            "source_side": ["b" if b else "a" for b in from_b],
+            "context_a": [other if b else text for b, text, other in zip(from_b, texts, others, strict=True)],
+            "context_b": [text if b else other for b, text, other in zip(from_b, texts, others, strict=True)],
+            "terms": _lists([swap.terms for swap in swaps], _SWAPPED.field("terms").type),
+            "matches": contexts["matches"],
+            "ambiguous": [swap.ambiguous for swap in swaps],
+            "side": contexts["side"],
+        },
+        schema=_SWAPPED,
+    )
 
 
-def _swaps_back(swapper: Swapper, swap: Swap, side: Side | Literal["both"], key: str, context: str) -> bool:
-    back: Side | Literal["both"] = "both" if side == "both" else ("b" if side == "a" else "a")
-    return swapper.swap(swap.text, back, key).text == context
+def _lists(rows: list[list[Any]], kind: pa.ListType) -> pa.ListArray:
+    """Lists of named tuples as an array of lists of structs."""
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+    fields = list(kind.value_type)
+    columns = list(zip(*(item for row in rows for item in row), strict=True)) or [()] * len(fields)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(arrays, fields=fields))
+
+
+def _round_trip_rate(pairs: pa.Table, swapper: Swapper) -> float | None:
+    """The share of contexts that swapping back gives again; of at most `_TRIED`, spread evenly."""
+    step = max(1, pairs.num_rows // _TRIED)
+    tried = pairs.take(np.arange(0, pairs.num_rows, step)).to_pylist()
+    equal = 0
+    for row in tried:
+        there, here = ("a", "b") if row["source_side"] == "b" else ("b", "a")
+        back = swapper.swap(row[f"context_{there}"], _BACK[row["side"]], row["dialogue_id"])
+        equal += back.text == row[f"context_{here}"]
+    return equal / len(tried) if tried else None
+
+
+def _first_of_each(table: pa.Table, columns: list[str]) -> pa.Table:
+    """The first of the rows that are equal in `columns`, in the table's order."""
+    codes = np.zeros(table.num_rows, dtype=np.int64)
+    for column in columns:
+        encoded = table[column].combine_chunks().dictionary_encode()
+        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
+    _, first = np.unique(codes, return_index=True)
+    return table.take(np.sort(first))
+
+
+def _draw(pairs: pa.Table, maximum: int, seed: int) -> pa.Table:
+    """At most `maximum` pairs, drawn by their dialogues' ids and the seed, in the table's order."""
+    if pairs.num_rows <= maximum:
+        return pairs
+    ranks = np.array([_rank(identity, seed) for identity in pairs["dialogue_id"].to_pylist()], dtype=np.uint64)
+    return pairs.take(np.sort(np.argsort(ranks, kind="stable")[:maximum]))
+
+
+def _hold_unlisted_pronoun(pairs: pa.Table, dimension: Dimension, pronouns: PronounRule) -> int:
+    """How many contexts hold a pronoun that the dimension knows of but whose pairs are not in use."""
+    unlisted = _unlisted_pronouns(dimension, pronouns)
+    if unlisted is None or not unlisted.terms:
+        return 0
+    context = pc.if_else(pc.equal(pairs["source_side"], "b"), pairs["context_b"], pairs["context_a"])
+    likely = context.filter(pc.match_substring_regex(context, unlisted.prefilter()))
+    return sum(bool(matches) for matches in unlisted.find_all(likely))
 
 
 def _unlisted_pronouns(dimension: Dimension, pronouns: PronounRule) -> TermMatcher | None:

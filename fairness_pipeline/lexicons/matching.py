@@ -4,12 +4,18 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from fairness_pipeline.lexicons.text import fold
 
 # A hyphen between two letters, or an apostrophe after one, makes one word of both: `he` is not in `he-man`, nor `am`
 # in `ma'am`. What follows an apostrophe may be a possessive or a contraction (`boy's`, `he'll`), which stays.
 _BEFORE = r"(?<![\w@])(?<!\w[-'’])"
 _AFTER = r"(?!\w)(?!-\w)"
+_OPEN, _CLOSE = "\x01", "\x02"
+_PLAIN_BEFORE = frozenset(["", " "])
+_PLAIN_AFTER = frozenset(["", " ", ".", ",", "!", "?", ":", ";"])
 
 
 class Match(NamedTuple):
@@ -33,19 +39,57 @@ class TermMatcher:
     def __init__(self, terms: Iterable[str]) -> None:
         self.terms = frozenset(" ".join(fold(term).split()) for term in terms)
         self._pattern = re.compile(_BEFORE + _trie_pattern(self.terms) + _AFTER)
+        self._spellings: dict[str, str] = {}
 
-    def find(self, text: str) -> Iterator[Match]:
+    def find(self, text: str) -> list[Match]:
         """Every match in `text`, left to right, none overlapping another."""
-        for found in self._pattern.finditer(text):
-            yield Match(found.start(), found.end(), " ".join(fold(found.group()).split()))
+        return [Match(m.start(), m.end(), self._term(m.group())) for m in self._pattern.finditer(text)]
+
+    def find_all(self, texts: pa.Array) -> Iterator[list[Match]]:
+        """The matches of each text in turn.
+
+        RE2 marks what may be a match in the whole column at once, some twenty times faster than Python's own search. It
+        knows only ASCII letters, so whatever stands beside other than a space or a mark is looked at again; where that
+        is no match after all, the text is searched anew.
+        """
+        marked = pc.replace_substring_regex(texts, self.prefilter(), f"{_OPEN}\\0{_CLOSE}")
+        for text, pieces in zip(texts.to_pylist(), marked.to_pylist(), strict=True):
+            matches = self._confirmed(text, pieces.split(_OPEN))
+            yield self.find(text) if matches is None else matches
+
+    def _confirmed(self, text: str, pieces: list[str]) -> list[Match] | None:
+        """The matches that RE2 has marked, if all of them are."""
+        if len(pieces) > 1 and _OPEN in text:
+            return None
+        matches = []
+        position = len(pieces[0])
+        before = pieces[0][-1:]
+        for piece in pieces[1:]:
+            spelled, _, rest = piece.partition(_CLOSE)
+            end = position + len(spelled)
+            if before not in _PLAIN_BEFORE or rest[:1] not in _PLAIN_AFTER:
+                exact = self._pattern.match(text, position)
+                if exact is None or exact.end() != end:
+                    return None
+            matches.append(Match(position, end, self._term(spelled)))
+            position = end + len(rest)
+            before = rest[-1:] or spelled[-1:]
+        return matches
+
+    def _term(self, spelled: str) -> str:
+        term = self._spellings.get(spelled)
+        if term is None:
+            term = self._spellings[spelled] = " ".join(fold(spelled).split())
+        return term
 
     def prefilter(self) -> str:
         """An RE2 pattern that matches every text `find` finds something in (and some more), for a whole column at once.
 
-        RE2 knows only ASCII word boundaries and no look-around, so this cannot decide alone.
+        Longer terms stand before shorter ones. RE2 knows only ASCII word boundaries and no look-around, so this cannot
+        decide alone.
         """
         alternatives = []
-        for term in sorted(self.terms):
+        for term in sorted(self.terms, key=lambda term: (-len(term), term)):
             start = r"\b" if term[0].isascii() and term[0].isalnum() else ""
             end = r"\b" if term[-1].isascii() and term[-1].isalnum() else ""
             alternatives.append(start + "".join(map(_character_pattern, term)) + end)

@@ -1,8 +1,12 @@
 """Counterfactual swapping: the same text with the other group's words (Liu et al. 2020, section 2.3)."""
 
 import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, NamedTuple
+
+import pyarrow as pa
 
 from fairness_pipeline.lexicons.dimensions import SIDES, Dimension, Side
 from fairness_pipeline.lexicons.lemmas import is_noun
@@ -63,21 +67,31 @@ class Swapper:
         for a, b in dimension.all_pairs(pronouns):
             self._counterparts["a"].setdefault(_normal(a), []).append(b)
             self._counterparts["b"].setdefault(_normal(b), []).append(a)
-        self.matcher = TermMatcher([*self._counterparts["a"], *self._counterparts["b"]])
+        self._side_of: dict[str, Side] = dict.fromkeys(self._counterparts["b"], "b")
+        self._side_of |= dict.fromkeys(self._counterparts["a"], "a")
+        self.matcher = TermMatcher(self._side_of)
         resolved = dimension.pronouns if pronouns == "extended" else None
         self._before_noun_phrase = resolved.before_noun_phrase if resolved else {}
         self._elsewhere = resolved.elsewhere if resolved else {}
 
     def find(self, text: str) -> list[tuple[Match, Side]]:
         """The listed words in `text` with the side that each names."""
-        return [(match, "a" if match.term in self._counterparts["a"] else "b") for match in self.matcher.find(text)]
+        return [(match, self._side_of[match.term]) for match in self.matcher.find(text)]
+
+    def find_all(self, texts: pa.Array) -> Iterator[tuple[list[Match], Side | Literal["both"] | None]]:
+        """The listed words of each text in turn, and the group that they name."""
+        for matches in self.matcher.find_all(texts):
+            yield matches, self._named({self._side_of[match.term] for match in matches})
 
     def side(self, text: str) -> Side | Literal["both"] | None:
         """The group that `text` names: one side, both, or none."""
-        sides = {side for _, side in self.find(text)}
+        return self._named({side for _, side in self.find(text)})
+
+    @staticmethod
+    def _named(sides: set[Side]) -> Side | Literal["both"] | None:
         if len(sides) == 2:
             return "both"
-        return sides.pop() if sides else None
+        return next(iter(sides), None)
 
     def swap(self, text: str, source: Side | Literal["both"], key: str) -> Swap:
         """`text` with the words of side `source` exchanged for their counterparts (of both sides with `both`).
@@ -88,26 +102,33 @@ class Swapper:
             key: The text's own name (its dialogue's id): where a word has several counterparts, `key` and the seed
                 alone decide, so the choice is the same in every run and every order.
         """
+        return self.exchange(text, self.matcher.find(text), source, key)
+
+    def exchange(
+        self, text: str, matches: Iterable[tuple[int, int, str]], source: Side | Literal["both"], key: str
+    ) -> Swap:
+        """`swap` of a text whose listed words are found already."""
         pieces: list[str] = []
         terms: list[SwappedTerm] = []
         ambiguous = position = 0
-        for match, side in self.find(text):
-            if source not in (side, "both"):
+        for start, end, term in matches:
+            side = self._side_of[term]
+            if source != side and source != "both":
                 continue
-            options = self._counterparts[side][match.term]
-            original = text[match.start : match.end]
-            if match.term in self._before_noun_phrase:
-                rule = self._before_noun_phrase if _noun_phrase_follows(text, match.end) else self._elsewhere
-                counterpart = rule[match.term]
+            options = self._counterparts[side][term]
+            original = text[start:end]
+            if term in self._before_noun_phrase:
+                rule = self._before_noun_phrase if _noun_phrase_follows(text, end) else self._elsewhere
+                counterpart = rule[term]
+            elif len(options) == 1:
+                counterpart = options[0]
             else:
-                ambiguous += len(options) > 1
+                ambiguous += 1
                 counterpart = options[self._draw(key, len(terms), len(options))]
-            replacement = _with_case_of(original, counterpart)
-            if "’" in original:
-                replacement = replacement.replace("'", "’")
-            pieces += [text[position : match.start], replacement]
+            replacement = _in_the_form_of(original, counterpart)
+            pieces += text[position:start], replacement
             terms.append(SwappedTerm(original, replacement) if side == "a" else SwappedTerm(replacement, original))
-            position = match.end
+            position = end
         return Swap("".join([*pieces, text[position:]]), terms, ambiguous)
 
     def one_to_one(self) -> frozenset[str]:
@@ -120,8 +141,6 @@ class Swapper:
         return frozenset(single)
 
     def _draw(self, key: str, index: int, options: int) -> int:
-        if options == 1:
-            return 0
         digest = blake2b(f"{self.seed}\x1f{key}\x1f{index}".encode(), digest_size=8).digest()
         return int.from_bytes(digest) % options
 
@@ -143,6 +162,13 @@ def _noun_phrase_follows(text: str, position: int) -> bool:
         if word[0] in _CLAUSE_ENDS:
             return False
     return False
+
+
+@lru_cache(maxsize=1 << 16)
+def _in_the_form_of(original: str, replacement: str) -> str:
+    """`replacement` with the case and the apostrophes of `original`."""
+    cased = _with_case_of(original, replacement)
+    return cased.replace("'", "’") if "’" in original else cased
 
 
 def _with_case_of(original: str, replacement: str) -> str:

@@ -29,8 +29,12 @@ def test_contexts_come_from_the_audit_split_and_from_no_other() -> None:
     )  # fmt: skip
     found = find_contexts(table, Swapper(GENDER))
     assert found.table.select(["context", "side", "matches"]).to_pylist() == [
-        {"context": "she left", "side": "b", "matches": ["she"]},
-        {"context": "he met her", "side": "both", "matches": ["he", "her"]},
+        {"context": "she left", "side": "b", "matches": [{"start": 0, "end": 3, "term": "she"}]},
+        {
+            "context": "he met her",
+            "side": "both",
+            "matches": [{"start": 0, "end": 2, "term": "he"}, {"start": 7, "end": 10, "term": "her"}],
+        },
     ]
     assert found.figures == {
         "audit_dialogues": 5,

@@ -119,6 +119,23 @@ def cased(text: str, case: str) -> str:
     return text[0].upper() + text[1:].lower() if case == "capitalised" else text.lower()
 
 
+MESSY = st.lists(
+    st.one_of(
+        st.sampled_from([word for name in SWAPPERS for word in sorted(SWAPPERS[name].matcher.terms)]),
+        st.sampled_from(["-", "'", "’", " ", "  ", "\n", "@", "é", "ı", "\x01", "\x02", ".", "#", "xHe", "SHE", "b0y"]),
+    ),
+    max_size=12,
+)
+
+
+@given(st.lists(MESSY, max_size=5), st.sampled_from(sorted(SWAPPERS)))
+@settings(max_examples=300, deadline=None)
+def test_a_column_is_searched_as_each_text_is(texts: list[list[str]], name: str) -> None:
+    matcher = SWAPPERS[name].matcher
+    whole = ["".join(parts) for parts in texts]
+    assert list(matcher.find_all(pa.array(whole, pa.string()))) == [matcher.find(text) for text in whole]
+
+
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_twice_is_the_identity_where_one_to_one(data: st.DataObject) -> None:
