@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline.collector import collector_paused
 from fairness_pipeline.lexicons.dimensions import Dimension, Side
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.swapping import PronounRule, Swapper
@@ -46,6 +47,7 @@ class ContextPairs(NamedTuple):
     figures: dict[str, Any]
 
 
+@collector_paused()
 def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | None = None) -> Contexts:
     """The distinct contexts of the `audit` split that hold at least one listed word.
 
@@ -84,6 +86,7 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
     )
 
 
+@collector_paused()
 def make_pairs(
     contexts: pa.Table,
     dimension: Dimension,
@@ -151,7 +154,7 @@ _SWAPPED = schema(
 )
 """Context pairs with what the quality figures count of them."""
 
-_TRIED = 10_000
+_TRIED = 1000
 """Pairs on which the round trip is tried."""
 
 _BACK: dict[str, Side | Literal["both"]] = {"a": "b", "b": "a", "both": "both"}

@@ -1,6 +1,11 @@
 """What counts as a word, and when two spellings are the same one."""
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 TOKEN = re.compile(r"@?\w+(?:['’-]\w+)*|[^\w\s]")
 """A word (inner apostrophes and hyphens belong to it, and the sign of a user name) or one punctuation mark."""
@@ -18,3 +23,18 @@ def tokenize(text: str) -> list[str]:
     ["he's", 'my', 'step-son', '!']
     """
     return TOKEN.findall(fold(text))
+
+
+class EncodedWords(NamedTuple):
+    """The words of many texts as integers: `words[codes[i]]` is a word of text `owners[i]`; in the texts' order."""
+
+    words: list[str]
+    codes: np.ndarray
+    owners: np.ndarray
+
+
+def encode_words(tokenized: Sequence[list[str]]) -> EncodedWords:
+    """Texts that are lists of words, as integers."""
+    flat = pa.array([word for words in tokenized for word in words], pa.string()).dictionary_encode()
+    owners = np.repeat(np.arange(len(tokenized)), [len(words) for words in tokenized])
+    return EncodedWords(flat.dictionary.to_pylist(), flat.indices.to_numpy().astype(np.int64), owners)

@@ -2,11 +2,13 @@
 
 import re
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.lexicons.matching import TermMatcher
-from fairness_pipeline.lexicons.text import fold, tokenize
+from fairness_pipeline.lexicons.text import EncodedWords, encode_words, fold, tokenize
 from fairness_pipeline.tables import schema
 
 ATTRIBUTE_WORDS = schema(
@@ -35,12 +37,9 @@ class AttributeWordScorer:
 
     def __call__(self, responses: pa.Table) -> pa.Table:
         """One count column a list, row by row."""
-        counts: dict[str, list[int]] = {name: [] for name in self.lists}
-        for text in responses["response"].to_pylist():
-            tokens = tokenize(text)
-            for name, words in self.lists.items():
-                counts[name].append(words.count(text, tokens))
-        return pa.table({name: pa.array(values, pa.int64()) for name, values in counts.items()})
+        texts = responses["response"]
+        encoded = encode_words([tokenize(text) for text in texts.to_pylist()])
+        return pa.table({name: words.count(texts, encoded) for name, words in self.lists.items()})
 
 
 class _WordList:
@@ -59,14 +58,22 @@ class _WordList:
         self._phrases = TermMatcher(spelled) if spelled else None
         self._seen: dict[str, bool] = {}
 
-    def count(self, text: str, tokens: list[str]) -> int:
-        """How many listed phrases and words `text`, whose words are `tokens`, holds; a phrase's words count once."""
-        phrases = list(self._phrases.find(text)) if self._phrases else []
-        if phrases:
-            ends = [0, *(phrase.end for phrase in phrases)]
-            starts = [*(phrase.start for phrase in phrases), len(text)]
-            tokens = tokenize(" . ".join(text[end:start] for end, start in zip(ends, starts, strict=True)))
-        return len(phrases) + sum(map(self._listed, tokens))
+    def count(self, texts: pa.ChunkedArray, encoded: EncodedWords) -> np.ndarray:
+        """How many listed phrases and words each text, whose words are `encoded`, holds; a phrase's own count once."""
+        listed = np.array([self._listed(word) for word in encoded.words], dtype=bool)
+        counts = np.bincount(encoded.owners[listed[encoded.codes]], minlength=len(texts))
+        if self._phrases:
+            likely = pc.indices_nonzero(pc.match_substring_regex(texts, self._phrases.prefilter())).to_pylist()
+            for place in likely:
+                counts[place] = self._count_with_phrases(self._phrases, texts[place].as_py())
+        return counts
+
+    def _count_with_phrases(self, matcher: TermMatcher, text: str) -> int:
+        phrases = matcher.find(text)
+        ends = [0, *(phrase.end for phrase in phrases)]
+        starts = [*(phrase.start for phrase in phrases), len(text)]
+        outside = " . ".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+        return len(phrases) + sum(map(self._listed, tokenize(outside)))
 
     def _listed(self, word: str) -> bool:
         if word not in self._seen:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.lexicons.text import tokenize
-from fairness_pipeline.measures.text import collapse_punctuation
+from fairness_pipeline.measures.text import collapsed
 from fairness_pipeline.statistics.resampling import NGrams
 from fairness_pipeline.tables import schema
 
@@ -35,7 +35,7 @@ def index_responses(responses: pa.Table) -> SideResponses:
         responses: Columns `pair_id`, `side`, `response`.
     """
     distinct = pc.unique(responses["response"])
-    ngrams = NGrams([tokenize(collapse_punctuation(text)) for text in distinct.to_pylist()])
+    ngrams = NGrams([tokenize(text) for text in collapsed(distinct)])
     index = np.asarray(pc.index_in(responses["response"], distinct))
     side = np.asarray(responses["side"].to_numpy(zero_copy_only=False))
     order = np.argsort(np.asarray(responses["pair_id"]), kind="stable")

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.measures.text import collapse_punctuation
+from fairness_pipeline.measures.text import collapsed
 from fairness_pipeline.tables import schema
 
 POLITENESS = schema(
@@ -53,8 +53,7 @@ class PolitenessScorer:
 
     def __call__(self, responses: pa.Table) -> pa.Table:
         """Columns `offensive_probability` and `offensive`, row by row."""
-        texts = [collapse_punctuation(text) for text in responses["response"].to_pylist()]
-        probability = self._probabilities(texts)
+        probability = self._probabilities(collapsed(responses["response"]))
         return pa.table({"offensive_probability": probability, "offensive": probability >= self.threshold})
 
     def _probabilities(self, texts: list[str]) -> np.ndarray:

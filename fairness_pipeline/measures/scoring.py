@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline.collector import collector_paused
 from fairness_pipeline.progress import Progress, report
 
 Scorer = Callable[[pa.Table], pa.Table]
@@ -13,6 +14,7 @@ Scorer = Callable[[pa.Table], pa.Table]
 _BATCH = 4096
 
 
+@collector_paused()
 def score(responses: pa.Table, scorer: Scorer, progress: Progress | None = None) -> pa.Table:
     """`pair_id` and `side` of every response, with its scores.
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.measures.text import collapse_punctuation
+from fairness_pipeline.measures.text import collapsed
 from fairness_pipeline.tables import schema
 
 SENTIMENT = schema(
@@ -37,7 +37,7 @@ class SentimentScorer:
             from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
             self._analyzer = SentimentIntensityAnalyzer()
-        texts = (collapse_punctuation(text) for text in responses["response"].to_pylist())
+        texts = collapsed(responses["response"])
         compound = np.array([self._analyzer.polarity_scores(text)["compound"] for text in texts], dtype=np.float64)
         return pa.table(
             {"compound": compound, "positive": compound > self.threshold, "negative": compound < -self.threshold}

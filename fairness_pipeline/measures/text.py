@@ -2,6 +2,10 @@
 
 import re
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_MAY_REPEAT = r"""[,.!?*'"][\s\pZ\x0b\x1c-\x1f\x{85}]*[,.!?*'"]"""  # RE2's \s knows fewer spaces than Python's
 _REPEATED = re.compile(r"""([,.!?*'"])(?:\s*\1)+""")
 
 
@@ -14,3 +18,11 @@ def collapse_punctuation(response: str) -> str:
     'no ! why ?'
     """
     return _REPEATED.sub(r"\1", response)
+
+
+def collapsed(responses: pa.ChunkedArray) -> list[str]:
+    """`collapse_punctuation` of each response; only those with two marks in a row are looked at."""
+    texts = responses.to_pylist()
+    for place in pc.indices_nonzero(pc.match_substring_regex(responses, _MAY_REPEAT)).to_pylist():
+        texts[place] = collapse_punctuation(texts[place])
+    return texts

@@ -1,10 +1,11 @@
 """Diversity has no per-response value, so its test and interval come from resampling pairs."""
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from fairness_pipeline.lexicons.text import encode_words
 from fairness_pipeline.statistics.intervals import Estimate
 
 
@@ -26,8 +27,12 @@ class NGrams:
 
     def __init__(self, tokenized: list[list[str]]) -> None:
         self.words = np.array([len(tokens) for tokens in tokenized], dtype=np.int64)
-        self._unigrams = _Incidence([set(tokens) for tokens in tokenized])
-        self._bigrams = _Incidence([set(pairwise(tokens)) for tokens in tokenized])
+        encoded = encode_words(tokenized)
+        self._unigrams = _Incidence(encoded.codes, encoded.owners)
+        together = encoded.owners[1:] == encoded.owners[:-1]
+        pairs = encoded.codes[:-1] * len(encoded.words) + encoded.codes[1:]
+        compact = pa.array(pairs[together]).dictionary_encode().indices.to_numpy()
+        self._bigrams = _Incidence(compact, encoded.owners[1:][together])
 
     def diversity(self, responses: np.ndarray) -> Diversity:
         """distinct-n = distinct n-grams / words (Li et al. 2016; Liu et al. 2020, section 2.4.1).
@@ -44,15 +49,12 @@ class NGrams:
 
 
 class _Incidence:
-    """Which kinds of things (n-grams) each owner (response) holds, as two flat arrays."""
+    """Which kinds of things (n-grams, numbered) each owner (response) holds, as two flat arrays."""
 
-    def __init__(self, held: list[set]) -> None:
-        numbers: dict = {}
-        self._kinds = np.array(
-            [numbers.setdefault(kind, len(numbers)) for kinds in held for kind in kinds], dtype=np.int64
-        )
-        self._owners = np.repeat(np.arange(len(held)), [len(kinds) for kinds in held])
-        self._count = len(numbers)
+    def __init__(self, kinds: np.ndarray, owners: np.ndarray) -> None:
+        self._kinds = kinds
+        self._owners = owners
+        self._count = int(kinds.max()) + 1 if len(kinds) else 0
 
     def distinct(self, present: np.ndarray) -> int:
         """How many kinds the owners that are `present` hold together."""

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
@@ -11,7 +13,7 @@ from fairness_pipeline.measures.diversity import index_responses, measure_divers
 from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SentimentScorer
-from fairness_pipeline.measures.text import collapse_punctuation
+from fairness_pipeline.measures.text import collapse_punctuation, collapsed
 from fairness_pipeline.models.huggingface import folder_version
 from fairness_pipeline.project import load_dimension
 
@@ -26,7 +28,7 @@ def responses(*pairs: tuple[str, str]) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    ("text", "collapsed"),
+    ("text", "expected"),
     [
         ("no!!! why?? ok...", "no! why? ok."),
         ("no ! ! ! why", "no ! why"),
@@ -35,8 +37,14 @@ def responses(*pairs: tuple[str, str]) -> pa.Table:
         ("aaa -- ((x))", "aaa -- ((x))"),
     ],
 )
-def test_repeated_punctuation(text: str, collapsed: str) -> None:
-    assert collapse_punctuation(text) == collapsed
+def test_repeated_punctuation(text: str, expected: str) -> None:
+    assert collapse_punctuation(text) == expected
+
+
+@given(st.lists(st.text(st.sampled_from(list("ab,.!?*'\" \u00a0\u2003\x0b\x1d\x85\u3000\n-")), max_size=8), max_size=6))
+@settings(max_examples=300, deadline=None)
+def test_a_column_is_collapsed_as_each_text_is(texts: list[str]) -> None:
+    assert collapsed(pa.chunked_array([pa.array(texts, pa.string())])) == [collapse_punctuation(t) for t in texts]
 
 
 def test_attribute_words_by_hand() -> None:

@@ -1,0 +1,381 @@
+"""Times the pipeline against plain code, one after the other in one process, and writes docs/performance.md."""
+
+import argparse
+import json
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import torch
+import yaml
+
+from fairness_pipeline.corpora.dialogues import read_dialogues
+from fairness_pipeline.corpora.grammar import Grammar
+from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
+from fairness_pipeline.measures.dialogue_significance import dialogue_significance
+from fairness_pipeline.measures.diversity import measure_diversity
+from fairness_pipeline.measures.politeness import PolitenessScorer
+from fairness_pipeline.measures.scoring import score
+from fairness_pipeline.measures.sentiment import SentimentScorer
+from fairness_pipeline.models.batching import pad
+from fairness_pipeline.models.responding import respond
+from fairness_pipeline.models.retrieval import best_candidates
+from fairness_pipeline.models.seq2seq import Seq2Seq
+from fairness_pipeline.models.specification import ModelSpecification, Seq2SeqSizes
+from fairness_pipeline.models.vocabulary import END
+from fairness_pipeline.profiles import SignificanceSettings
+from fairness_pipeline.project import Project, load_dimension
+from fairness_pipeline_tests.benchmark import plain
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "performance.md"
+PAIRS = 300_000
+
+
+class Ratio(NamedTuple):
+    """One comparison: items a second plainly and here, and the ratio the project asks for."""
+
+    task: str
+    unit: str
+    plain: float
+    here: float
+    asked: float
+    note: str = ""
+
+
+def rate(items: int, work: Callable[[], object], repeats: int = 1) -> float:
+    """Items a second; the best of `repeats`."""
+    best = float("inf")
+    for _ in range(repeats):
+        started = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - started)
+    return items / best
+
+
+def dialogues() -> tuple[pa.Table, str]:
+    """The dialogues that texts are taken from: real tweets where they are to be had, else the generated sample."""
+    real = bool(os.environ.get("FAIRNESS_CORPORA"))
+    key = "twitter_real" if real else "twitter_sample"
+    project = Project("real" if real else "sample")
+    table = read_dialogues(key, *project.corpora[key], project.profile.splits.model_dump(), 1).table
+    everything = table.set_column(table.column_names.index("split"), "split", pa.repeat("audit", table.num_rows))
+    return everything, f"{table.num_rows:,} {'real tweets' if real else 'generated tweets'}"
+
+
+def pairs() -> list[Ratio]:
+    """Pair construction, for a list of words and a list with phrases."""
+    table, what = dialogues()
+    lines = table["context"].to_pylist()
+    ratios = []
+    for name, reference, few, asked in (
+        ("gender", plain.word_pairs, len(lines), 5),
+        ("dialect", plain.phrase_pairs, 1000, 100),
+    ):
+        dimension = load_dimension(name)
+        listed = dimension.all_pairs("published")
+
+        def build(dimension=dimension) -> None:
+            found = find_contexts(table, Swapper(dimension))
+            make_pairs(found.table, dimension, maximum=PAIRS, seed=1)
+
+        ratios.append(
+            Ratio(
+                f"pair construction, {name}",
+                "lines",
+                rate(few, lambda reference=reference, few=few, listed=listed: reference(lines[:few], listed), 2),
+                rate(len(lines), build, 3),
+                asked,
+                what,
+            )
+        )
+    return ratios
+
+
+def score_all(responses: pa.Table, lists: dict[str, tuple[str, ...]]) -> dict[str, pa.Table]:
+    """The four measures of a table of responses."""
+    return {
+        "diversity": measure_diversity(responses),
+        "politeness": score(responses, PolitenessScorer()),
+        "sentiment": score(responses, SentimentScorer()),
+        "attribute_words": to_long(score(responses, AttributeWordScorer(lists))),
+    }
+
+
+def responses(distinct: int, count: int = 2 * PAIRS) -> pa.Table:
+    """`count` responses of which `distinct` differ: real ones, ten words long, told apart by a number."""
+    table, _ = dialogues()
+    texts = [" ".join(text.split()[:10]) for text in table["response"].to_pylist()]
+    made = [f"{texts[i % len(texts)]} {i}" for i in range(distinct)]
+    chosen = np.random.default_rng(1).integers(0, distinct, count) if distinct < count else np.arange(count)
+    half = count // 2
+    return pa.table(
+        {
+            "pair_id": pa.array(np.repeat(np.arange(half), 2)),
+            "side": pa.array(["a", "b"] * half),
+            "response": pa.array(made).take(pa.array(chosen)),
+        }
+    )
+
+
+def measures() -> list[Ratio]:
+    """The four measures at the paper's 300,000 pairs."""
+    lists = load_dimension("gender").attribute_words
+    few = responses(1000, 1000)["response"].to_pylist()
+    reference = plain.Measures(lists)
+    reference(few[:10])
+    score_all(responses(100, 100), lists)
+    slow = rate(len(few), lambda: reference(few))
+    ratios = []
+    for distinct, asked in ((2 * PAIRS, 60), (round(0.09 * 2 * PAIRS), 600)):
+        table = responses(distinct)
+        share = f"{distinct / (2 * PAIRS):.0%} distinct"
+        fast = rate(table.num_rows, lambda table=table: score_all(table, lists))
+        ratios.append(Ratio(f"four measures, 2 x 300,000 responses, {share}", "responses", slow, fast, asked))
+    return ratios
+
+
+def retrieval() -> list[Ratio]:
+    """The best of 500,000 candidates."""
+    torch.manual_seed(0)
+    candidates, queries = torch.randn(500_000, 300), torch.randn(2048, 300)
+    few = 20
+    found = best_candidates(queries, candidates)
+    sorted_out = [plain.best_candidate(query, candidates) for query in queries[:few]]
+    for query, ours, theirs in zip(queries, found.tolist(), sorted_out, strict=False):
+        if ours != theirs:
+            assert abs(float(candidates[ours] @ query) - float(candidates[theirs] @ query)) < 1e-5
+    slow = rate(few, lambda: [plain.best_candidate(query, candidates) for query in queries[:few]], 2)
+    fast = rate(len(queries), lambda: best_candidates(queries, candidates), 2)
+    return [Ratio("retrieval, best of 500,000", "contexts", slow, fast, 15, "the same answers but for ties")]
+
+
+def decoding() -> list[Ratio]:
+    """Greedy decoding of the LSTM (1 x 256, vocabulary 8,000), with answers of ten words on average."""
+    torch.manual_seed(0)
+    sizes = Seq2SeqSizes(layers=1, hidden=256, embedding=128, vocabulary=8000, longest=30)
+    model = Seq2Seq(sizes, sizes.vocabulary).eval()
+    random = np.random.default_rng(0)
+    contexts = plain.random_turns(random, 4096, sizes.vocabulary, sizes.longest)
+    _let_it_end(model, contexts)
+    ordered = sorted(contexts, key=len)
+
+    def ours() -> list[list[int]]:
+        answers = []
+        for start in range(0, len(ordered), 512):
+            part = [np.array(words) for words in ordered[start : start + 512]]
+            lengths = torch.tensor([len(words) for words in part])
+            answers += model.answer(pad(part, torch.device("cpu")), lengths, sizes.longest)
+        return answers
+
+    def theirs() -> list[list[int]]:
+        return plain.greedy(model, contexts, sizes.longest, 512)
+
+    same = np.mean([a == b for a, b in zip(sorted(ours()), sorted(theirs()), strict=True)])
+    words = np.mean([len(answer) for answer in ours()])
+    note = f"answers of {words:.0f} words; {same:.1%} the same"
+    return [
+        Ratio("greedy decoding", "responses", rate(4096, theirs, 2), rate(4096, ours, 2), 2, note),
+    ]
+
+
+def _let_it_end(model: Seq2Seq, contexts: list[list[int]]) -> None:
+    """Gives an untrained model the habit of ending: raises the end's bias until answers have ten words or fewer."""
+    some = [np.array(words) for words in sorted(contexts[:256], key=len)]
+    lengths = torch.tensor([len(words) for words in some])
+    while True:
+        answers = model.answer(pad(some, torch.device("cpu")), lengths, 30)
+        if np.mean([len(answer) for answer in answers]) <= 10:
+            return
+        model.output.bias.data[END] += 0.002
+
+
+def generation() -> list[Ratio]:
+    """A GPT-2 of 6 layers (384 wide, vocabulary 50,257, random weights), 20 tokens an answer."""
+    import transformers
+
+    from fairness_pipeline.models import registry
+    from fairness_pipeline_tests.models.tiny_models import tokenizer
+
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory() as folder:
+        torch.manual_seed(0)
+        configuration = transformers.GPT2Config(n_layer=6, n_embd=384, n_head=6, eos_token_id=50_256)
+        model = transformers.GPT2LMHeadModel(configuration).eval()
+        model.save_pretrained(folder)
+        tokens = tokenizer()
+        tokens.save_pretrained(folder)
+        random = np.random.default_rng(0)
+        words = ["what", "is", "red", "green", "blue", "it", "the", "man", "woman"]
+        prompts = [" ".join(random.choice(words, max(2, n))) for n in random.poisson(11, 256)]
+        specification = ModelSpecification(
+            architecture="causal_lm", studies=("dialogue_fairness",), corpus="c", huggingface={"name": folder},
+            decoding={"max_tokens": 20, "keep_empty": True},
+        )  # fmt: skip
+        registry.prepare(specification, pa.table({}), Path(folder), 1)
+        responder = registry.responder(specification, Path(folder), Path(folder), 1)
+        asked = pa.table({"context": sorted(prompts, key=len)})
+        responder(asked.slice(0, 64))
+        slow = rate(16, lambda: plain.generate(model, tokens, prompts[:16], 20), 2)
+        fast = rate(len(prompts), lambda: responder(asked), 2)
+    return [Ratio("Hugging Face generation", "responses", slow, fast, 5)]
+
+
+def memory(count: int) -> None:
+    """Contexts, pairs, responses, measures and significance of `count` pairs; prints seconds and peak memory."""
+    started = time.perf_counter()
+    grammar = Grammar.load("grammars/twitter_sample.yaml")
+    dimension = load_dimension("gender")
+    texts = [d.context for d in grammar.generate(40_000, 1) if d.scene.dimension == "gender"]
+    table = pa.table(
+        {
+            "dialogue_id": [f"d{i}" for i in range(count)],
+            "context": [f"{texts[i % len(texts)]} {i}" for i in range(count)],
+            "split": pa.repeat("audit", count),
+        }
+    )
+    made = make_pairs(find_contexts(table, Swapper(dimension)).table, dimension, maximum=count, seed=1)
+
+    def echo(asked: pa.Table) -> pa.Table:
+        return pa.table({"response": [f"ok {len(text) * 7919 % 5003}" for text in asked["context"].to_pylist()]})
+
+    with tempfile.TemporaryDirectory() as folder:
+        answers = respond(made.table, echo, Path(folder)).table
+    scores = score_all(answers, dimension.attribute_words)
+    scores.pop("diversity")
+    settings = SignificanceSettings(permutations=200)
+    dialogue_significance(responses=answers, **scores, settings=settings, seed=1, published={})
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"pairs": made.table.num_rows, "seconds": time.perf_counter() - started, "peak_gib": peak}))
+
+
+def peaks() -> list[dict[str, float]]:
+    """`memory` at 100,000, 300,000 and a million pairs, each in a process of its own."""
+    module = "fairness_pipeline_tests.benchmark"
+    return [
+        json.loads(subprocess.run([sys.executable, "-m", module, "--memory", str(count)], check=True,
+                                  capture_output=True, text=True, cwd=ROOT).stdout.splitlines()[-1])
+        for count in (100_000, 300_000, 1_000_000)
+    ]  # fmt: skip
+
+
+def orchestration() -> dict[str, float]:
+    """Loading the definitions; a run of a small profile, less what its assets took; the same run again."""
+    code = "import sys, time; t = time.perf_counter(); import fairness_pipeline.definitions; "
+    code += "print(time.perf_counter() - t, 'torch' in sys.modules)"
+    seconds, torch_loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT
+    ).stdout.split()
+    assert torch_loaded == "False"
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        (data / "profiles").mkdir(parents=True)
+        small = yaml.safe_load((ROOT / "data" / "profiles" / "sample.yaml").read_text())
+        small["models"]["seq2seq"]["training"]["epochs"] = 1
+        small["models"] = {"seq2seq": small["models"]["seq2seq"]}
+        small["pairs"]["maximum"] = 200
+        (data / "profiles" / "small.yaml").write_text(yaml.safe_dump(small))
+        environment = {**os.environ, "FAIRNESS_DATA": str(data), "FAIRNESS_HOME": folder}
+
+        def run() -> tuple[float, str]:
+            command = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--profile", "small"]
+            started = time.perf_counter()
+            done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd=ROOT)
+            return time.perf_counter() - started, done.stdout
+
+        first, output = run()
+        steps = [float(found) for found in re.findall(r"^\[.*?\] .* (\d+\.\d) s$", output, re.MULTILINE)]
+        again, _ = run()
+    return {
+        "load": float(seconds),
+        "partitions": len(steps),
+        "per_partition": (first - sum(steps)) / len(steps),
+        "again": again,
+    }
+
+
+def document(ratios: list[Ratio], grown: list[dict[str, float]], around: dict[str, float]) -> str:
+    """The page."""
+    lines = [
+        "# Performance",
+        "",
+        "Written by `make benchmark`: plain code that works as the papers' released scripts do (one item at a time,",
+        "`str.split`, VADER, lemmatiser and classifier response by response; "
+        "`fairness_pipeline_tests/benchmark/plain.py`) and the",
+        "pipeline, one after the other in one process. Trust the ratios; the rates are this machine's.",
+        "",
+        "| task | plain | here | ratio | asked | |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for r in ratios:
+        lines.append(
+            f"| {r.task} | {r.plain:,.4g} {r.unit}/s | {r.here:,.6g} {r.unit}/s | {r.here / r.plain:,.1f} "
+            f"| {r.asked:g} | {r.note} |"
+        )
+    lines += ["", "## Memory", "", "Contexts, pairs, responses, measures and significance of one partition in one process;",
+              "interpreter and libraries included.", "", "| pairs | peak | seconds |", "| ---: | ---: | ---: |"]  # fmt: skip
+    lines += [f"| {g['pairs']:,} | {g['peak_gib']:.2f} GiB | {g['seconds']:.0f} |" for g in grown]
+    per_pair = (grown[-1]["peak_gib"] - grown[0]["peak_gib"]) * 2**30 / (grown[-1]["pairs"] - grown[0]["pairs"])
+    lines += [
+        "",
+        f"That is {per_pair:,.0f} bytes a pair on top of what the libraries take.",
+        "",
+        "## Around the work",
+        "",
+        f"- The definitions load in {around['load']:.1f} s, without torch.",
+        f"- A run spends {around['per_partition']:.2f} s a partition on starting, planning, recording and reporting "
+        f"({around['partitions']:.0f} partitions).",
+        f"- The same run with nothing changed takes {around['again']:.1f} s.",
+        "",
+        "## Machine",
+        "",
+        f"{os.cpu_count()} processors ({platform.machine()}), {torch.get_num_threads()} threads for torch, "
+        f"Python {platform.python_version()}, torch {version('torch')}, transformers {version('transformers')}, "
+        f"pyarrow {version('pyarrow')}, dagster {version('dagster')}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+PARTS = {"pairs": pairs, "measures": measures, "retrieval": retrieval, "decoding": decoding, "generation": generation}
+
+
+def main() -> None:
+    """Runs all, or the parts named; writes the page only when all ran."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--memory", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.memory:
+        memory(arguments.memory)
+        return
+    ratios = []
+    for name in arguments.parts or PARTS:
+        for ratio in PARTS[name]():
+            ratios.append(ratio)
+            print(f"{ratio.task}: {ratio.plain:,.4g} -> {ratio.here:,.6g} {ratio.unit}/s, "
+                  f"{ratio.here / ratio.plain:,.1f}x (asked {ratio.asked:g}) {ratio.note}", flush=True)  # fmt: skip
+    if not arguments.parts:
+        grown, around = peaks(), orchestration()
+        page = document(ratios, grown, around)
+        RESULTS.write_text(page, encoding="utf-8")
+        print(page)
+    missed = [ratio.task for ratio in ratios if ratio.here / ratio.plain < ratio.asked]
+    sys.exit(f"slower than asked: {', '.join(missed)}" if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The same work done plainly, as the papers' released scripts do it: one item at a time, nothing remembered.
+
+These are written for the benchmark alone. They split at white space, know no case and no punctuation, and so find less
+than the pipeline does; only their speed is compared.
+"""
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairness_pipeline.lexicons.lemmas import lemmatize
+from fairness_pipeline.models.seq2seq import Seq2Seq
+from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
+
+
+def word_pairs(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Context pairs for lists of single words: split, look each word up, substitute one entry after another."""
+    a_words, b_words = {a for a, _ in pairs}, {b for _, b in pairs}
+    made = []
+    for line in lines:
+        words = line.split()
+        has_a = any(word in a_words for word in words)
+        has_b = any(word in b_words for word in words)
+        if has_a == has_b:
+            continue
+        swapped = words
+        for a, b in pairs:
+            old, new = (a, b) if has_a else (b, a)
+            swapped = [new if word == old else word for word in swapped]
+        made.append((line, " ".join(swapped)) if has_a else (" ".join(swapped), line))
+    return made
+
+
+def phrase_pairs(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Context pairs for lists of phrases: search and substitute one entry after another."""
+    made = []
+    for line in lines:
+        has_a = any(re.search(rf"\b{re.escape(a)}\b", line) for a, _ in pairs)
+        has_b = any(re.search(rf"\b{re.escape(b)}\b", line) for _, b in pairs)
+        if has_a == has_b:
+            continue
+        swapped = line
+        for a, b in pairs:
+            old, new = (a, b) if has_a else (b, a)
+            swapped = re.sub(rf"\b{re.escape(old)}\b", new, swapped)
+        made.append((line, swapped) if has_a else (swapped, line))
+    return made
+
+
+class Measures:
+    """The four measures of one response after another."""
+
+    def __init__(self, lists: dict[str, tuple[str, ...]]) -> None:
+        from profanity_check import predict_prob
+        from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+        self.lists = {name: list(words) for name, words in lists.items()}
+        self._offence = predict_prob
+        self._sentiment = SentimentIntensityAnalyzer()
+
+    def __call__(self, responses: Sequence[str]) -> tuple[float, list[tuple[float, float, dict[str, int]]]]:
+        """Diversity of all, and offence, sentiment and attribute words of each."""
+        words: list[str] = []
+        bigrams: list[tuple[str, str]] = []
+        scores = []
+        for response in responses:
+            tokens = response.split()
+            words += tokens
+            bigrams += itertools.pairwise(tokens)
+            lemmas = [lemmatize(token) for token in tokens]
+            scores.append(
+                (
+                    float(self._offence([response])[0]),
+                    self._sentiment.polarity_scores(response)["compound"],
+                    {name: sum(lemma in listed for lemma in lemmas) for name, listed in self.lists.items()},
+                )
+            )
+        return (len(set(words)) + len(set(bigrams))) / (2 * len(words)), scores
+
+
+def best_candidate(query: torch.Tensor, candidates: torch.Tensor) -> int:
+    """The candidate with the greatest dot product, by sorting all of them."""
+    return int(torch.sort(candidates @ query, descending=True).indices[0])
+
+
+@torch.inference_mode()
+def greedy(model: Seq2Seq, contexts: Sequence[list[int]], longest: int, batch: int) -> list[list[int]]:
+    """Greedy responses in batches of one size: as they come, padded to `longest`, every row to the last step."""
+    responses = []
+    for start in range(0, len(contexts), batch):
+        part = contexts[start : start + batch]
+        padded = torch.full((len(part), longest), PAD)
+        for row, words in enumerate(part):
+            padded[row, : len(words)] = torch.tensor(words)
+        state = model.encode(padded, torch.tensor([len(words) for words in part]))
+        word = torch.full((len(part), 1), START)
+        steps = []
+        for step in range(longest):
+            output, state = model.decoder(model.embedding(word), state)
+            scores = model.output(output[:, 0])
+            scores[:, [PAD, UNKNOWN, START]] = -torch.inf
+            if step == 0:
+                scores[:, END] = -torch.inf
+            word = scores.argmax(dim=1, keepdim=True)
+            steps.append(word)
+        for row in torch.cat(steps, dim=1).tolist():
+            responses.append(row[: row.index(END)] if END in row else row)
+    return responses
+
+
+def generate(model: Any, tokenizer: Any, prompts: Sequence[str], max_tokens: int) -> list[str]:
+    """Hugging Face's own `generate`, one prompt after another."""
+    answers = []
+    for prompt in prompts:
+        encoded = tokenizer(prompt, return_tensors="pt")
+        with torch.inference_mode():
+            written = model.generate(
+                input_ids=encoded["input_ids"],
+                attention_mask=encoded["attention_mask"],
+                do_sample=False,
+                max_new_tokens=max_tokens,
+                min_new_tokens=1,
+                pad_token_id=tokenizer.pad_token_id,
+            )
+        answers.append(tokenizer.decode(written[0, encoded["input_ids"].shape[1] :], skip_special_tokens=True).strip())
+    return answers
+
+
+def random_turns(random: np.random.Generator, count: int, words: int, longest: int) -> list[list[int]]:
+    """Turns as word numbers, long as tweets are (2 to `longest` words, 11 on average)."""
+    lengths = np.clip(random.poisson(11, count), 2, longest)
+    return [random.integers(4, words, length).tolist() for length in lengths]
