@@ -4,7 +4,7 @@ PROFILE ?= sample
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test ui lint verify clean
+.PHONY: run test ui lint verify benchmark clean
 .DEFAULT_GOAL := run
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -31,6 +31,9 @@ test: lint
 
 verify: $(VENV)/.installed
 	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))
+
+benchmark: $(VENV)/.installed
+	@$(BIN)/python -W ignore -m fairness_pipeline_tests.benchmark
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

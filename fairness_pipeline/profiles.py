@@ -10,16 +10,16 @@ from fairness_pipeline.yaml_files import Specification
 Positive = Annotated[int, pydantic.Field(gt=0)]
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
-Weight = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
+Weight = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 
 class Splits(Specification):
-    """Share of threads in each split; relative to their sum."""
+    """Share of threads in each split; relative to their sum. Where nothing is trained, only `audit` needs any."""
 
     train: Weight
     valid: Weight
     test: Weight
-    audit: Weight
+    audit: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 
 
 class PairSettings(Specification):
@@ -67,7 +67,8 @@ class SignificanceSettings(Specification):
 class Profile(Specification):
     """One file of `data/profiles`.
 
-    `models` maps a model's key to what this profile changes in its file (its corpus, its sizes).
+    `models` maps a model's key to what this profile changes in its file (its corpus, its sizes); models whose responses
+    are imported come on top.
     """
 
     description: str
@@ -81,7 +82,7 @@ class Profile(Specification):
     significance: SignificanceSettings = SignificanceSettings()
     examples: Positive = 8
 
-    @pydantic.field_validator("corpora", "dimensions", "models")
+    @pydantic.field_validator("corpora", "dimensions")
     @classmethod
     def _not_empty(cls, names: Any) -> Any:
         if not names:

@@ -9,12 +9,10 @@ def not_empty(table: pa.Table) -> str | None:
     return None if table.num_rows else "expected rows, found none"
 
 
-def every_split_present(dialogues: pa.Table) -> str | None:
-    """Training, validation and audit each have dialogues."""
-    missing = {"train", "valid", "audit"} - set(pc.unique(dialogues["split"]).to_pylist())
-    return (
-        f"no dialogue fell into the splits {', '.join(sorted(missing))}; the corpus is too small" if missing else None
-    )
+def some_to_audit(dialogues: pa.Table) -> str | None:
+    """Some dialogues are kept for the audit."""
+    kept = pc.any(pc.equal(dialogues["split"], "audit")).as_py()
+    return None if kept else "no dialogue fell into the split 'audit'; the corpus is too small"
 
 
 def sides_differ(pairs: pa.Table) -> str | None:

@@ -154,7 +154,7 @@ _SWAPPED = schema(
 )
 """Context pairs with what the quality figures count of them."""
 
-_TRIED = 1000
+_TRIED = 500
 """Pairs on which the round trip is tried."""
 
 _BACK: dict[str, Side | Literal["both"]] = {"a": "b", "b": "a", "both": "both"}

@@ -67,21 +67,27 @@ class Swapper:
         for a, b in dimension.all_pairs(pronouns):
             self._counterparts["a"].setdefault(_normal(a), []).append(b)
             self._counterparts["b"].setdefault(_normal(b), []).append(a)
-        self._side_of: dict[str, Side] = dict.fromkeys(self._counterparts["b"], "b")
-        self._side_of |= dict.fromkeys(self._counterparts["a"], "a")
-        self.matcher = TermMatcher(self._side_of)
+        self.matcher = TermMatcher([*self._counterparts["a"], *self._counterparts["b"]])
         resolved = dimension.pronouns if pronouns == "extended" else None
         self._before_noun_phrase = resolved.before_noun_phrase if resolved else {}
         self._elsewhere = resolved.elsewhere if resolved else {}
+        self._entries = {term: self._entry(side, term) for side in SIDES[::-1] for term in self._counterparts[side]}
+
+    def _entry(self, side: Side, term: str) -> tuple[Side, str | None, list[str]]:
+        """A word's side; its counterpart, if it has just one; else those to draw from (none: the text decides)."""
+        options = self._counterparts[side][term]
+        if term in self._before_noun_phrase:
+            return side, None, []
+        return (side, options[0], []) if len(options) == 1 else (side, None, options)
 
     def find(self, text: str) -> list[tuple[Match, Side]]:
         """The listed words in `text` with the side that each names."""
-        return [(match, self._side_of[match.term]) for match in self.matcher.find(text)]
+        return [(match, self._entries[match.term][0]) for match in self.matcher.find(text)]
 
     def find_all(self, texts: pa.Array) -> Iterator[tuple[list[Match], Side | Literal["both"] | None]]:
         """The listed words of each text in turn, and the group that they name."""
         for matches in self.matcher.find_all(texts):
-            yield matches, self._named({self._side_of[match.term] for match in matches})
+            yield matches, self._named({self._entries[match.term][0] for match in matches})
 
     def side(self, text: str) -> Side | Literal["both"] | None:
         """The group that `text` names: one side, both, or none."""
@@ -112,19 +118,16 @@ class Swapper:
         terms: list[SwappedTerm] = []
         ambiguous = position = 0
         for start, end, term in matches:
-            side = self._side_of[term]
+            side, counterpart, options = self._entries[term]
             if source != side and source != "both":
                 continue
-            options = self._counterparts[side][term]
             original = text[start:end]
-            if term in self._before_noun_phrase:
-                rule = self._before_noun_phrase if _noun_phrase_follows(text, end) else self._elsewhere
-                counterpart = rule[term]
-            elif len(options) == 1:
-                counterpart = options[0]
-            else:
+            if counterpart is None and options:
                 ambiguous += 1
                 counterpart = options[self._draw(key, len(terms), len(options))]
+            elif counterpart is None:
+                rule = self._before_noun_phrase if _noun_phrase_follows(text, end) else self._elsewhere
+                counterpart = rule[term]
             replacement = _in_the_form_of(original, counterpart)
             pieces += text[position:start], replacement
             terms.append(SwappedTerm(original, replacement) if side == "a" else SwappedTerm(replacement, original))

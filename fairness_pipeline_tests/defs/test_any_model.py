@@ -209,3 +209,21 @@ def test_retrieval_and_a_missing_corpus(tiny: Project, data: Path) -> None:
     assert set(responses["response"].to_pylist()) <= training
     query = "select count(distinct corpus) as n, min(corpus) as c from twitter_dialogues"
     assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 1, "c": "tiny"}]
+
+
+def test_a_profile_that_trains_nothing(tiny: Project, data: Path, tmp_path: Path) -> None:
+    """Corpus and dimension alone: pairs go out, answers come in, and the report has them."""
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(
+        models={}, dimensions=["gender"], splits={"train": 0, "valid": 0, "test": 0, "audit": 1},
+    ))  # fmt: skip
+    run("--select", "context_pairs")
+    pairs = str(tmp_path / "pairs.jsonl")
+    assert command("export-pairs", "--dimension", "gender", "--output", pairs).returncode == 0
+    rows = [json.loads(line) for line in Path(pairs).read_text().splitlines()]
+    Path(pairs).write_text("".join(json.dumps({**row, "response": f"so {i % 7}"}) + "\n" for i, row in enumerate(rows)))
+    done = command("import-responses", pairs, "--model", "bot", "--dimension", "gender")
+    assert done.returncode == 0, done.stderr
+    run()
+    assert json.loads(command("results", "--format", "json").stdout)[0]["model"] == "bot"
+    report = (tiny.workspace / "reports" / "dialogue_fairness_report.html").read_text()
+    assert "not measured" not in report.split("At a glance")[1].split("</table>")[0]

@@ -323,7 +323,8 @@ def test_checks_name_what_is_wrong() -> None:
     assert checks.not_empty(sides.slice(0, 0)) == "expected rows, found none"
     shares = pa.table({name: [0.1, float("nan")] for name in ("distinct_1", "distinct_2", "diversity")})
     assert checks.shares_in_range(shares) == "1 values of 'distinct_1' are not in 0.0..1.0"
-    assert "valid" in checks.every_split_present(pa.table({"split": ["train", "audit"]}))
+    assert "the corpus is too small" in checks.some_to_audit(pa.table({"split": ["train", "valid"]}))
+    assert checks.some_to_audit(pa.table({"split": ["train", "audit"]})) is None
 
 
 def test_parquet_schemas_are_the_contract(tiny: Project) -> None:
