@@ -118,7 +118,7 @@ def planted(seed: int) -> dict[str, Any]:
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
     profile["seed"] = seed
     (data / "profiles" / f"planted-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
-    finished(command(home, "run", "--profile", f"planted-{seed}", data=data))
+    finished(command(home, "run", "--profile", f"planted-{seed}", "--model", "seq2seq", data=data))
     lake = Lake(home / f"planted-{seed}")
     found, truth = {}, {}
     for dimension in profile["dimensions"]:
