@@ -185,7 +185,8 @@ def dialogue_models(run: Run) -> Made:
     Training that was killed goes on where it stopped.
     """
     model = run.project.models[run.key["model"]]
-    return Made(None, registry.prepare(model, _dialogues(run, model.corpus), run.folder, run.seed, run.progress))
+    dialogues = _dialogues(run, model.corpus) if model.trained else DIALOGUES_SCHEMA.empty_table()
+    return Made(None, registry.prepare(model, dialogues, run.folder, run.seed, run.progress))
 
 
 def _decoding(project: Project, key: dict[str, str]) -> dict[str, object]:

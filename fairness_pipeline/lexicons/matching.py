@@ -62,6 +62,7 @@ class TermMatcher:
         if len(pieces) > 1 and _OPEN in text:
             return None
         matches = []
+        spellings = self._spellings
         position = len(pieces[0])
         before = pieces[0][-1:]
         for piece in pieces[1:]:
@@ -71,16 +72,13 @@ class TermMatcher:
                 exact = self._pattern.match(text, position)
                 if exact is None or exact.end() != end:
                     return None
-            matches.append(Match(position, end, self._term(spelled)))
+            matches.append(Match(position, end, spellings.get(spelled) or self._term(spelled)))
             position = end + len(rest)
             before = rest[-1:] or spelled[-1:]
         return matches
 
     def _term(self, spelled: str) -> str:
-        term = self._spellings.get(spelled)
-        if term is None:
-            term = self._spellings[spelled] = " ".join(fold(spelled).split())
-        return term
+        return self._spellings.setdefault(spelled, " ".join(fold(spelled).split()))
 
     def prefilter(self) -> str:
         """An RE2 pattern that matches every text `find` finds something in (and some more), for a whole column at once.

@@ -14,14 +14,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fairness_pipeline.files import replacing
-from fairness_pipeline.models.batching import Batch, EncodedDialogues, cut, pad
+from fairness_pipeline.models.batching import Batch, cut, pad
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.specification import ModelSpecification, RetrievalSizes
-from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.training import VOCABULARY, Trainer, train_on_dialogues
 from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
 from fairness_pipeline.progress import Progress, report
 
-_VOCABULARY = "vocabulary.txt"
 _VECTORS = "candidates.safetensors"
 _CANDIDATES = "candidates.parquet"
 _QUERIES = 512
@@ -100,7 +99,7 @@ class RetrievalResponder:
 
     def _model(self) -> tuple[Ranker, Vocabulary, torch.Tensor, pa.ChunkedArray]:
         if self._loaded is None:
-            vocabulary = Vocabulary.load(self.folder / _VOCABULARY)
+            vocabulary = Vocabulary.load(self.folder / VOCABULARY)
             model = _ranker(self.specification, vocabulary, self.folder)
             vectors = load_file(self.folder / _VECTORS)["vectors"].to(next(model.parameters()).device)
             self._loaded = model, vocabulary, vectors, pq.read_table(self.folder / _CANDIDATES)["response"]
@@ -144,51 +143,28 @@ def encode_turns(model: Ranker, turns: list[np.ndarray], progress: Progress | No
 def prepare(
     specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, object]:
-    """Trains on the `train` split, stops on the `valid` split, then encodes the candidates; goes on after a kill.
+    """Trains the model in `folder`, then encodes its candidates; goes on after a kill.
 
-    Args:
-        specification: The model's file.
-        dialogues: Columns `context`, `response`, `split`.
-        folder: Where checkpoints, weights, vocabulary and candidates go.
-        seed: Of the weights, the order of the dialogues, the dropout and the draw of the candidates.
-        progress: Told how many batches have passed, then how many candidates are encoded.
+    Arguments and errors are those of `train_on_dialogues`; the seed also draws the candidates.
 
     Returns:
-        Figures: dialogues, words known, parameters, epochs, validation perplexities (1: always right; the batch's size:
-        guessing), candidates.
+        Its figures (a perplexity of 1 would be always right; of the batch's size, guessing) and how many candidates.
     """
     sizes = _sizes(specification)
-    assert specification.training is not None
-    splits = {name: dialogues.filter(pc.equal(dialogues["split"], name)) for name in ("train", "valid")}
-    turns = {name: (part["context"].to_pylist(), part["response"].to_pylist()) for name, part in splits.items()}
-    vocabulary = Vocabulary.build((text for side in turns["train"] for text in side), sizes.vocabulary)
-    vocabulary.save(folder / _VOCABULARY)
-    encoded = {name: EncodedDialogues(*sides, vocabulary, sizes.longest) for name, sides in turns.items()}
-    torch.manual_seed(seed)
-    model = Ranker(sizes, len(vocabulary)).to(device_of(specification))
-    trainer = Trainer(model, specification.training, folder, seed)
-    history = trainer.fit(encoded["train"], encoded["valid"], progress)
-    candidates = draw_candidates(splits["train"]["response"], sizes.candidates, seed)
+    vocabulary, figures = train_on_dialogues(
+        lambda words: Ranker(sizes, words), specification, sizes, dialogues, folder, seed, progress
+    )
+    training = dialogues.filter(pc.equal(dialogues["split"], "train"))
+    candidates = draw_candidates(training["response"], sizes.candidates, seed)
     if not (folder / _VECTORS).exists():
-        best = _ranker(specification, vocabulary, folder)
-        marked = [
-            np.concatenate(([START], turn, [END])) for turn in _encode_texts(candidates, vocabulary, sizes.longest)
-        ]
-        vectors = encode_turns(best, marked, progress)
+        turns = _encode_texts(candidates, vocabulary, sizes.longest)
+        marked = [np.concatenate(([START], turn, [END])) for turn in turns]
+        vectors = encode_turns(_ranker(specification, vocabulary, folder), marked, progress)
         with replacing(folder / _CANDIDATES) as path:
             pq.write_table(pa.table({"response": candidates}), path)
         with replacing(folder / _VECTORS) as path:
             save_file({"vectors": vectors.cpu()}, path)
-    return {
-        "training_dialogues": len(encoded["train"]),
-        "validation_dialogues": len(encoded["valid"]),
-        "vocabulary": len(vocabulary),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "epochs": len(history),
-        "validation_perplexity": min(history),
-        "validation_perplexities": history,
-        "candidates": len(candidates),
-    }
+    return {**figures, "candidates": len(candidates)}
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> RetrievalResponder:

@@ -10,15 +10,14 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from fairness_pipeline.models.batching import Batch, EncodedDialogues, pad
+from fairness_pipeline.models.batching import Batch, pad
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.specification import ModelSpecification, Seq2SeqSizes
-from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.training import VOCABULARY, Trainer, train_on_dialogues
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
 from fairness_pipeline.progress import Progress
 
 State = tuple[torch.Tensor, torch.Tensor]
-_VOCABULARY = "vocabulary.txt"
 _BATCH = 512
 
 
@@ -115,7 +114,7 @@ class Seq2SeqResponder:
 
     def _model(self) -> tuple[Seq2Seq, Vocabulary]:
         if self._loaded is None:
-            vocabulary = Vocabulary.load(self.folder / _VOCABULARY)
+            vocabulary = Vocabulary.load(self.folder / VOCABULARY)
             model = Seq2Seq(_sizes(self.specification), len(vocabulary))
             model.load_state_dict(load_file(self.folder / Trainer.WEIGHTS))
             self._loaded = model.to(device_of(self.specification)).eval(), vocabulary
@@ -135,35 +134,9 @@ def _sizes(specification: ModelSpecification) -> Seq2SeqSizes:
 def prepare(
     specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, object]:
-    """Trains on the `train` split, stops on the `valid` split; goes on from where a killed run stopped.
-
-    Args:
-        specification: The model's file.
-        dialogues: Columns `context`, `response`, `split`.
-        folder: Where checkpoints, weights and vocabulary go.
-        seed: Of the weights, the order of the dialogues and the dropout.
-        progress: Told how many batches of the epochs allowed have passed.
-
-    Returns:
-        Figures: dialogues, words known, parameters, epochs, validation perplexities.
-    """
+    """Trains the model in `folder`; arguments, figures and errors are those of `train_on_dialogues`."""
     sizes = _sizes(specification)
-    assert specification.training is not None
-    splits = {name: dialogues.filter(pa.compute.equal(dialogues["split"], name)) for name in ("train", "valid")}
-    turns = {name: (part["context"].to_pylist(), part["response"].to_pylist()) for name, part in splits.items()}
-    vocabulary = Vocabulary.build((text for side in turns["train"] for text in side), sizes.vocabulary)
-    vocabulary.save(folder / _VOCABULARY)
-    encoded = {name: EncodedDialogues(*sides, vocabulary, sizes.longest) for name, sides in turns.items()}
-    torch.manual_seed(seed)
-    model = Seq2Seq(sizes, len(vocabulary)).to(device_of(specification))
-    trainer = Trainer(model, specification.training, folder, seed)
-    history = trainer.fit(encoded["train"], encoded["valid"], progress)
-    return {
-        "training_dialogues": len(encoded["train"]),
-        "validation_dialogues": len(encoded["valid"]),
-        "vocabulary": len(vocabulary),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "epochs": len(history),
-        "validation_perplexity": min(history),
-        "validation_perplexities": history,
-    }
+    _, figures = train_on_dialogues(
+        lambda words: Seq2Seq(sizes, words), specification, sizes, dialogues, folder, seed, progress
+    )
+    return figures

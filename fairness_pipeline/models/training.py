@@ -3,9 +3,12 @@
 import json
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -14,8 +17,13 @@ from torch import nn
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
 from fairness_pipeline.models.batching import EncodedDialogues
-from fairness_pipeline.models.specification import TrainingSettings
+from fairness_pipeline.models.devices import device_of
+from fairness_pipeline.models.specification import ModelSpecification, RetrievalSizes, Seq2SeqSizes, TrainingSettings
+from fairness_pipeline.models.vocabulary import Vocabulary
 from fairness_pipeline.progress import Progress, report
+
+VOCABULARY = "vocabulary.txt"
+"""The file of a trained model's words, in its folder."""
 
 _EVALUATION_TOKENS = 8192
 
@@ -175,6 +183,52 @@ class Trainer:
         if torch.cuda.is_available() and "random_cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random_cuda"])
         self.epoch, self.step, self.history = position["epoch"], position["step"], position["history"]
+
+
+def train_on_dialogues(
+    build: Callable[[int], nn.Module],
+    specification: ModelSpecification,
+    sizes: Seq2SeqSizes | RetrievalSizes,
+    dialogues: pa.Table,
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Vocabulary, dict[str, Any]]:
+    """Trains a model on the `train` split, stops on the `valid` split; goes on from where a killed run stopped.
+
+    Args:
+        build: Makes the model for a vocabulary of so many words.
+        specification: The model's file.
+        sizes: Its section with `vocabulary` and `longest`.
+        dialogues: Columns `context`, `response`, `split`.
+        folder: Where checkpoints, weights and vocabulary go.
+        seed: Of the weights, the order of the dialogues and the dropout.
+        progress: Told how many batches of the epochs allowed have passed.
+
+    Returns:
+        The vocabulary, and figures: dialogues, words known, parameters, epochs, validation perplexities.
+
+    Raises:
+        FairnessError: no dialogues, or a loss that is not a number.
+    """
+    assert specification.training is not None
+    splits = {name: dialogues.filter(pc.equal(dialogues["split"], name)) for name in ("train", "valid")}
+    turns = {name: (part["context"].to_pylist(), part["response"].to_pylist()) for name, part in splits.items()}
+    vocabulary = Vocabulary.build((text for side in turns["train"] for text in side), sizes.vocabulary)
+    vocabulary.save(folder / VOCABULARY)
+    encoded = {name: EncodedDialogues(*sides, vocabulary, sizes.longest) for name, sides in turns.items()}
+    torch.manual_seed(seed)
+    model = build(len(vocabulary)).to(device_of(specification))
+    history = Trainer(model, specification.training, folder, seed).fit(encoded["train"], encoded["valid"], progress)
+    return vocabulary, {
+        "training_dialogues": len(encoded["train"]),
+        "validation_dialogues": len(encoded["valid"]),
+        "vocabulary": len(vocabulary),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "epochs": len(history),
+        "validation_perplexity": min(history),
+        "validation_perplexities": history,
+    }
 
 
 def _optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
