@@ -84,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     imported.add_argument("file", help=".csv or .jsonl with pair_id, side and response")
     imported.add_argument("--model", required=True, help="a name for what answered")
     imported.add_argument("--dimension", required=True)
+    imported.add_argument("--keep-empty", action="store_true", help="take empty responses as responses without words")
     imported.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
 
     command("report", _report, "Print the path of the HTML report.")
@@ -103,15 +104,24 @@ def _run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.defs.walk import Selection, Walk
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.reporting.results import dialogue_audits
-    from fairness_pipeline.rounds import begin_round
+    from fairness_pipeline.rounds import write_round
 
+    if arguments.select and arguments.fail_on:
+        raise FairnessError("--fail-on looks at verdicts, --select may make none; leave one out")
+    if arguments.ask_again and (arguments.select or arguments.dimension):
+        raise FairnessError("--ask-again asks whole models; leave out --select and --dimension")
     project = current_project()
-    if arguments.ask_again and not arguments.dry_run:
-        for key, model in project.models.items():
-            if model.may_change and arguments.model in (None, key):
-                begin_round(project.workspace, key, datetime.now(UTC))
     selection = Selection(arguments.study, arguments.dimension, arguments.model, arguments.select)
     walk = Walk(project, defs, selection, force=arguments.force)
+    if arguments.ask_again or (arguments.force and not arguments.select and not arguments.dimension):
+        # A model whose round is not through goes on in it: so does a run that was killed.
+        waiting = {step.key["model"] for step in walk.out_of_date if step.name == "responses"}
+        changing = [key for key, model in project.models.items() if model.may_change and arguments.model in (None, key)]
+        began = dict.fromkeys(set(changing) - waiting, datetime.now(UTC).isoformat(timespec="seconds"))
+        project.rounds.update(began)
+        walk = Walk(project, defs, selection, force=arguments.force)
+        for key, when in {} if arguments.dry_run else began.items():
+            write_round(project.workspace, key, when)
     if arguments.dry_run:
         for step in walk.stale:
             print(f"{step.label}: {step.reason}")
@@ -147,8 +157,13 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"{outcome.state}: {outcome.step.label}: {outcome.detail}", file=sys.stderr)
     if bad:
         return 1
+    if not arguments.fail_on:
+        return 0
+    if not audits or not all(audit.measured for audit in audits):
+        missing = ", ".join(f"{audit.dimension} x {audit.model}" for audit in audits if not audit.measured)
+        raise FairnessError(f"--fail-on: not measured: {missing or 'anything'}; a gate that saw nothing must not open")
     found = any(row["verdict"] == arguments.fail_on for audit in audits for row in audit.rows)
-    return _BIASED if arguments.fail_on and found else 0
+    return _BIASED if found else 0
 
 
 def _requests(walk: "Walk") -> str:
@@ -180,7 +195,8 @@ def _results(arguments: argparse.Namespace) -> int:
         if arguments.dimension in (None, audit.dimension) and arguments.model in (None, audit.model)
     ]
     if arguments.against:
-        rows = against(project.workspace, find_entry(project.workspace, arguments.against), audits)
+        entry = find_entry(project.workspace, arguments.against, dialogue_audits(project, Lake(project.workspace)))
+        rows = against(project.workspace, entry, audits)
         _print_rows(list(rows[0]) if rows else [], rows, arguments.format)
         return 0
     rows = result_rows(audits)
@@ -215,11 +231,12 @@ def _export_pairs(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output)
     if path.suffix not in FORMS:
         raise FairnessError(f"--output: expected a file that ends in {' or '.join(FORMS)}, found {path.name}")
-    _, _, pairs = _pairs(arguments)
+    _, corpus, pairs = _pairs(arguments)
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         write_pairs(pairs, path.suffix, stream)
     print(f"{path}: {pairs.num_rows:,} pairs, {2 * pairs.num_rows:,} contexts; fill in 'response', then:")
-    print(f"fairness-pipeline import-responses FILE --model NAME --dimension {arguments.dimension}")
+    where = f"--profile {arguments.profile} --corpus {corpus} --dimension {arguments.dimension}"
+    print(f"fairness-pipeline import-responses FILE --model NAME {where}")
     return 0
 
 
@@ -239,7 +256,7 @@ def _import_responses(arguments: argparse.Namespace) -> int:
             f"--model: profile '{project.name}' has a model '{arguments.model}' already ({known.architecture}, corpus "
             f"{known.corpus}); choose another name"
         )
-    responses = read_responses(Path(arguments.file), pairs)
+    responses = read_responses(Path(arguments.file), pairs, keep_empty=arguments.keep_empty)
     path = project.imported_responses(arguments.model, arguments.dimension)
     with replacing(path) as temporary:
         pq.write_table(responses, temporary)

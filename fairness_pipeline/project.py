@@ -10,6 +10,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.models.specification import ModelSpecification
 from fairness_pipeline.profiles import Profile
+from fairness_pipeline.rounds import read_rounds
 from fairness_pipeline.yaml_files import load, read_yaml, validate
 
 FIXED_MEASURES = ("diversity", "distinct_1", "distinct_2", "offense_rate", "sentiment_positive", "sentiment_negative")
@@ -42,7 +43,8 @@ class Project:
             key: load(Dimension, _find("dimensions", key, path, "dimensions")) for key in self.profile.dimensions
         }
         self.models = {key: _model(key, changes, path) for key, changes in self.profile.models.items()}
-        self.models |= {file.parent.name: load(ModelSpecification, file) for file in imported_models(self.workspace)}
+        for file in sorted((self.workspace / "imports").glob("*/model.yaml")):
+            self._add_import(file)
         measures = [*FIXED_MEASURES, *(f"{name}_words" for d in self.dimensions.values() for name in d.attribute_words)]
         for measure in self.profile.significance.margins:
             if measure not in ("default", *measures):
@@ -56,19 +58,33 @@ class Project:
                     f"its corpora: {', '.join(self.corpora)}"
                 )
 
+    def _add_import(self, file: Path) -> None:
+        key, model = file.parent.name, load(ModelSpecification, file)
+        if key in self.models:
+            raise FairnessError(
+                f"model '{key}' is declared in the profile, and responses under this name were imported into "
+                f"{file.parent}; rename one, or delete the folder"
+            )
+        if model.corpus not in self.corpora:
+            raise FairnessError(
+                f"{file.parent}: responses to corpus '{model.corpus}' were imported, which profile '{self.name}' does "
+                "not list any more; delete the folder, or list the corpus"
+            )
+        self.models[key] = model
+
     @cached_property
     def workspace(self) -> Path:
         """The folder that holds everything this profile makes."""
         return paths.workspace_folder(self.name)
 
+    @cached_property
+    def rounds(self) -> dict[str, str]:
+        """When each model's present round of asking began."""
+        return read_rounds(self.workspace)
+
     def imported_responses(self, model: str, dimension: str) -> Path:
         """Where imported responses of a model lie."""
         return self.workspace / "imports" / model / f"{dimension}.parquet"
-
-
-def imported_models(workspace: Path) -> list[Path]:
-    """The specification files of the models whose responses were imported into a workspace."""
-    return sorted((workspace / "imports").glob("*/model.yaml"))
 
 
 def load_dimension(key: str) -> Dimension:
@@ -85,7 +101,7 @@ def _model(key: str, changes: dict[str, Any], profile: Path) -> ModelSpecificati
     declared = validate(ModelSpecification, read_yaml(path), path)
     merged = _merge(declared.model_dump(exclude_unset=True), changes)
     try:
-        return validate(ModelSpecification, merged, profile)
+        return validate(ModelSpecification, merged, profile).located(path.parent)
     except FairnessError as error:
         raise FairnessError(f"{error}\n  (in what {profile} changes of model '{key}')") from None
 

@@ -1,11 +1,14 @@
 """Reads the YAML files of `data/`: strict, safe, and with errors that name the file, the line and the key."""
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import pydantic
 import yaml
+from pydantic_core import PydanticCustomError
 
 from fairness_pipeline.errors import FairnessError
 
@@ -19,7 +22,26 @@ class Specification(pydantic.BaseModel):
 SECRET = "secret"
 """The type of a pydantic error about a value that must not be printed."""
 
+_TELLING = re.compile("(?i)(token|key|secret|password|sig|credential)[^=&]*=")
+
 S = TypeVar("S", bound=Specification)
+
+
+def check_address(address: str, *, allow_query: bool = False) -> None:
+    """Refuses what is no `http(s)://` address, or one that carries a secret: it would end up in files and logs.
+
+    Raises:
+        ValueError: the address cannot be used.
+    """
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise PydanticCustomError(SECRET, "expected an address such as https://host/path")
+    if parts.username or parts.password or (parts.query and not (allow_query and not _TELLING.search(parts.query))):
+        raise PydanticCustomError(SECRET, "an address that carries a key or password ends up in files; leave it out")
 
 
 class _Loader(yaml.SafeLoader):

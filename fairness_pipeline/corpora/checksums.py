@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairness_pipeline.corpora.text_files import unreadable
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.files import locked, replacing
 from fairness_pipeline.paths import cache_folder
 
 _REMEMBER = 1 << 20
@@ -25,14 +25,13 @@ def checksum(path: Path) -> str:
         if status.st_size < _REMEMBER:
             return _hash(path)
         remembered = cache_folder() / "checksums" / f"{sha256(str(path.resolve()).encode()).hexdigest()[:32]}.json"
-        if remembered.exists():
-            known = json.loads(remembered.read_text(encoding="utf-8"))
-            if known["state"] == state:
-                return known["sha256"]
+        known = json.loads(remembered.read_text(encoding="utf-8")) if remembered.exists() else {}
+        if known.get("state") == state:
+            return known["sha256"]
         digest = _hash(path)
     except OSError as error:
         raise unreadable(path, error) from None
-    with replacing(remembered) as temporary:
+    with locked(remembered.with_suffix(".lock")), replacing(remembered) as temporary:
         temporary.write_text(json.dumps({"file": str(path), "state": state, "sha256": digest}), encoding="utf-8")
     return digest
 

@@ -9,8 +9,16 @@ _USERS = re.compile(r"(?<![\w/])(?:@\w+|/?u/[\w-]+)(?:\s+(?:@\w+|/?u/[\w-]+))*")
 
 USER = "@user"
 URL = "__url__"
-DELETED = frozenset({"[deleted]", "[removed]", "[deleted by user]"})
-"""What Reddit leaves of a turn whose author or moderator took it back."""
+_DELETED = re.compile(r"\s*(?:\[\s*(?:deleted|removed)[^\]]*\])?\s*", re.IGNORECASE)
+
+
+def is_deleted(turn: str) -> bool:
+    """Whether nothing is left of a turn: blank, or what Reddit writes where an author or moderator took it back.
+
+    >>> is_deleted("[deleted]"), is_deleted("[ Removed by Reddit ]"), is_deleted("it was [removed]")
+    (True, True, False)
+    """
+    return _DELETED.fullmatch(turn) is not None
 
 
 def clean(turn: str) -> str:
@@ -23,4 +31,4 @@ def clean(turn: str) -> str:
     '@user so <3 this __url__'
     """
     text = _WHITE_SPACE.sub(" ", _USERS.sub(USER, _URL.sub(URL, html.unescape(turn)))).strip()
-    return "" if text.lower() in DELETED else text
+    return "" if is_deleted(text) else text

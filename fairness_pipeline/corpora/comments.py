@@ -8,9 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from fairness_pipeline.corpora.cleaning import is_deleted
 from fairness_pipeline.corpora.readers import Turns
 from fairness_pipeline.corpora.text_files import read_json_lines
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import explained
+from fairness_pipeline.paths import cache_folder
 from fairness_pipeline.tables import schema
 
 _POSTS = schema(id=pa.string(), parent=pa.string(), thread=pa.string(), text=pa.string())
@@ -33,7 +36,19 @@ def read_comments(paths: Iterable[Path]) -> Iterator[Turns]:
     import duckdb
 
     posts = (post for path in paths for post in _posts(path))
-    with TemporaryDirectory(prefix="fairness-comments-") as folder, duckdb.connect(f"{folder}/posts.db") as database:
+    cache = cache_folder()
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="comments-", dir=cache) as folder:
+            yield from _joined(posts, Path(folder))
+    except (OSError, duckdb.Error) as error:
+        raise explained(error, cache) from error
+
+
+def _joined(posts: Iterator[tuple[str, str, str, str]], folder: Path) -> Iterator[Turns]:
+    import duckdb
+
+    with duckdb.connect(str(folder / "posts.db"), config={"temp_directory": str(folder)}) as database:
         database.execute(f"set memory_limit = '{_MEMORY}'; set preserve_insertion_order = true")
         database.execute("create table posts (id text, parent text, thread text, text text)")
         while chunk := list(islice(posts, _BATCH)):
@@ -55,7 +70,8 @@ def _posts(path: Path) -> Iterator[tuple[str, str, str, str]]:
         identity = _text(where, record, "id")
         if "title" in record:
             name = f"t3_{identity}"
-            yield name, "", name, " ".join(filter(None, [record["title"], record.get("selftext") or ""]))
+            parts = [_text(where, record, "title"), record.get("selftext")]
+            yield name, "", name, " ".join(part for part in parts if isinstance(part, str) and not is_deleted(part))
         else:
             parent, thread = _text(where, record, "parent_id"), _text(where, record, "link_id")
             yield f"t1_{identity}", parent, thread, _text(where, record, "body")

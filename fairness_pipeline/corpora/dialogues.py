@@ -61,8 +61,7 @@ def source_versions(corpus: CorpusSpecification, folder: Path) -> dict[str, str]
     if corpus.grammar:
         return {corpus.grammar.file: checksum(data_file(corpus.grammar.file))}
     if corpus.dataset:
-        local = Path(corpus.dataset.name)
-        files = sorted(path for path in local.rglob("*") if path.is_file()) if local.is_dir() else []
+        files = corpus.dataset.files(folder)
         return {str(path): checksum(path) for path in files} or {
             corpus.dataset.name: corpus.dataset.revision or "not pinned"
         }
@@ -102,7 +101,7 @@ def read_dialogues(
     seen: set[bytes] = set()
     batches: list[pa.RecordBatch] = []
     total = corpus.grammar.dialogues if corpus.grammar else None
-    source = track(_turns(corpus, paths), progress, total, note="rows read")
+    source = track(_turns(corpus, folder, paths), progress, total, note="rows read")
     while chunk := list(islice(source, _BATCH)):
         columns: dict[str, list[str | None]] = {name: [] for name in _READ}
         for turns in chunk:
@@ -154,21 +153,19 @@ def _unfit(context: str, response: str, corpus: CorpusSpecification) -> str | No
     return None
 
 
-def _turns(corpus: CorpusSpecification, paths: list[Path]) -> Iterator[Turns]:
+def _turns(corpus: CorpusSpecification, folder: Path, paths: list[Path]) -> Iterator[Turns]:
     if corpus.grammar:
         grammar = Grammar.load(corpus.grammar.file)
         generated = grammar.generate(corpus.grammar.dialogues, corpus.grammar.seed)
         for number, dialogue in enumerate(generated):
             yield Turns(dialogue.context, dialogue.response, str(number))
     elif corpus.dataset:
-        yield from read_dataset(corpus)
+        yield from read_dataset(corpus.dataset.place(folder), corpus)
     elif corpus.format == "comments":
         yield from read_comments(paths)
     else:
-        for number, path in enumerate(paths):
-            for turns in read_file(path, corpus):
-                # Thread ids are a file's own: two files may use the same.
-                yield turns._replace(thread_id=turns.thread_id and f"{number}\x1f{turns.thread_id}")
+        for path in paths:
+            yield from read_file(path, corpus)
 
 
 def _threads(read: pa.Table) -> pa.Array:

@@ -4,7 +4,7 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from fairness_pipeline.corpora.checksums import verify_checksum
+from fairness_pipeline.corpora.checksums import checksum, verify_checksum
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import explained, locked
 from fairness_pipeline.paths import cache_folder
@@ -13,10 +13,10 @@ from fairness_pipeline.progress import Progress, report
 _TIMEOUT = 30.0
 
 
-def download_path(address: str) -> Path:
+def download_path(address: str, expected: str) -> Path:
     """Where the file of an address lies once it is fetched; its name keeps the ending, which tells how it is packed."""
     name = Path(urlsplit(address).path).name or "file"
-    return cache_folder() / "downloads" / sha256(address.encode()).hexdigest()[:16] / name
+    return cache_folder() / "downloads" / sha256(f"{address} {expected}".encode()).hexdigest()[:16] / name
 
 
 def download(address: str, expected: str, progress: Progress | None = None) -> Path:
@@ -30,10 +30,10 @@ def download(address: str, expected: str, progress: Progress | None = None) -> P
     Raises:
         FairnessError: the server cannot be reached or refuses, or the file is not the declared one.
     """
-    path = download_path(address)
+    path = download_path(address, expected)
     partial = path.with_name(path.name + ".partial")
     with locked(path.parent / ".lock"):
-        if not path.exists():
+        if not (path.exists() and checksum(path) == expected):
             _fetch(address, partial, progress)
             try:
                 verify_checksum(partial, expected)

@@ -38,8 +38,12 @@ def read_file(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
         raise FairnessError(f"{path}: expected dialogues in format '{corpus.format}', found none")
 
 
-def read_dataset(corpus: CorpusSpecification) -> Iterator[Turns]:
+def read_dataset(place: str, corpus: CorpusSpecification) -> Iterator[Turns]:
     """The dialogues of a data set of the `datasets` library.
+
+    Args:
+        place: Its name or folder.
+        corpus: Says which part of it, and its columns.
 
     Raises:
         FairnessError: it cannot be loaded, or has other columns.
@@ -49,16 +53,19 @@ def read_dataset(corpus: CorpusSpecification) -> Iterator[Turns]:
     source = corpus.dataset
     assert source is not None
     try:
-        data = datasets.load_dataset(
-            source.name, source.configuration, split=source.split, revision=source.revision, streaming=True
+        rows = datasets.load_dataset(
+            place, source.configuration, split=source.split, revision=source.revision, streaming=True
         )
-    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        for number, row in enumerate(rows, start=1):
+            yield from _record(f"data set '{source.name}', row {number}", row, corpus.columns)
+    except FairnessError:
+        raise
+    except Exception as error:  # the library raises whatever the files make its readers raise
         raise FairnessError(
             f"data set '{source.name}' (configuration {source.configuration or 'default'}, split {source.split}) "
-            f"cannot be loaded: {error}; check its name, or load it once while the network is there"
+            f"cannot be loaded: {str(error) or type(error).__name__}; check its name, or load it once while the "
+            "network is there"
         ) from error
-    for number, row in enumerate(data, start=1):
-        yield from _record(f"data set '{source.name}', row {number}", row, corpus.columns)
 
 
 # Rows of cells
@@ -161,7 +168,8 @@ def _not_parquet(path: Path, error: Exception) -> FairnessError:
 
 
 def _record(where: str, record: dict[str, Any], columns: Columns) -> Iterator[Turns]:
-    thread = record.get(str(columns.thread_id or "thread_id"))
+    declared = columns.thread_id is not None
+    thread = _value(where, record, str(columns.thread_id)) if declared else record.get("thread_id")
     thread_id = str(thread) if thread not in (None, "") else None
     if columns.turns is None:
         context, response = (_text(where, record, str(name)) for name in (columns.context, columns.response))

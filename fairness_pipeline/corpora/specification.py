@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 import pydantic
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.yaml_files import Specification
+from fairness_pipeline.yaml_files import Specification, check_address
 
 Positive = Annotated[int, pydantic.Field(gt=0)]
 Column = Annotated[int, pydantic.Field(gt=0)] | str
@@ -26,6 +26,13 @@ class CorpusFile(Specification):
 
     path: str
     sha256: Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+    @pydantic.field_validator("path")
+    @classmethod
+    def _holds_no_secret(cls, path: str) -> str:
+        if path.startswith(("http://", "https://")):
+            check_address(path, allow_query=True)
+        return path
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -76,6 +83,16 @@ class DatasetSource(Specification):
     configuration: str | None = None
     split: str = "train"
     revision: str | None = None
+
+    def place(self, folder: Path) -> str:
+        """What to load: a folder (a relative one starts at the YAML's `folder`) where there is one, else the name."""
+        path = folder / Path(self.name).expanduser()
+        return str(path.resolve()) if path.is_dir() else self.name
+
+    def files(self, folder: Path) -> list[Path]:
+        """The files of a data set that lies in a folder."""
+        path = Path(self.place(folder))
+        return sorted(found for found in path.rglob("*") if found.is_file()) if path.is_absolute() else []
 
 
 class GrammarSource(Specification):

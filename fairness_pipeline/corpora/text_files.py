@@ -79,11 +79,22 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         where = f"{path}, line {number}"
         try:
             record = json.loads(line)
+            if "\\ud" in line.lower():
+                record = json.loads(whole_text(json.dumps(record, ensure_ascii=False)))
         except (ValueError, RecursionError) as error:
             raise FairnessError(f"{where}: not valid JSON: {error}") from None
         if not isinstance(record, dict):
             raise FairnessError(f"{where}: expected a JSON object, found {type(record).__name__}")
         yield where, record
+
+
+def whole_text(text: str) -> str:
+    """`text` with halves of characters (which JSON can spell, and no file can hold) replaced by a question mark.
+
+    >>> whole_text("cut \\ud83d")
+    'cut \ufffd'
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def unreadable(path: Path, error: OSError) -> FairnessError:

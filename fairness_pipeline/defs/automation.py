@@ -8,14 +8,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import dagster as dg
 
 from fairness_pipeline import paths
-from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.defs.resources import current_project
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.yaml_files import load
+from fairness_pipeline.models.huggingface import folder_files
+from fairness_pipeline.project import Project
 
 _KINDS = ("corpora", "dimensions", "models", "profiles")
 
@@ -81,19 +83,25 @@ def changed_files(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest
 
 
 def _file_states() -> dict[str, str]:
-    """Time and size of every YAML file, and of every local file that a corpus is made from."""
+    """Time and size of every YAML file, and of every local file that the profile's corpora and models are made from."""
     files = [path for kind in _KINDS for path in paths.yaml_files(kind).values()]
-    for path in paths.yaml_files("corpora").values():
-        try:
-            corpus = load(CorpusSpecification, path)
-            files += [file.resolve(path.parent) for file in corpus.files if not file.is_address]
-        except FairnessError:  # a file that cannot be read yet is watched all the same; the run says what is wrong
-            continue
-    imports = current_project().workspace / "imports"
-    files += sorted(imports.glob("*/*.parquet"))
+    with suppress(FairnessError):  # a file that cannot be read yet is watched all the same; the run says what is wrong
+        files += list(_sources(Project(current_project().name)))
     states = {}
     for path in files:
-        if path.exists():
+        if path.is_file():
             status = path.stat()
             states[str(path)] = f"{status.st_mtime_ns} {status.st_size}"
     return states
+
+
+def _sources(project: Project) -> Iterator[Path]:
+    for corpus, folder in project.corpora.values():
+        with suppress(FairnessError):
+            yield from (file.resolve(folder) for file in corpus.files if not file.is_address)
+        yield from corpus.dataset.files(folder) if corpus.dataset else ()
+        yield from [paths.data_file(corpus.grammar.file)] if corpus.grammar else ()
+    for model in project.models.values():
+        yield from folder_files(model.huggingface.name) if model.huggingface else ()
+    yield from folder_files(project.profile.measures.offence_classifier)
+    yield from (project.workspace / "imports").glob("*/*.parquet")

@@ -34,7 +34,6 @@ from fairness_pipeline.models.responding import RESPONSES, respond
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import published_rows_of
-from fairness_pipeline.rounds import current_round
 from fairness_pipeline.statistics.comparison import COMPARISON
 
 STUDY = "dialogue_fairness"
@@ -167,7 +166,7 @@ def _model(project: Project, key: dict[str, str]) -> dict[str, object]:
     return {
         "model": model.identity(),
         "folder": folder_version(model.huggingface.name) if model.huggingface else None,
-        "round": current_round(project.workspace, key["model"]),
+        "round": project.rounds.get(key["model"]),
         "versions": _versions(*(n for part, names in libraries.items() if getattr(model, part) for n in names)),
     }
 
@@ -299,7 +298,7 @@ def attribute_words(run: Run) -> Made:
 
 @of_a_model(
     upstream=("responses", "politeness", "sentiment", "attribute_words"),
-    code_version="1",
+    code_version="2",
     settings=lambda project, key: {
         **project.profile.significance.model_dump(),
         "published": published_rows_of(project, **key),
@@ -317,7 +316,7 @@ def dialogue_significance(run: Run) -> Made:
         sentiment=run.read("sentiment"),
         attribute_words=run.read("attribute_words"),
         settings=run.project.profile.significance,
-        seed=run.seed,
+        seed=run.seed_of_all_models,
         published=published_rows_of(run.project, **run.key),
     )
     shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])

@@ -44,8 +44,19 @@ class Run:
     key: Key
     lake: Lake
     progress: Progress
-    seed: int
+    name: str
     _folder: Path
+
+    @property
+    def seed(self) -> int:
+        """Of this asset and partition."""
+        return _seed(self.project.profile.seed, self.name, self.key)
+
+    @property
+    def seed_of_all_models(self) -> int:
+        """The same for every model: the same responses then give the same table."""
+        key = {axis: value for axis, value in self.key.items() if axis != "model"}
+        return _seed(self.project.profile.seed, self.name, key)
 
     @property
     def folder(self) -> Path:
@@ -246,7 +257,7 @@ def _make(
         _clear(folder)
     progress = listener().progress(own.name, key)
     started = time.monotonic()
-    made = own.make(Run(project, key, lake, progress, _seed(project.profile.seed, own.name, key), folder))
+    made = own.make(Run(project, key, lake, progress, own.name, folder))
     yield from _save(lake, own, key, made, Card(stamp, described, made.figures))
     if own.kind != "checkpoint":
         _clear(folder)

@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import Any, Literal
 
 import dagster as dg
-import pyarrow as pa
 
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.defs.lineage import (
@@ -21,7 +20,10 @@ from fairness_pipeline.defs.lineage import (
 )
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key, Lake, fingerprint, partition_name
+from fairness_pipeline.models.responding import distinct_contexts
 from fairness_pipeline.project import Project
+
+_FORCED = "asked for with --force"
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,11 @@ class Walk:
         self.steps = [Step(name, key, self._reason(name, key)) for name, key in self._wanted]
 
     @property
+    def out_of_date(self) -> list[Step]:
+        """The steps that must run whether or not they are forced to."""
+        return [step for step in self.steps if step.reason not in (None, _FORCED)]
+
+    @property
     def stale(self) -> list[Step]:
         """The steps that must run."""
         return [step for step in self.steps if step.reason]
@@ -98,9 +105,7 @@ class Walk:
             if ("context_pairs", partition_name(key)) in stale:
                 unknown += 1
             else:
-                pairs = self.lake.read("context_pairs", key)
-                contexts = [*pairs["context_a"].chunks, *pairs["context_b"].chunks]
-                known += len(pa.chunked_array(contexts, pa.string()).unique())
+                known += len(distinct_contexts(self.lake.read("context_pairs", key)))
         return known, unknown
 
     def run(self, instance: dg.DagsterInstance, starting: Callable[[Step], None]) -> Iterator[Outcome]:
@@ -178,6 +183,8 @@ class Walk:
         """The partitions asked for and all that they are made from, in lineage order."""
         self._check(selection)
         fixed = {"dimension": selection.dimension, "model": selection.model}
+        if selection.model:
+            fixed["corpus"] = self.project.models[selection.model].corpus
         targets = [selection.asset] if selection.asset else list(RECIPES)
         wanted: set[tuple[str, str]] = set()
 
@@ -217,7 +224,7 @@ class Walk:
         now = self._inputs(name, key)
         if fingerprint(now) != card.fingerprint:
             return "; ".join(_changes(card.inputs, json.loads(json.dumps(now)))) or "made from something else"
-        return "asked for with --force" if self._force else None
+        return _FORCED if self._force else None
 
     def _inputs(self, name: str, key: Key) -> dict[str, Any]:
         if not recipe(name).tolerant:

@@ -4,13 +4,15 @@ import asyncio
 import json
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pyarrow as pa
 
+from fairness_pipeline.corpora.text_files import whole_text
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import explained, replacing
 from fairness_pipeline.models.specification import EndpointSource, ModelSpecification
@@ -51,13 +53,16 @@ class EndpointResponder:
         FairnessError: the key is not in the environment.
     """
 
+    CHUNK = 256
+    """Contexts between two reports of progress."""
+
     def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
         self.specification = specification
         self.source = _source(specification)
         self.folder = folder
         self.seed = seed
         self.requests = 0
-        self._key = _key(self.source)
+        _key(self.source)
         self._answers = dict(_journal(folder / _JOURNAL))
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
@@ -70,11 +75,12 @@ class EndpointResponder:
         texts = contexts["context"].to_pylist()
         missing = [text for text in dict.fromkeys(texts) if text not in self._answers]
         if missing:
-            asyncio.run(self._ask_all(missing))
+            _run(self._ask_all(missing))
         return pa.table({"response": pa.array([self._answers[text] for text in texts], pa.string())})
 
     async def _ask_all(self, contexts: Iterable[str]) -> None:
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        key = _key(self.source)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
         limits = httpx.Limits(max_connections=self.source.concurrency)
         path = self.folder / _JOURNAL
         waiting = iter(contexts)
@@ -92,10 +98,11 @@ class EndpointResponder:
                     async with asyncio.TaskGroup() as group:
                         for _ in range(self.source.concurrency):
                             group.create_task(work())
-        except* FairnessError as errors:
-            raise errors.exceptions[0] from None
-        except* OSError as errors:
-            raise explained(errors.exceptions[0], path) from None
+        except BaseExceptionGroup as errors:  # one worker's trouble has ended the others
+            error = _first(errors)
+            raise (explained(error, path) if isinstance(error, OSError) else error) from None
+        except OSError as error:
+            raise explained(error, path) from None
 
     async def _ask(self, client: httpx.AsyncClient, context: str) -> str:
         body = self._body(context)
@@ -152,8 +159,8 @@ class EndpointResponder:
 
     def _shown(self, text: str) -> str:
         """What a server said, fit for a log: short, and without the key, which some repeat."""
-        if self._key:
-            text = text.replace(self._key, "***")
+        if key := _key(self.source):
+            text = text.replace(key, "***")
         return " ".join(text.split())[:_SHOWN]
 
     def _advice(self, status: int) -> str:
@@ -183,7 +190,44 @@ def _key(source: EndpointSource) -> str | None:
         raise FairnessError(
             f"endpoint.key_variable: the environment has no {source.key_variable}; set it to the endpoint's key"
         )
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise FairnessError(
+            f"endpoint.key_variable: {source.key_variable} does not hold a key: expected printable ASCII without spaces"
+        )
     return key
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Runs `work` to its end in a thread of its own.
+
+    What interrupts the caller (Ctrl-C, Dagster ending a run) then ends it in order, instead of breaking out of whatever
+    the event loop was doing; and it runs in a notebook, whose own loop is busy.
+    """
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
+
+    async def watched() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        begun.append((asyncio.get_running_loop(), task))
+        await work
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(asyncio.run, watched())
+        try:
+            future.result()
+        except BaseException:
+            if not future.done() and begun:
+                loop, task = begun[0]
+                loop.call_soon_threadsafe(task.cancel)
+            raise
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that counts of those that came together: one that stops everything, else the first."""
+    leaves: list[BaseException] = []
+    for error in errors.exceptions:
+        leaves.append(_first(error) if isinstance(error, BaseExceptionGroup) else error)
+    return next((error for error in leaves if not isinstance(error, Exception)), leaves[0])
 
 
 def _journal(path: Path) -> Iterable[tuple[str, str]]:
@@ -195,9 +239,14 @@ def _journal(path: Path) -> Iterable[tuple[str, str]]:
     if len(whole) < len(content):
         with replacing(path) as temporary:
             temporary.write_bytes(whole)
-    for line in whole.splitlines():
-        record = json.loads(line)
-        yield record["context"], record["response"]
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            yield record["context"], record["response"]
+        except (ValueError, KeyError, TypeError):
+            raise FairnessError(
+                f"{path}, line {number}: damaged; delete the line, and its context is asked again"
+            ) from None
 
 
 def _retry_after(reply: httpx.Response) -> float:
@@ -212,6 +261,6 @@ def _content(reply: httpx.Response) -> str | None:
     """The text of the first choice; None where the reply is not of the protocol."""
     try:
         content = reply.json()["choices"][0]["message"]["content"]
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return None
-    return content if isinstance(content, str) else None
+    return whole_text(content) if isinstance(content, str) else None

@@ -20,11 +20,16 @@ _WEIGHTS = ("*.safetensors", "*.bin")
 
 def folder_version(name: str) -> str | None:
     """A hash of the files of a model that lies in a folder; None for one that an id and a revision name."""
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
+    folder, files = Path(name), folder_files(name)
+    if not files:
         return None
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
     return sha256("".join(f"{path.relative_to(folder)} {checksum(path)}\n" for path in files).encode()).hexdigest()
+
+
+def folder_files(name: str) -> list[Path]:
+    """The files of a model that lies in a folder; none for one that an id names."""
+    folder = Path(name)
+    return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_absolute() else []
 
 
 def prepare(
@@ -36,8 +41,8 @@ def prepare(
         FairnessError: there is no such model, its folder has no weights, or it lacks a tokenizer or a chat template.
     """
     source = _source(specification)
-    place = Path(source.name).expanduser()
-    if place.is_dir() and not any(path for pattern in _WEIGHTS for path in place.glob(pattern)):
+    place = Path(source.name)
+    if place.is_absolute() and place.is_dir() and not any(path for pattern in _WEIGHTS for path in place.glob(pattern)):
         raise FairnessError(
             f"huggingface.name: the folder {place} holds no weights ({' or '.join(_WEIGHTS)}); save the model there "
             "with save_pretrained"
@@ -92,23 +97,31 @@ class HuggingFaceResponder:
             add_special_tokens=special,
         ).to(model.device)
         encoded.pop("token_type_ids", None)
-        drawn: dict[str, Any] = {"do_sample": False}
         if decoding.temperature:
             digest = blake2b("\x1f".join([str(self.seed), *contexts]).encode(), digest_size=8).digest()
             torch.manual_seed(int.from_bytes(digest) >> 1)
-            drawn = {"do_sample": True, "temperature": decoding.temperature, "top_p": decoding.top_p, "top_k": 0}
         with torch.inference_mode():
-            written = model.generate(
-                **encoded,
-                **drawn,
-                max_new_tokens=decoding.max_tokens,
-                min_new_tokens=1,
-                num_beams=1,
-                pad_token_id=tokenizer.pad_token_id,
-            )
+            written = model.generate(**encoded)
         if self.specification.architecture == "causal_lm":
             written = written[:, encoded["input_ids"].shape[1] :]
         return [_until(text, decoding.stop) for text in tokenizer.batch_decode(written, skip_special_tokens=True)]
+
+    def _generation(self, model: Any, tokenizer: Any) -> Any:
+        """Exactly the decoding declared: of what the model's own file says, only its special tokens."""
+        from transformers import GenerationConfig
+
+        decoding, own = self.specification.decoding, model.generation_config
+        sampled = {"do_sample": True, "temperature": decoding.temperature, "top_p": decoding.top_p, "top_k": 0}
+        return GenerationConfig(
+            **(sampled if decoding.temperature else {"do_sample": False}),
+            max_new_tokens=decoding.max_tokens,
+            min_new_tokens=0 if decoding.keep_empty else 1,
+            bos_token_id=own.bos_token_id,
+            eos_token_id=own.eos_token_id,
+            decoder_start_token_id=own.decoder_start_token_id,
+            forced_bos_token_id=own.forced_bos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
 
     def _prompt(self, tokenizer: Any, context: str) -> str:
         source = _source(self.specification)
@@ -149,7 +162,7 @@ class HuggingFaceResponder:
         kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
         try:
             model, information = kind.from_pretrained(
-                _place(source), revision=revision, dtype=getattr(torch, source.dtype), output_loading_info=True
+                source.name, revision=revision, dtype=getattr(torch, source.dtype), output_loading_info=True
             )
         except Exception as error:  # the library raises whatever its files make it raise
             raise _not_loadable(source, error) from error
@@ -161,6 +174,8 @@ class HuggingFaceResponder:
             )
         if causal:
             tokenizer.padding_side = tokenizer.truncation_side = "left"  # the end of a prompt is what is answered
+        # `generate` fills whatever it is not told from the model's own: it must be replaced, not overlaid.
+        model.generation_config = self._generation(model, tokenizer)
         return model.to(device_of(self.specification)).eval(), tokenizer
 
 
@@ -174,18 +189,13 @@ def _source(specification: ModelSpecification) -> HuggingFaceSource:
     return specification.huggingface
 
 
-def _place(source: HuggingFaceSource) -> str:
-    folder = Path(source.name).expanduser()
-    return str(folder) if folder.is_dir() else source.name
-
-
 def _load_tokenizer(source: HuggingFaceSource, revision: str | None) -> tuple[Any, Any]:
     """Configuration and tokenizer; the tokenizer pads."""
     import transformers
 
     try:
-        configuration = transformers.AutoConfig.from_pretrained(_place(source), revision=revision)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(_place(source), revision=revision)
+        configuration = transformers.AutoConfig.from_pretrained(source.name, revision=revision)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source.name, revision=revision)
     except Exception as error:
         raise _not_loadable(source, error) from error
     if tokenizer.pad_token_id is None:
@@ -213,7 +223,7 @@ def _not_loadable(source: HuggingFaceSource, error: Exception) -> FairnessError:
 
 
 def _until(text: str, stops: tuple[str, ...]) -> str:
-    """`text` up to the first of `stops`; what a response begins with is no end."""
+    """`text` up to the first of `stops`; white space that it begins with is no end."""
     text = text.strip()
     ends = [place for place in (text.find(stop) for stop in stops) if place >= 0]
     return text[: min(ends)].strip() if ends else text

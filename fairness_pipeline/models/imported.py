@@ -53,13 +53,14 @@ def write_pairs(pairs: pa.Table, form: str, stream: TextIO) -> None:
             stream.write(json.dumps(dict(zip(_COLUMNS, row, strict=True)), ensure_ascii=False) + "\n")
 
 
-def read_responses(path: Path, pairs: pa.Table) -> pa.Table:
+def read_responses(path: Path, pairs: pa.Table, *, keep_empty: bool = False) -> pa.Table:
     """The responses in a file, as a table of `RESPONSES`.
 
     Args:
         path: `.csv` or `.jsonl`, each packed or not (`.gz`, `.zst`): `pair_id`, `side` and `response` for both sides of
             every pair, in any order. Where there is a `context`, it must be that of the pair.
         pairs: The pairs that were asked.
+        keep_empty: Whether an empty response stands as one without words.
 
     Raises:
         FairnessError: a pair is missing, doubled or unknown, a response empty, a context another; names file and line.
@@ -85,7 +86,7 @@ def read_responses(path: Path, pairs: pa.Table) -> pa.Table:
                 f"{contexts[place]!r}, found {row['context']!r}: the pairs changed, export them again"
             )
         response = row.get("response")
-        if not isinstance(response, str) or not response.strip():
+        if not isinstance(response, str) or not (keep_empty or response.strip()):
             raise FairnessError(f"{where}: pair {place[0]}, side {place[1]}: expected a response, found {response!r}")
         seen[place], found[place] = where.split(", ")[-1], response.strip()
     if missing := [place for place in contexts if place not in found]:

@@ -56,7 +56,7 @@ def respond(
         FairnessError: there are more distinct contexts than `most`; or the model gave an empty response, or not one a
             context.
     """
-    asked = pa.chunked_array([*pairs["context_a"].chunks, *pairs["context_b"].chunks]).unique()
+    asked = distinct_contexts(pairs)
     order = pc.sort_indices(
         pa.table({"length": pc.utf8_length(asked), "text": asked}),
         sort_keys=[("length", "ascending"), ("text", "ascending")],
@@ -87,12 +87,18 @@ def respond(
     return Responses(both.combine_chunks(), len(contexts))
 
 
+def distinct_contexts(pairs: pa.Table) -> pa.Array:
+    """Both sides' contexts, each once."""
+    return pa.chunked_array([*pairs["context_a"].chunks, *pairs["context_b"].chunks], pa.string()).unique()
+
+
 def _chunks(
     contexts: pa.Array, responder: Responder, folder: Path, progress: Progress | None, keep_empty: bool
 ) -> Iterator[pa.Array]:
-    for start in range(0, len(contexts), CHUNK):
-        part = contexts.slice(start, CHUNK)
-        path = folder / f"answers-{start // CHUNK:06d}.parquet"
+    size = getattr(responder, "CHUNK", CHUNK)
+    for start in range(0, len(contexts), size):
+        part = contexts.slice(start, size)
+        path = folder / f"answers-{start // size:06d}.parquet"
         if not path.exists():
             answers = responder(pa.table({"context": part}))
             _check(part, answers, keep_empty)

@@ -3,12 +3,11 @@
 import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
 import pydantic
 from pydantic_core import PydanticCustomError
 
-from fairness_pipeline.yaml_files import SECRET, Specification
+from fairness_pipeline.yaml_files import SECRET, Specification, check_address
 
 Positive = Annotated[int, pydantic.Field(gt=0)]
 Rate = Annotated[float, pydantic.Field(gt=0)]
@@ -106,7 +105,7 @@ class EndpointSource(Prompted):
     """An OpenAI-compatible chat endpoint.
 
     The key is read from the environment variable that `key_variable` names, and from nowhere else. A request that fails
-    for a passing reason is made up to `attempts` times; `max_requests` bounds the requests of one partition.
+    for a passing reason is made up to `attempts` times; `max_requests` bounds what one run asks for one dimension.
     """
 
     base_url: str
@@ -114,26 +113,20 @@ class EndpointSource(Prompted):
     key_variable: str | None = None
     concurrency: Positive = 8
     timeout: Rate = 60.0
-    attempts: Positive = 6
+    attempts: Positive = 8
     max_requests: Positive | None = None
 
     @pydantic.field_validator("base_url")
     @classmethod
     def _is_address(cls, base_url: str) -> str:
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("expected an address such as https://host/v1")
-        if parts.username or parts.password or parts.query:
-            raise PydanticCustomError(
-                SECRET, "an address that carries a key ends up in files: name an environment variable instead"
-            )
+        check_address(base_url)
         return base_url.rstrip("/")
 
     @pydantic.field_validator("key_variable")
     @classmethod
     def _is_a_name(cls, name: str | None) -> str | None:
-        if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise PydanticCustomError(SECRET, "expected the name of an environment variable, not a key")
+        if name is not None and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
+            raise PydanticCustomError(SECRET, "expected the name of an environment variable in capitals, not a key")
         return name
 
 
@@ -193,6 +186,14 @@ class ModelSpecification(Specification):
             raise ValueError(f"architecture '{self.architecture}' takes no 'decoding' but 'batch': it answers greedily")
         return self
 
+    def located(self, folder: Path) -> Self:
+        """The same with the path of its Hugging Face folder whole; a relative one starts at the YAML's `folder`."""
+        source = self.huggingface
+        place = folder / Path(source.name).expanduser() if source else folder
+        if source is None or not place.is_dir():
+            return self
+        return self.model_copy(update={"huggingface": source.model_copy(update={"name": str(place.resolve())})})
+
     @property
     def trained(self) -> bool:
         """Whether this pipeline trains it."""
@@ -203,7 +204,7 @@ class ModelSpecification(Specification):
         """Whether what answers may be another model tomorrow: an endpoint, or an id without a revision."""
         source = self.huggingface
         return self.endpoint is not None or (
-            source is not None and source.revision is None and not Path(source.name).expanduser().is_dir()
+            source is not None and source.revision is None and not Path(source.name).is_absolute()
         )
 
     def identity(self) -> dict[str, object]:

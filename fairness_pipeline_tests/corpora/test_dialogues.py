@@ -28,6 +28,8 @@ def read(folder: Path, text: str, **options: object):
 def test_cleaning() -> None:
     assert clean("  hi\u00a0 @Some_One  see https://t.co/x?y=1, www.a.b ok ") == "hi @user see __url__ __url__ ok"
     assert clean("mail a@b.c") == "mail a@b.c"
+    assert [clean(turn) for turn in ("[deleted]", " [Removed] ", "[ Removed by Reddit ]")] == ["", "", ""]
+    assert clean("it says [deleted]") == "it says [deleted]"
     assert clean("@a @b\t@c no, @d &amp; &lt;script&gt;") == "@user no, @user & <script>"
 
 
@@ -89,12 +91,14 @@ def test_a_thread_id_in_the_file_is_believed(tmp_path: Path) -> None:
     assert first == third != second
 
 
-def test_blank_thread_ids_are_unknown_and_files_have_their_own(tmp_path: Path) -> None:
+def test_blank_thread_ids_are_unknown_and_a_thread_may_span_files(tmp_path: Path) -> None:
     text = "context\tresponse\tthread_id\na{0}\tb\t\nc{0}\td\t\ne{0}\tf\t7\n"
     for name in ("1", "2"):
         (tmp_path / f"{name}.tsv").write_text(text.format(name), encoding="utf-8")
     table = read_dialogues("k", specification("1.tsv", "2.tsv"), tmp_path, SPLITS, 1).table
-    assert len(set(table["thread_id"].to_pylist())) == 6
+    threads = dict(zip(table["context"].to_pylist(), table["thread_id"].to_pylist(), strict=True))
+    assert len(set(threads.values())) == 5
+    assert threads["e1"] == threads["e2"]
 
 
 def test_a_corpus_without_a_dialogue_is_refused(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_download_that_breaks_off_goes_on() -> None:
     with serve(server) as address:
         with pytest.raises(FairnessError, match=r"pairs.tsv.gz: the download broke off .*; run again, it goes on"):
             download(f"{address}/pairs.tsv.gz", SUM)
-        assert not download_path(f"{address}/pairs.tsv.gz").exists()
+        assert not download_path(f"{address}/pairs.tsv.gz", SUM).exists()
         server.cut = None
         path = download(f"{address}/pairs.tsv.gz", SUM, lambda done, total, note: told.append((done, total)))
         assert path.read_bytes() == FILE
@@ -77,7 +77,7 @@ def test_a_server_that_cannot_go_on_sends_all_again() -> None:
 
 def test_killed_after_the_last_byte() -> None:
     with serve(FileServer()) as address:
-        partial = download_path(f"{address}/a.gz").with_name("a.gz.partial")
+        partial = download_path(f"{address}/a.gz", SUM).with_name("a.gz.partial")
         partial.parent.mkdir(parents=True)
         partial.write_bytes(FILE)
         assert download(f"{address}/a.gz", SUM).read_bytes() == FILE
@@ -87,7 +87,7 @@ def test_a_file_that_is_not_the_declared_one_is_not_kept() -> None:
     with serve(FileServer(content=b"something else")) as address:
         with pytest.raises(FairnessError, match=f"expected SHA-256 {SUM}, found"):
             download(f"{address}/a.gz", SUM)
-        assert not list(download_path(f"{address}/a.gz").parent.glob("a.gz*"))
+        assert not list(download_path(f"{address}/a.gz", SUM).parent.glob("a.gz*"))
 
 
 def test_a_server_that_refuses_or_is_not_there() -> None:
@@ -95,6 +95,21 @@ def test_a_server_that_refuses_or_is_not_there() -> None:
         download(f"{address}/a.gz", SUM)
     with pytest.raises(FairnessError, match="a.gz: the download broke off"):
         download(f"{address}/a.gz", SUM)
+
+
+def test_another_sum_fetches_another_file() -> None:
+    server = FileServer()
+    other = gzip.compress(b"a\tb\n")
+    with serve(server) as address:
+        assert download(f"{address}/a.gz", SUM).read_bytes() == FILE
+        server.content = other
+        assert download(f"{address}/a.gz", sha256(other).hexdigest()).read_bytes() == other
+        with pytest.raises(FairnessError, match="expected SHA-256 0000"):
+            download(f"{address}/a.gz", "0" * 64)
+        assert download(f"{address}/a.gz", SUM).read_bytes() == FILE  # kept
+        download_path(f"{address}/a.gz", SUM).write_bytes(b"tampered")
+        server.content = FILE
+        assert download(f"{address}/a.gz", SUM).read_bytes() == FILE
 
 
 def test_a_corpus_at_an_address(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from fairness_pipeline.corpora.comments import read_comments
 from fairness_pipeline.corpora.readers import Turns, read_dataset, read_file
-from fairness_pipeline.corpora.specification import CorpusSpecification
+from fairness_pipeline.corpora.specification import CorpusSpecification, DatasetSource
 from fairness_pipeline.corpora.text_files import LONGEST_LINE, zstd
 from fairness_pipeline.errors import FairnessError
 
@@ -90,7 +90,7 @@ def test_json_lines(tmp_path: Path) -> None:
     written(path, {"context": None, "response": "hi", "thread_id": 9})
     assert rows(path, "jsonl") == [("", "hi", "9")]
     chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
-    written(path, {"dialog": ["a", "b", "c"]}, {"dialog": chat, "id": "t"})
+    written(path, {"dialog": ["a", "b", "c"], "id": None}, {"dialog": chat, "id": "t"})
     first, second, *others = rows(path, "jsonl", columns={"turns": "dialog", "thread_id": "id"})
     assert [(t.context, t.response) for t in (first, second)] == [("a", "b"), ("b", "c")]
     assert first.thread_id == second.thread_id is not None
@@ -105,12 +105,19 @@ def test_json_lines(tmp_path: Path) -> None:
         ([1], {}, "line 2: expected a JSON object, found list"),
         ({"response": "x"}, {}, r"line 2: expected a key 'context', found \['response'\]"),
         ({"context": "x", "response": 3}, {}, "line 2: expected text under 'response', found int"),
+        ({"context": "x", "response": "y"}, {"columns": {"thread_id": "id"}}, "line 2: expected a key 'id'"),
     ],
 )
 def test_bad_json_lines(tmp_path: Path, line: object, options: dict[str, object], expected: str) -> None:
-    path = written(tmp_path / "a.jsonl", {"context": "a", "response": "b"}, line)
+    path = written(tmp_path / "a.jsonl", {"context": "a", "response": "b", "id": 1}, line)
     with pytest.raises(FairnessError, match="a.jsonl, " + expected):
         rows(path, "jsonl", **options)
+
+
+def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"context": "cut \\ud83d", "response": "whole \\ud83d\\ude00"}\n')
+    assert rows(path, "jsonl") == [("cut \ufffd", "whole \U0001f600", None)]
 
 
 def test_bad_turns(tmp_path: Path) -> None:
@@ -149,7 +156,8 @@ COMMENTS = [
 ]
 
 
-def test_comment_threads(tmp_path: Path) -> None:
+def test_comment_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "home"))
     dialogues = [
         ("A question of taste", "first", "t3_s1"),
         ("[deleted]", "third, before its parent", "t3_s1"),
@@ -162,6 +170,10 @@ def test_comment_threads(tmp_path: Path) -> None:
     assert list(read_comments([packed])) == dialogues
     submissions, comments = written(tmp_path / "RS.jsonl", COMMENTS[0]), written(tmp_path / "RC.jsonl", *COMMENTS[1:])
     assert list(read_comments([comments, submissions])) == dialogues
+    removed = written(tmp_path / "RS.jsonl", {**COMMENTS[0], "selftext": "[removed]"}, COMMENTS[1])
+    assert list(read_comments([removed])) == [("A question", "first", "t3_s1")]
+    with pytest.raises(FairnessError, match=r"RC.jsonl, line 1: expected a comment .* 'title' is int"):
+        list(read_comments([written(tmp_path / "RC.jsonl", {"id": "c", "title": 5})]))
     with pytest.raises(FairnessError, match=r"RC.jsonl, line 1: expected a comment .* 'parent_id' is missing"):
         list(read_comments([written(tmp_path / "RC.jsonl", {"id": "c", "body": "x"})]))
 
@@ -172,13 +184,19 @@ def test_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir()
     written(folder / "train.jsonl", {"dialog": ["a", "b", "c"]}, {"dialog": ["d", "e"]})
     corpus = declared("dataset", dataset={"name": str(folder)}, columns={"turns": "dialog"})
-    assert [turns[:2] for turns in read_dataset(corpus)] == [("a", "b"), ("b", "c"), ("d", "e")]
+    assert [turns[:2] for turns in read_dataset(str(folder), corpus)] == [("a", "b"), ("b", "c"), ("d", "e")]
     with pytest.raises(FairnessError, match=r"data set '.*chats', row 1: expected a key 'context', found \['dialog'\]"):
-        list(read_dataset(declared("dataset", dataset={"name": str(folder)})))
+        list(read_dataset(str(folder), declared("dataset", dataset={"name": str(folder)})))
     with pytest.raises(FairnessError, match=r"data set '.*none' .* cannot be loaded"):
-        list(read_dataset(declared("dataset", dataset={"name": str(tmp_path / "none")})))
+        list(read_dataset(str(tmp_path / "none"), declared("dataset", dataset={"name": str(tmp_path / "none")})))
     with pytest.raises(FairnessError, match=r"split elsewhere\) cannot be loaded"):
-        list(read_dataset(declared("dataset", dataset={"name": str(folder), "split": "elsewhere"})))
+        list(read_dataset(str(folder), declared("dataset", dataset={"name": str(folder), "split": "elsewhere"})))
+    assert DatasetSource(name="chats").place(tmp_path) == str(folder)  # relative to the YAML, not to where one stands
+    assert [path.name for path in DatasetSource(name="chats").files(tmp_path)] == ["train.jsonl"]
+    assert DatasetSource(name="some/chats").files(tmp_path) == []
+    written(folder / "train.jsonl", {"dialog": ["a", "b"]}, "{broken")
+    with pytest.raises(FairnessError, match=r"data set '.*chats' .* cannot be loaded"):
+        list(read_dataset(str(folder), corpus))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline_tests.conftest import write_yaml
@@ -64,6 +65,11 @@ def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
         run("--force", "--select", "diversity")
         assert not planned()
         server.asked.clear()
+        assert f"; {len(contexts)} requests to endpoints" in run("--dry-run", "--ask-again").stdout
+        assert planned() == []
+        for refused in ("--dimension", "gender"), ("--select", "responses"), ("--model", "nonsense"):
+            assert command("run", "--ask-again", *refused).returncode == 1
+        assert planned() == []
         run("--ask-again")
         assert Counter(server.asked) == Counter(contexts)
         assert planned() == []
@@ -79,23 +85,8 @@ def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
     assert done.returncode == 0, done.stderr
     assert f"{2 * pairs.num_rows:,} responses of 'from-file'" in done.stdout
     run("--model", "from-file")
-    for name in TABLES[:-1]:
+    for name in TABLES:
         assert table(tiny, name, "bot").equals(table(tiny, name, "from-file")), name
-    # Significance draws permutations seeded by the partition; all else is the same.
-    drawn = {
-        "p_paired",
-        "p_holm",
-        "p_bh",
-        "verdict",
-        "note",
-        "ci_low",
-        "ci_high",
-        "p_equivalence",
-        "minimum_detectable",
-    }
-    here, there = (table(tiny, "dialogue_significance", model) for model in ("bot", "from-file"))
-    kept = [name for name in here.column_names if name not in drawn]
-    assert here.select(kept).equals(there.select(kept))
 
     # Answers that change are seen; pairs that change are too.
     assert planned("--model", "from-file") == []
@@ -143,6 +134,35 @@ def test_a_killed_endpoint_run_asks_nothing_twice(tiny: Project, data: Path) -> 
     assert set(counts) == contexts
     # What was on its way when the kill came could not be kept: one a connection at most.
     assert sum(counts.values()) <= len(contexts) + 4
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    command_line = [sys.executable, "-m", "fairness_pipeline.cli", "run", *arguments]
+    return subprocess.Popen(command_line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_stopped_round_is_gone_on_with(tiny: Project, data: Path) -> None:
+    """Ctrl-C says: run the same command again. Whoever does so is not asked again for what came."""
+    server = ChatServer()
+    with serve(server) as address:
+        add_endpoint(data, address, concurrency=4)
+        run()
+        contexts = len(set(server.asked))
+        for arguments in ("--ask-again",), ("--force",), ("--ask-again",):
+            server.asked.clear()
+            server.delay = 0.02
+            process = started(*arguments)
+            while len(server.asked) < 30 and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate()
+            assert process.returncode == 130, errors
+            assert "run the same command again to go on from here" in errors
+            assert "Traceback" not in errors
+            server.delay = 0.0
+            run(*arguments)
+            assert contexts <= len(server.asked) <= contexts + 4
+            assert planned() == []
 
 
 def test_an_endpoint_that_fails_costs_only_its_own_partitions(
@@ -198,6 +218,7 @@ def test_retrieval_and_a_missing_corpus(tiny: Project, data: Path) -> None:
         models={"retrieval": {"corpus": "tiny", **retrieval}, "retrieval-reddit": {"corpus": "gone", **retrieval}},
     ))  # fmt: skip
     assert "dialogue_models retrieval-reddit" in planned()
+    assert not [line for line in planned("--model", "retrieval") if "gone" in line or "reddit" in line]
     done = command("run")
     assert done.returncode == 1
     assert "failed: reddit_dialogues gone: " in done.stderr
@@ -209,6 +230,37 @@ def test_retrieval_and_a_missing_corpus(tiny: Project, data: Path) -> None:
     assert set(responses["response"].to_pylist()) <= training
     query = "select count(distinct corpus) as n, min(corpus) as c from twitter_dialogues"
     assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 1, "c": "tiny"}]
+
+
+def test_a_name_stands_for_one_model(tiny: Project, data: Path) -> None:
+    folder = tiny.workspace / "imports" / "seq2seq"
+    folder.mkdir(parents=True)
+    write_yaml(folder / "model.yaml", {"architecture": "imported", "studies": ["dialogue_fairness"], "corpus": "tiny"})
+    with pytest.raises(
+        FairnessError, match="model 'seq2seq' is declared in the profile, and responses under this name"
+    ):
+        Project("tiny")
+    folder.rename(folder.with_name("bot"))
+    write_yaml(folder.with_name("bot") / "model.yaml", {"architecture": "imported", "studies": [], "corpus": "gone"})
+    with pytest.raises(FairnessError, match="imports/bot: responses to corpus 'gone' were imported"):
+        Project("tiny")
+
+
+def test_a_gate_that_saw_nothing_does_not_open(tiny: Project, data: Path) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(models={}, dimensions=["gender"]))
+    done = command("run", "--fail-on", "biased")
+    assert done.returncode == 1
+    assert "a gate that saw nothing must not open" in done.stderr
+
+
+def test_tables_of_an_older_layout_do_not_break_queries(tiny: Project, data: Path) -> None:
+    run("--select", "contexts", "--dimension", "gender")
+    new = Lake(tiny.workspace).table_path("twitter_dialogues", {"corpus": "tiny"})
+    old = Lake(tiny.workspace).table_path("twitter_dialogues", {})
+    old.write_bytes(new.read_bytes())
+    query = "select count(*) as n, min(corpus) as c from twitter_dialogues"
+    (row,) = json.loads(command("sql", query, "--format", "json").stdout)
+    assert row == {"n": Lake(tiny.workspace).read("twitter_dialogues", {"corpus": "tiny"}).num_rows, "c": "tiny"}
 
 
 def test_a_profile_that_trains_nothing(tiny: Project, data: Path, tmp_path: Path) -> None:

@@ -5,13 +5,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fairness_pipeline.defs import automation
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
-from fairness_pipeline.reporting.history import entries, find_entry, keep
+from fairness_pipeline.reporting.history import entries, find_entry
+from fairness_pipeline.reporting.results import Audit, result_rows
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.defs.commands import change, command, planned, run
 
@@ -26,6 +28,16 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
     write_yaml(data / "corpora" / "mine.yaml", {
         "platform": "other", "format": "tsv", "files": [{"path": str(pairs)}], "licence": "", "citation": "",
     })  # fmt: skip
+    weights = tmp_path / "bot" / "model.safetensors"
+    weights.parent.mkdir()
+    weights.write_text("1")
+    write_yaml(data / "models" / "bot.yaml", {
+        "architecture": "causal_lm", "studies": ["dialogue_fairness"], "corpus": "mine",
+        "huggingface": {"name": "../../bot"},
+    })  # fmt: skip
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(
+        corpora=["tiny", "mine"], models={**profile["models"], "bot": {}},
+    ))  # fmt: skip
     with dg.DagsterInstance.ephemeral() as instance:
         context = dg.build_sensor_context(instance=instance)
         assert tick(context) == []  # the first look
@@ -36,6 +48,7 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
             lambda: write_yaml(data / "models" / "new.yaml", {"anything": 1}),
             lambda: pairs.write_text("context\tresponse\na\tb\nc\td\n"),
             lambda: (data / "models" / "new.yaml").unlink(),
+            lambda: weights.write_text("other"),
         ):
             touch()
             (request,) = tick(context)
@@ -89,16 +102,27 @@ def test_each_run_is_kept_and_a_later_one_is_held_against_it(tiny: Project, data
     assert "verdict_changed" in command("results", "--against", "2026-01").stdout
     wrong = command("results", "--against", "2025")
     assert wrong.returncode == 1
-    assert "no run is kept from then; kept: 2026-01-01T00-00-00Z" in wrong.stderr
+    assert "no such run is kept; kept: 2026-01-01T00-00-00Z" in wrong.stderr
+    run("--force", "--select", "dialogue_fairness_report")
+    assert len(entries(tiny.workspace)) == 2  # the tables are those of the last entry
 
 
 def test_which_entry_is_meant(tiny: Project) -> None:
+    def audit(difference: float) -> list[Audit]:
+        return [Audit("gender", "m", [{"measure": "diversity", "difference": difference}], None)]
+
     for day in (1, 2, 3):
-        keep(tiny, Lake(tiny.workspace), "report", datetime(2026, 11, day, 12, tzinfo=UTC))
+        folder = tiny.workspace / "history" / f"2026-11-0{day}T12-30-00Z"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(result_rows(audit(day))), folder / "dialogue_significance.parquet")
     for wanted, found in (
-        ("2026-11-02", "2026-11-02T12-00-00Z"), ("2026-11-02T13", "2026-11-02T12-00-00Z"),
-        ("2026", "2026-11-03T12-00-00Z"), ("previous", "2026-11-02T12-00-00Z"), ("2027", "2026-11-03T12-00-00Z"),
+        ("2026-11-02", 2), ("2026-11-02T13", 2), ("2026-11-02T12:30", 2), ("2026-11-02T12:29", 1), ("2026-11-02 13:00", 2),
+        ("2026", 3), ("2027", 3), ("previous", 2),
     ):  # fmt: skip
-        assert find_entry(tiny.workspace, wanted) == found
-    with pytest.raises(FairnessError, match="--against 2026-10"):
-        find_entry(tiny.workspace, "2026-10")
+        assert find_entry(tiny.workspace, wanted, audit(3)) == f"2026-11-0{found}T12-30-00Z", wanted
+    assert find_entry(tiny.workspace, "previous", audit(4)) == "2026-11-03T12-30-00Z"
+    with pytest.raises(FairnessError, match="--against 2026-10: no such run is kept"):
+        find_entry(tiny.workspace, "2026-10", [])
+    for wrong in ("yesterday", "last", "2026-1", "20261101"):
+        with pytest.raises(FairnessError, match=f"expected a time .* found '{wrong}'"):
+            find_entry(tiny.workspace, wrong, [])

@@ -134,8 +134,9 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     # The release gate.
     verdicts = {row["verdict"] for row in json.loads(command("results", "--format", "json").stdout)}
     assert command("run", "--fail-on", "biased").returncode == (2 if "biased" in verdicts else 0)
-    # It looks at what was asked for, not at what else lies in the lake.
-    assert command("run", "--select", "contexts", "--fail-on", "biased").returncode == 0
+    refused = command("run", "--select", "contexts", "--fail-on", "biased")
+    assert refused.returncode == 1
+    assert "--fail-on looks at verdicts" in refused.stderr
 
     # Unknown names.
     for arguments in (("--dimension", "x"), ("--model", "x"), ("--select", "x"), ("--study", "x")):

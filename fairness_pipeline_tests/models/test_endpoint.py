@@ -1,6 +1,8 @@
 """The endpoint client over real HTTP, against a server that speaks the protocol and misbehaves on demand."""
 
+import asyncio
 import json
+import pickle
 import threading
 import time
 from collections import Counter
@@ -62,6 +64,10 @@ class ChatServer:
             return answer(request, 200, b'{"choices": [')
         if act == "html":
             return answer(request, 200, b"<html>a proxy's page</html>")
+        if act == "half":
+            return answer(request, 200, b'{"choices": [{"message": {"content": "cut \\ud83d"}}]}')
+        if act == "deep":
+            return answer(request, 200, b"[" * 200_000)
         if act == "no choice":
             reply = {"choices": []}
         if act in ("null", "empty"):
@@ -175,6 +181,56 @@ def test_a_missing_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ask(specification("http://127.0.0.1:9", key_variable="MY_KEY"), tmp_path, "a")
 
 
+@pytest.mark.parametrize("key", ["sk-abc\nsecond", "sk abc", "schlüssel"])
+def test_what_cannot_be_a_key_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(FairnessError, match="MY_KEY does not hold a key") as error:
+        ask(specification("http://127.0.0.1:9", key_variable="MY_KEY"), tmp_path, "a")
+    assert key not in str(error.value)
+
+
+def test_the_key_does_not_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    responder = registry.responder(specification("http://h", key_variable="MY_KEY"), tmp_path, tmp_path, seed=1)
+    assert KEY.encode() not in pickle.dumps(responder)
+
+
+def test_pauses_double_and_are_as_long_as_the_server_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(endpoint.asyncio, "sleep", sleep)
+    monkeypatch.setattr(endpoint, "_FIRST_PAUSE", 0.5)
+    with serve(ChatServer(500, 500, 429, 503)) as address:
+        server = specification(address, attempts=5, concurrency=1)
+        monkeypatch.setattr(endpoint, "_retry_after", lambda reply: 20.0 if reply.status_code == 429 else 0.0)
+        assert ask(server, tmp_path, "a") == ["A"]
+    assert 0.3 < pauses[0] < 0.7 < pauses[1] < 1.3
+    assert pauses[2] == 20.0
+    assert 2.9 < pauses[3] < 5.1
+
+
+def test_in_a_notebook(tmp_path: Path) -> None:
+    async def cell(address: str) -> list[str]:
+        return ask(specification(address), tmp_path, "a", "b")
+
+    with serve(ChatServer()) as address:
+        assert asyncio.run(cell(address)) == ["A", "B"]
+
+
+def test_halves_of_characters_and_a_damaged_journal(tmp_path: Path) -> None:
+    with serve(ChatServer("half", "deep")) as address:
+        spec = specification(address, concurrency=1)
+        assert ask(spec, tmp_path, "a", "b") == ["cut \ufffd", "B"]
+        assert ask(spec, tmp_path, "a", "b") == ["cut \ufffd", "B"]
+        journal = tmp_path / "answers.jsonl"
+        journal.write_text("{nonsense\n" + journal.read_text())
+        with pytest.raises(FairnessError, match="answers.jsonl, line 1: damaged; delete the line"):
+            ask(spec, tmp_path, "a")
+
+
 def test_nobody_listens(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match=r"endpoint http://127.0.0.1:9/v1, model 'm': no answer"):
         ask(specification("http://127.0.0.1:9"), tmp_path, "a")
@@ -210,6 +266,7 @@ def test_a_line_that_a_kill_cut_short_is_asked_again(tmp_path: Path) -> None:
     ("options", "expected"),
     [
         ({"base_url": "localhost"}, "expected an address such as"),
+        ({"base_url": "http://host:abc/v1"}, "expected an address such as"),
         ({"base_url": "https://me:secret@host/v1"}, "an address that carries a key"),
         ({"base_url": "https://host/v1?key=secret"}, "an address that carries a key"),
         ({"prompt": "hello"}, "expected {context} where the context goes"),

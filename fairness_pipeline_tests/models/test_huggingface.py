@@ -147,6 +147,23 @@ def test_a_folders_version_follows_its_content(tmp_path: Path) -> None:
     assert not specification(name).may_change
 
 
+def test_a_relative_folder_starts_at_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = causal_lm(tmp_path / "model")
+    assert specification("model").located(tmp_path).huggingface.name == name
+    monkeypatch.chdir(tmp_path)
+    assert specification("model").may_change  # an id, wherever one stands
+    assert folder_version("model") is None
+
+
+def test_of_the_models_own_decoding_only_its_tokens_count(tmp_path: Path) -> None:
+    name = causal_lm(tmp_path / "model")
+    plain = answers(specification(name), tmp_path / "work")
+    path = tmp_path / "model" / "generation_config.json"
+    own = json.loads(path.read_text()) | {"repetition_penalty": 9.0, "num_beams": 3, "max_length": 3, "do_sample": True}
+    path.write_text(json.dumps(own))
+    assert answers(specification(name), tmp_path / "work") == plain
+
+
 def test_the_responder_is_picklable_and_a_gpu_is_not_made_up(tmp_path: Path) -> None:
     import torch
 
