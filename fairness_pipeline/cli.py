@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fairness_pipeline.defs.walk import Walk
+    from fairness_pipeline.lake import Lake
     from fairness_pipeline.project import Project
 
 _BIASED = 2
@@ -104,7 +105,6 @@ def _run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.defs.walk import Selection, Walk
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.reporting.results import dialogue_audits
-    from fairness_pipeline.rounds import write_round
 
     if arguments.select and arguments.fail_on:
         raise FairnessError("--fail-on looks at verdicts, --select may make none; leave one out")
@@ -114,14 +114,8 @@ def _run(arguments: argparse.Namespace) -> int:
     selection = Selection(arguments.study, arguments.dimension, arguments.model, arguments.select)
     walk = Walk(project, defs, selection, force=arguments.force)
     if arguments.ask_again or (arguments.force and not arguments.select and not arguments.dimension):
-        # A model whose round is not through goes on in it: so does a run that was killed.
-        waiting = {step.key["model"] for step in walk.out_of_date if step.name == "responses"}
-        changing = [key for key, model in project.models.items() if model.may_change and arguments.model in (None, key)]
-        began = dict.fromkeys(set(changing) - waiting, datetime.now(UTC).isoformat(timespec="seconds"))
-        project.rounds.update(began)
+        _begin_rounds(walk, arguments.model, keep=not arguments.dry_run)
         walk = Walk(project, defs, selection, force=arguments.force)
-        for key, when in {} if arguments.dry_run else began.items():
-            write_round(project.workspace, key, when)
     if arguments.dry_run:
         for step in walk.stale:
             print(f"{step.label}: {step.reason}")
@@ -157,13 +151,45 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"{outcome.state}: {outcome.step.label}: {outcome.detail}", file=sys.stderr)
     if bad:
         return 1
-    if not arguments.fail_on:
-        return 0
-    if not audits or not all(audit.measured for audit in audits):
-        missing = ", ".join(f"{audit.dimension} x {audit.model}" for audit in audits if not audit.measured)
-        raise FairnessError(f"--fail-on: not measured: {missing or 'anything'}; a gate that saw nothing must not open")
-    found = any(row["verdict"] == arguments.fail_on for audit in audits for row in audit.rows)
-    return _BIASED if found else 0
+    return _gate(project, lake, arguments) if arguments.fail_on else 0
+
+
+def _begin_rounds(walk: "Walk", only: str | None, *, keep: bool) -> None:
+    """Begins a new round of asking for every model that may have changed (or the `only` one).
+
+    A model whose round is not through goes on in it: so does a run that was stopped and is called again.
+    """
+    from fairness_pipeline.rounds import write_round
+
+    models = walk.project.models
+    waiting = {step.key["model"] for step in walk.out_of_date if step.name == "responses"}
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    for key in models:
+        if models[key].may_change and only in (None, key) and key not in waiting:
+            walk.project.rounds[key] = now
+            if keep:
+                write_round(walk.project.workspace, key, now)
+
+
+def _gate(project: "Project", lake: "Lake", arguments: argparse.Namespace) -> int:
+    """The exit status of `--fail-on`, over all that was asked for.
+
+    Raises:
+        FairnessError: some of it was not measured.
+    """
+    from fairness_pipeline.reporting.results import dialogue_audits
+
+    audits = [
+        audit
+        for audit in dialogue_audits(project, lake)
+        if arguments.dimension in (None, audit.dimension) and arguments.model in (None, audit.model)
+    ]
+    missing = [f"{audit.dimension} x {audit.model}" for audit in audits if not audit.measured]
+    if missing or not audits:
+        raise FairnessError(
+            f"--fail-on: not measured: {', '.join(missing) or 'anything'}; a gate that saw nothing must not open"
+        )
+    return _BIASED if any(row["verdict"] == arguments.fail_on for audit in audits for row in audit.rows) else 0
 
 
 def _requests(walk: "Walk") -> str:
