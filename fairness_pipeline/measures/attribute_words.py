@@ -1,6 +1,7 @@
 """Attribute words: how many words of each list a response holds (Liu et al. 2020, section 2.4.4)."""
 
 import re
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -76,11 +77,18 @@ class _WordList:
         return len(phrases) + sum(map(self._listed, tokenize(outside)))
 
     def _listed(self, word: str) -> bool:
-        if word not in self._seen:
-            bare = _ENDING.sub("", word)
-            listed = any(form in self._words for form in (word, bare, lemmatize(bare)))
-            self._seen[word] = listed or bool(self._beginnings and word.startswith(self._beginnings))
-        return self._seen[word]
+        listed = self._seen.get(word)
+        if listed is None:
+            listed = not self._words.isdisjoint(_forms(word)) or word.startswith(self._beginnings)
+            self._seen[word] = listed
+        return listed
+
+
+@lru_cache(maxsize=1 << 18)
+def _forms(word: str) -> tuple[str, str, str]:
+    """The forms under which a word may be listed."""
+    bare = _ENDING.sub("", word) if "'" in word else word
+    return word, bare, lemmatize(bare)
 
 
 def to_long(counts: pa.Table) -> pa.Table:

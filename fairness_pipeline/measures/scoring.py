@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairness_pipeline.collector import collector_paused
 from fairness_pipeline.progress import Progress, report
@@ -23,12 +22,13 @@ def score(responses: pa.Table, scorer: Scorer, progress: Progress | None = None)
         scorer: Called with distinct responses only.
         progress: Told how many distinct responses are scored.
     """
-    distinct = pc.unique(responses["response"])
+    encoded = responses["response"].combine_chunks().dictionary_encode()
+    distinct = encoded.dictionary
     parts = []
     for start in range(0, len(distinct), _BATCH):
         part = distinct.slice(start, _BATCH)
         parts.append(scorer(pa.table({"response": part})))
         report(progress, start + len(part), len(distinct))
-    scores = pa.concat_tables(parts).take(pc.index_in(responses["response"], distinct))
+    scores = pa.concat_tables(parts).take(encoded.indices)
     columns = {name: scores[name] for name in scores.column_names}
     return pa.table({"pair_id": responses["pair_id"], "side": responses["side"], **columns})

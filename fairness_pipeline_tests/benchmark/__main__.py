@@ -138,12 +138,12 @@ def measures() -> list[Ratio]:
     reference = plain.Measures(lists)
     reference(few[:10])
     score_all(responses(100, 100), lists)
-    slow = rate(len(few), lambda: reference(few))
+    slow = rate(len(few), lambda: reference(few), 2)
     ratios = []
     for distinct, asked in ((2 * PAIRS, 60), (round(0.09 * 2 * PAIRS), 600)):
         table = responses(distinct)
         share = f"{distinct / (2 * PAIRS):.0%} distinct"
-        fast = rate(table.num_rows, lambda table=table: score_all(table, lists))
+        fast = rate(table.num_rows, lambda table=table: score_all(table, lists), 2)
         ratios.append(Ratio(f"four measures, 2 x 300,000 responses, {share}", "responses", slow, fast, asked))
     return ratios
 
@@ -188,7 +188,7 @@ def decoding() -> list[Ratio]:
     words = np.mean([len(answer) for answer in ours()])
     note = f"answers of {words:.0f} words; {same:.1%} the same"
     return [
-        Ratio("greedy decoding", "responses", rate(4096, theirs, 2), rate(4096, ours, 2), 2, note),
+        Ratio("greedy decoding", "responses", rate(4096, theirs, 3), rate(4096, ours, 3), 2, note),
     ]
 
 
