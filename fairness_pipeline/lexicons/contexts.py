@@ -1,5 +1,6 @@
 """From dialogues to parallel context pairs (Liu et al. 2020, section 2.3), with the figures that tell their quality."""
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
@@ -154,7 +155,7 @@ _SWAPPED = schema(
 )
 """Context pairs with what the quality figures count of them."""
 
-_TRIED = 500
+_TRIED = 300
 """Pairs on which the round trip is tried."""
 
 _BACK: dict[str, Side | Literal["both"]] = {"a": "b", "b": "a", "both": "both"}
@@ -187,8 +188,8 @@ def _swap_batch(contexts: pa.RecordBatch, swapper: Swapper) -> pa.Table:
     )
 
 
-def _lists(rows: list[list[Any]], kind: pa.ListType) -> pa.ListArray:
-    """Lists of named tuples as an array of lists of structs."""
+def _lists(rows: Sequence[Sequence[Any]], kind: pa.ListType) -> pa.ListArray:
+    """Lists of tuples as an array of lists of structs."""
     offsets = np.cumsum([0, *map(len, rows)]).astype(np.int32)
     fields = list(kind.value_type)
     columns = list(zip(*(item for row in rows for item in row), strict=True)) or [()] * len(fields)
@@ -198,7 +199,7 @@ def _lists(rows: list[list[Any]], kind: pa.ListType) -> pa.ListArray:
 
 def _round_trip_rate(pairs: pa.Table, swapper: Swapper) -> float | None:
     """The share of contexts that swapping back gives again; of at most `_TRIED`, spread evenly."""
-    step = max(1, pairs.num_rows // _TRIED)
+    step = max(1, -(-pairs.num_rows // _TRIED))
     tried = pairs.take(np.arange(0, pairs.num_rows, step)).to_pylist()
     equal = 0
     for row in tried:

@@ -1,7 +1,7 @@
 """Finds listed words and phrases in text: whole, whatever their case, the longest first, left to right."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -45,8 +45,8 @@ class TermMatcher:
         """Every match in `text`, left to right, none overlapping another."""
         return [Match(m.start(), m.end(), self._term(m.group())) for m in self._pattern.finditer(text)]
 
-    def find_all(self, texts: pa.Array) -> Iterator[list[Match]]:
-        """The matches of each text in turn.
+    def find_all(self, texts: pa.Array) -> Iterator[Sequence[tuple[int, int, str]]]:
+        """The matches of each text in turn, as plain tuples: start, end, term.
 
         RE2 marks what may be a match in the whole column at once, some twenty times faster than Python's own search. It
         knows only ASCII letters, so whatever stands beside other than a space or a mark is looked at again; where that
@@ -57,7 +57,7 @@ class TermMatcher:
             matches = self._confirmed(text, pieces.split(_OPEN))
             yield self.find(text) if matches is None else matches
 
-    def _confirmed(self, text: str, pieces: list[str]) -> list[Match] | None:
+    def _confirmed(self, text: str, pieces: list[str]) -> list[tuple[int, int, str]] | None:
         """The matches that RE2 has marked, if all of them are."""
         if len(pieces) > 1 and _OPEN in text:
             return None
@@ -72,7 +72,7 @@ class TermMatcher:
                 exact = self._pattern.match(text, position)
                 if exact is None or exact.end() != end:
                     return None
-            matches.append(Match(position, end, spellings.get(spelled) or self._term(spelled)))
+            matches.append((position, end, spellings.get(spelled) or self._term(spelled)))
             position = end + len(rest)
             before = rest[-1:] or spelled[-1:]
         return matches

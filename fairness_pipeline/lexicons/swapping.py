@@ -1,7 +1,7 @@
 """Counterfactual swapping: the same text with the other group's words (Liu et al. 2020, section 2.3)."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, NamedTuple
@@ -84,20 +84,17 @@ class Swapper:
         """The listed words in `text` with the side that each names."""
         return [(match, self._entries[match.term][0]) for match in self.matcher.find(text)]
 
-    def find_all(self, texts: pa.Array) -> Iterator[tuple[list[Match], Side | Literal["both"] | None]]:
+    def find_all(
+        self, texts: pa.Array
+    ) -> Iterator[tuple[Sequence[tuple[int, int, str]], Side | Literal["both"] | None]]:
         """The listed words of each text in turn, and the group that they name."""
         for matches in self.matcher.find_all(texts):
-            yield matches, self._named({self._entries[match.term][0] for match in matches})
+            sides = {self._entries[term][0] for _, _, term in matches}
+            yield matches, "both" if len(sides) == 2 else next(iter(sides), None)
 
     def side(self, text: str) -> Side | Literal["both"] | None:
         """The group that `text` names: one side, both, or none."""
-        return self._named({side for _, side in self.find(text)})
-
-    @staticmethod
-    def _named(sides: set[Side]) -> Side | Literal["both"] | None:
-        if len(sides) == 2:
-            return "both"
-        return next(iter(sides), None)
+        return next(self.find_all(pa.array([text])))[1]
 
     def swap(self, text: str, source: Side | Literal["both"], key: str) -> Swap:
         """`text` with the words of side `source` exchanged for their counterparts (of both sides with `both`).

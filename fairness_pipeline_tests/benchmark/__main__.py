@@ -96,8 +96,8 @@ def pairs() -> list[Ratio]:
             Ratio(
                 f"pair construction, {name}",
                 "lines",
-                rate(few, lambda reference=reference, few=few, listed=listed: reference(lines[:few], listed), 2),
-                rate(len(lines), build, 3),
+                rate(few, lambda reference=reference, few=few, listed=listed: reference(lines[:few], listed), 3),
+                rate(len(lines), build, 8),
                 asked,
                 what,
             )
