@@ -5,9 +5,8 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.yaml_files import Specification
+from fairness_pipeline.yaml_files import Positive, Specification
 
-Positive = Annotated[int, pydantic.Field(gt=0)]
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
 Weight = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]

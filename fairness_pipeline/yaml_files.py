@@ -3,7 +3,7 @@
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 import pydantic
@@ -18,6 +18,8 @@ class Specification(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
+
+Positive = Annotated[int, pydantic.Field(gt=0)]
 
 SECRET = "secret"
 """The type of a pydantic error about a value that must not be printed."""

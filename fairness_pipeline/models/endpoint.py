@@ -98,8 +98,8 @@ class EndpointResponder:
                     async with asyncio.TaskGroup() as group:
                         for _ in range(self.source.concurrency):
                             group.create_task(work())
-        except BaseExceptionGroup as errors:  # one worker's trouble has ended the others
-            error = _first(errors)
+        except ExceptionGroup as errors:  # one worker's trouble has ended the others
+            error = errors.exceptions[0]
             raise (explained(error, path) if isinstance(error, OSError) else error) from None
         except OSError as error:
             raise explained(error, path) from None
@@ -220,14 +220,6 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
                 loop, task = begun[0]
                 loop.call_soon_threadsafe(task.cancel)
             raise
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that counts of those that came together: one that stops everything, else the first."""
-    leaves: list[BaseException] = []
-    for error in errors.exceptions:
-        leaves.append(_first(error) if isinstance(error, BaseExceptionGroup) else error)
-    return next((error for error in leaves if not isinstance(error, Exception)), leaves[0])
 
 
 def _journal(path: Path) -> Iterable[tuple[str, str]]:

@@ -25,7 +25,7 @@ _VECTORS = "candidates.safetensors"
 _CANDIDATES = "candidates.parquet"
 _QUERIES = 512
 _CHUNK = 16_384
-"""Candidates scored at once: their scores for a batch of queries stay in the processor's cache."""
+"""Candidates scored at once; their scores for a batch of queries take 32 MiB."""
 _ENCODING_TOKENS = 8192
 
 
