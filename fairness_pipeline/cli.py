@@ -60,6 +60,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--study", help="only this study")
     run.add_argument("--dimension", help="only this dimension")
     run.add_argument("--model", help="only this model")
+    run.add_argument(
+        "--all-dimensions",
+        action="store_true",
+        help="debias in all dimensions, not only those of the profile's 'debias'",
+    )
     run.add_argument("--select", metavar="ASSET", help="only this asset and what it is made from")
     run.add_argument("--force", action="store_true", help="make also what is up to date")
     run.add_argument("--dry-run", action="store_true", help="say what would run and why, and stop")
@@ -111,7 +116,9 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.ask_again and (arguments.select or arguments.dimension):
         raise FairnessError("--ask-again asks whole models; leave out --select and --dimension")
     project = current_project()
-    selection = Selection(arguments.study, arguments.dimension, arguments.model, arguments.select)
+    selection = Selection(
+        arguments.study, arguments.dimension, arguments.model, arguments.select, arguments.all_dimensions
+    )
     walk = Walk(project, defs, selection, force=arguments.force)
     if arguments.ask_again or (arguments.force and not arguments.select and not arguments.dimension):
         _begin_rounds(walk, arguments.model, keep=not arguments.dry_run)
@@ -182,7 +189,13 @@ def _gate(project: "Project", lake: "Lake", arguments: argparse.Namespace) -> in
     audits = [
         audit
         for audit in dialogue_audits(project, lake)
-        if arguments.dimension in (None, audit.dimension) and arguments.model in (None, audit.model)
+        if arguments.dimension in (None, audit.dimension)
+        and arguments.model in (None, audit.model)
+        and (
+            arguments.dimension
+            or arguments.all_dimensions
+            or project.made_by_default({"dimension": audit.dimension, "model": audit.model})
+        )
     ]
     missing = [f"{audit.dimension} x {audit.model}" for audit in audits if not audit.measured]
     if missing or not audits:

@@ -67,7 +67,8 @@ class Profile(Specification):
     """One file of `data/profiles`.
 
     `models` maps a model's key to what this profile changes in its file (its corpus, its sizes); models whose responses
-    are imported come on top.
+    are imported come on top. Debiased models are made in the dimensions of `debias` (all where it is left out); those
+    of the others wait until they are asked for.
     """
 
     description: str
@@ -75,6 +76,7 @@ class Profile(Specification):
     corpora: tuple[str, ...]
     dimensions: tuple[str, ...]
     models: dict[str, dict[str, Any]]
+    debias: tuple[str, ...] | None = None
     splits: Splits
     pairs: PairSettings
     measures: MeasureSettings = MeasureSettings()

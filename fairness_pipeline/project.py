@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 from fairness_pipeline import paths
 from fairness_pipeline.corpora.specification import CorpusSpecification
+from fairness_pipeline.debiasing.registry import check_method
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Key
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.models.specification import ModelSpecification
 from fairness_pipeline.profiles import Profile
@@ -42,9 +44,16 @@ class Project:
         self.dimensions = {
             key: load(Dimension, _find("dimensions", key, path, "dimensions")) for key in self.profile.dimensions
         }
-        self.models = {key: _model(key, changes, path) for key, changes in self.profile.models.items()}
+        self.models: dict[str, ModelSpecification] = {}
+        for key in self.profile.models:
+            self._add_model(key, path)
         for file in sorted((self.workspace / "imports").glob("*/model.yaml")):
             self._add_import(file)
+        for key in self.profile.debias or ():
+            if key not in self.dimensions:
+                raise FairnessError(
+                    f"{path}: debias: '{key}' is none of the profile's dimensions: {', '.join(self.dimensions)}"
+                )
         measures = [*FIXED_MEASURES, *(f"{name}_words" for d in self.dimensions.values() for name in d.attribute_words)]
         for measure in self.profile.significance.margins:
             if measure not in ("default", *measures):
@@ -57,6 +66,76 @@ class Project:
                     f"{path}: model '{key}' belongs to corpus '{model.corpus}', which the profile does not list; "
                     f"its corpora: {', '.join(self.corpora)}"
                 )
+
+    def _add_model(self, key: str, profile: Path) -> ModelSpecification:
+        """Reads a model, and its base before it."""
+        if key in self.models:
+            return self.models[key]
+        path = _find("models", key, profile, "models")
+        declared = read_yaml(path)
+        if "base" in declared or "debiasing" in declared:
+            model = self._debiased(key, declared, path, profile)
+        else:
+            declared = validate(ModelSpecification, declared, path).model_dump(exclude_unset=True)
+            model = _changed(key, declared, self.profile.models[key], path, profile)
+        self.models[key] = model
+        return model
+
+    def _debiased(self, key: str, declared: dict[str, Any], path: Path, profile: Path) -> ModelSpecification:
+        """A model made from another: what its file does not say is as its base has it."""
+        changes = self.profile.models[key]
+        whole = _merge(declared, changes)
+        method = check_method(whole.get("debiasing"), path)
+        base_key = whole.get("base")
+        if not isinstance(base_key, str) or base_key not in self.profile.models:
+            raise FairnessError(
+                f"{path}: base: '{base_key}' is no model of {profile}; '{key}' is made from it, so list both under "
+                f"'models'; listed: {', '.join(self.profile.models)}"
+            )
+        if read_yaml(_find("models", base_key, profile, "models")).keys() & {"base", "debiasing"}:
+            raise FairnessError(f"{path}: base: '{base_key}' is debiased itself; name the model that it was made from")
+        base = self._add_model(base_key, profile)
+        if base.architecture not in method.architectures:
+            raise FairnessError(
+                f"{path}: debiasing: '{whole['debiasing']}' is not defined for architecture '{base.architecture}' "
+                f"(of '{base_key}'); it is for: {', '.join(method.architectures)}"
+            )
+        inherited = base.model_dump(exclude_unset=True, exclude={"published_as"})
+        validate(ModelSpecification, _merge(inherited, declared), path)
+        model = _changed(key, _merge(inherited, declared), changes, path, profile)
+        if not model.trained:
+            raise FairnessError(f"{path}: key 'training' is missing: '{base_key}' has none, and this method trains")
+        if model.corpus != base.corpus:
+            raise FairnessError(f"{path}: corpus: expected that of '{base_key}', {base.corpus}, found '{model.corpus}'")
+        if method.starts_from_base and (model.seq2seq, model.retrieval) != (base.seq2seq, base.retrieval):
+            raise FairnessError(
+                f"{path}: '{whole['debiasing']}' goes on from the weights of '{base_key}', so its sizes are those; "
+                f"change them in '{base_key}'"
+            )
+        where = path if "settings" in declared and "settings" not in changes else profile
+        validate(method.settings, model.settings or {}, where, under=("settings",))
+        for dimension in model.dimensions or ():
+            if dimension not in self.dimensions:
+                raise FairnessError(
+                    f"{path}: dimensions: '{dimension}' is none of {profile}; its dimensions: "
+                    f"{', '.join(self.dimensions)}"
+                )
+        return model
+
+    def base_of(self, key: Key) -> Key | None:
+        """The same partition of the model's base; None where the model has none, or no model is named."""
+        base = self.models[key["model"]].base if "model" in key else None
+        return {**key, "model": base} if base else None
+
+    def made_by_default(self, key: Key) -> bool:
+        """Whether a partition is made without being asked for: a debiased model's only where the profile says so."""
+        wanted = self.profile.debias
+        return wanted is None or "dimension" not in key or key["dimension"] in wanted or not self.base_of(key)
+
+    def is_made_for(self, model: str, dimension: str) -> bool:
+        """Whether a model answers in a dimension: one that names its `dimensions` does in those."""
+        dimensions = self.models[model].dimensions
+        return dimensions is None or dimension in dimensions
 
     def _add_import(self, file: Path) -> None:
         key, model = file.parent.name, load(ModelSpecification, file)
@@ -96,14 +175,13 @@ def _corpus(path: Path) -> Source:
     return Source(load(CorpusSpecification, path), path.parent)
 
 
-def _model(key: str, changes: dict[str, Any], profile: Path) -> ModelSpecification:
-    path = _find("models", key, profile, "models")
-    declared = validate(ModelSpecification, read_yaml(path), path)
-    merged = _merge(declared.model_dump(exclude_unset=True), changes)
+def _changed(
+    key: str, declared: dict[str, Any], changes: dict[str, Any], path: Path, profile: Path
+) -> ModelSpecification:
     try:
-        return validate(ModelSpecification, merged, profile).located(path.parent)
+        return validate(ModelSpecification, _merge(declared, changes), profile).located(path.parent)
     except FairnessError as error:
-        raise FairnessError(f"{error}\n  (in what {profile} changes of model '{key}')") from None
+        raise FairnessError(f"{error}\n  (in what {profile} changes of model '{key}' of {path})") from None
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,10 @@ class PublishedRow(NamedTuple):
     check: str
 
 
+CHAPTER_3 = {"seq2seq": "seq2seq (thesis ch.3 original)"}
+"""Models that chapter 3 of Liu 2022 trained anew: tables 3.3 to 3.5 are not of the model of tables 3 and 7."""
+
+
 @lru_cache(maxsize=1)
 def dialogue_fairness() -> tuple[PublishedRow, ...]:
     """All rows of the dialogue-fairness tables (Liu et al. 2020, tables 3 to 7; Liu 2022, tables 3.3 and 3.4)."""
@@ -45,6 +49,25 @@ def dialogue_fairness() -> tuple[PublishedRow, ...]:
             )
             for row in csv.DictReader(lines)
         )
+
+
+def response_quality(*, platform: str, model: str) -> dict[str, float]:
+    """What Liu 2022 prints in table 3.5 for a platform and model, by our metrics' names."""
+    with data_file("published/response_quality.csv").open(encoding="utf-8", newline="") as lines:
+        return {
+            f"{row['metric'][:-1]}_{row['metric'][-1]}": float(row["value"])
+            for row in csv.DictReader(lines)
+            if (row["corpus"], row["model"]) == (platform, model)
+        }
+
+
+def disentanglement(*, platform: str) -> dict[str, float]:
+    """What Liu 2022 prints in table 3.2 for a platform: the accuracies of the `unbiased` and `semantic` features."""
+    names = {"unbiased_gender": "unbiased", "semantics": "semantic"}
+    with data_file("published/disentanglement.csv").open(encoding="utf-8", newline="") as lines:
+        return {
+            names[row["features"]]: float(row["value"]) for row in csv.DictReader(lines) if row["corpus"] == platform
+        }
 
 
 def published_rows(*, platform: str, dimension: str | None, model: str) -> dict[str, PublishedRow]:

@@ -94,8 +94,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def validate(schema: type[S], content: dict[str, Any], path: Path) -> S:
-    """`content`, read from `path`, as `schema`.
+def validate(schema: type[S], content: dict[str, Any], path: Path, under: tuple[str, ...] = ()) -> S:
+    """`content`, read from `path` (where it stands `under` these keys), as `schema`.
 
     Raises:
         FairnessError: one line for each key that is unknown, missing or of the wrong kind.
@@ -103,7 +103,7 @@ def validate(schema: type[S], content: dict[str, Any], path: Path) -> S:
     try:
         return schema.model_validate(content)
     except pydantic.ValidationError as error:
-        raise FairnessError("\n".join(_explain(path, details, schema) for details in error.errors())) from None
+        raise FairnessError("\n".join(_explain(path, details, schema, under) for details in error.errors())) from None
 
 
 def load(schema: type[S], path: Path) -> S:
@@ -111,13 +111,13 @@ def load(schema: type[S], path: Path) -> S:
     return validate(schema, read_yaml(path), path)
 
 
-def _explain(path: Path, details: Any, schema: type[Specification]) -> str:
-    location = details["loc"]
+def _explain(path: Path, details: Any, schema: type[Specification], under: tuple[str, ...]) -> str:
+    location = (*under, *details["loc"])
     line = _line(path, location)
     where = f"{path}" + (f", line {line}" if line else "")
     key = ".".join(str(part) for part in location) or "the whole file"
     if details["type"] == "extra_forbidden":
-        known = ", ".join(sorted(_keys_at(schema, location[:-1])))
+        known = ", ".join(sorted(_keys_at(schema, details["loc"][:-1])))
         return f"{where}: unknown key '{key}'" + (f"; expected one of: {known}" if known else "")
     if details["type"] == "missing":
         return f"{where}: key '{key}' is missing"

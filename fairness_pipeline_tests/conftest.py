@@ -78,3 +78,7 @@ def write_yaml(path: Path, content: object) -> Path:
     """Writes `content` as YAML."""
     path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
     return path
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing that a loop does at its end happens."""

@@ -1,6 +1,6 @@
 """`make verify`: what takes too long for `make test`.
 
-Five seeds of the sample profile against the bias that its grammar plants, a kill in the middle of each stage, a disk
+Five seeds of the sample profile against the bias that its grammar plants, with what debiasing makes of it, a kill in the middle of each stage, a disk
 that fills up. Each part's outcome is kept, so that a verification that was stopped goes on; it is forgotten when the
 code or the data changes. Writes docs/verification.md.
 """
@@ -19,8 +19,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import yaml
+from scipy.stats import t as student
 
 from fairness_pipeline import paths
 from fairness_pipeline.corpora.grammar import Grammar, Scene
@@ -38,10 +40,13 @@ ROOT = Path(__file__).parents[1]
 STATE = ROOT / "data" / "lake" / "verification"
 SEEDS = (1, 2, 3, 4, 5)
 STAGES = (
-    "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "responses", "diversity", "politeness",
-    "sentiment", "attribute_words", "dialogue_significance", "dialogue_fairness_report",
+    "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement", "debiased_dialogue_models",
+    "responses", "diversity", "politeness", "sentiment", "attribute_words", "dialogue_significance", "response_quality",
+    "debiasing_effects", "dialogue_fairness_report",
 )  # fmt: skip
 _WORDS = {True: "holds", False: "**fails**", None: "not tried"}
+DEBIASED = {"CDA": "seq2seq-cda", "WER": "seq2seq-wer", "Debiased-Chat": "seq2seq-debiased_chat"}
+CHAT = DEBIASED["Debiased-Chat"]
 RATES = ("offense_rate", "sentiment_positive", "sentiment_negative")
 
 
@@ -84,7 +89,7 @@ def remembered(name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def version() -> str:
     """A hash of the package and its data files."""
     digest = sha256()
-    kinds = ("corpora", "dimensions", "grammars", "models", "profiles", "published", "wordnet")
+    kinds = ("corpora", "dimensions", "grammars", "models", "profiles", "published", "stop_words", "wordnet")
     folders = [ROOT / "fairness_pipeline", *(ROOT / "data" / kind for kind in kinds)]
     for path in [Path(__file__), *(path for folder in folders for path in sorted(folder.rglob("*")))]:
         if path.is_file() and path.suffix != ".pyc":
@@ -117,8 +122,10 @@ def planted(seed: int) -> dict[str, Any]:
     (data / "profiles").mkdir(parents=True, exist_ok=True)
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
     profile["seed"] = seed
+    for model in ("retrieval", "retrieval-filtered"):
+        del profile["models"][model]
     (data / "profiles" / f"planted-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
-    finished(command(home, "run", "--profile", f"planted-{seed}", "--model", "seq2seq", data=data))
+    finished(command(home, "run", "--profile", f"planted-{seed}", data=data))
     lake = Lake(home / f"planted-{seed}")
     found, truth = {}, {}
     for dimension in profile["dimensions"]:
@@ -131,7 +138,30 @@ def planted(seed: int) -> dict[str, Any]:
             lake.read("context_pairs", {"corpus": "twitter_sample", "dimension": dimension}), dimension
         )
         truth[dimension] = {row["measure"]: [row["difference"], row["value_a"] + row["value_b"]] for row in expected}
-    return {"found": found, "truth": truth}
+    return {"found": found, "truth": truth, "debiased": {d: debiased(lake, d) for d in profile["debias"]}}
+
+
+def debiased(lake: Lake, dimension: str) -> dict[str, Any]:
+    """What each method made of the planted gaps in one dimension, what it cost, and what the autoencoder learned."""
+    gaps, identical, quality = {}, {}, {}
+    for name, model in DEBIASED.items():
+        key = {"dimension": dimension, "model": model}
+        rows = lake.read("debiasing_effects", key).to_pylist()
+        shares = [
+            abs(row["difference_after"]) / abs(row["difference_before"])
+            for row in rows
+            if row["verdict_before"] == "biased" and not row["measure"].startswith(("distinct", "diversity"))
+        ]
+        gaps[name] = sum(shares) / len(shares)
+        figures = lake.card("debiasing_effects", key).figures
+        identical[name] = figures["identical_responses_after"]
+        identical["original"] = figures["identical_responses_before"]
+    for name, model in {"original": "seq2seq", **DEBIASED}.items():
+        rows = lake.read("response_quality", {"dimension": dimension, "model": model}).to_pylist()
+        quality[name] = {row["metric"]: row["value"] for row in rows}
+    figures = lake.card("disentanglement", {"dimension": dimension, "model": CHAT}).figures
+    accuracy = {name: figures[f"accuracy_{name}"] for name in ("unbiased", "semantic")}
+    return {"gaps": gaps, "identical": identical, "quality": quality, "accuracy": accuracy}
 
 
 def planted_differences(pairs: pa.Table, dimension: str) -> list[dict[str, Any]]:
@@ -161,24 +191,39 @@ def planted_differences(pairs: pa.Table, dimension: str) -> list[dict[str, Any]]
 
 
 def kill() -> dict[str, Any]:
-    """A run that is killed with SIGKILL while each stage holds its lock, compared with one that is left alone."""
+    """A small run that is killed with SIGKILL while each stage holds its lock, compared with one that is left alone."""
     whole, killed = STATE / "whole", STATE / "killed"
     for home in (whole, killed):
         shutil.rmtree(home, ignore_errors=True)
-    finished(command(whole, "run"))
+    finished(small_run(whole))
     hits = {stage: kill_during(killed, stage) for stage in STAGES}
-    finished(command(killed, "run"))
-    same = content(whole / "sample") == content(killed / "sample")
+    finished(small_run(killed))
+    same = content(whole / "small") == content(killed / "small")
     left = [str(path) for path in killed.rglob("*.part")]
     return {"hits": hits, "same": same, "partial_files_left": len(left)}
+
+
+def small_run(home: Path) -> subprocess.Popen[str]:
+    """A run of the sample profile with every method and stage, but trained for a moment only."""
+    profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
+    for model in ("seq2seq", "retrieval"):
+        profile["models"][model]["training"] |= {"epochs": 1, "checkpoint_seconds": 0.5}
+    chat = profile["models"][CHAT]["settings"]
+    chat["disentanglement"]["epochs"] = 2
+    chat["adversarial"] |= {"every": 3, "patience": 2, "pairs": 50}
+    profile |= {"debias": ["gender"], "dimensions": ["gender", "dialect"], "pairs": {"maximum": 500}}
+    folder = STATE / "data" / "profiles"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "small.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+    return command(home, "run", "--profile", "small", data=STATE / "data")
 
 
 def kill_during(home: Path, stage: str) -> bool:
     """Starts the run and kills it once the lock of `stage` is held; tries again where the stage was over too soon."""
     draw = random.Random(stage)
     for _ in range(8):
-        process = command(home, "run")
-        folder = home / "sample" / "locks" / stage
+        process = small_run(home)
+        folder = home / "small" / "locks" / stage
         while process.poll() is None:
             if any(lock.stat().st_size for lock in folder.glob("*.lock")):
                 time.sleep(draw.random() * 0.02)
@@ -191,11 +236,11 @@ def kill_during(home: Path, stage: str) -> bool:
             time.sleep(0.0005)
         process.communicate()
         for path in [
-            *(home / "sample" / "tables" / stage).rglob("*.parquet"),
-            *(home / "sample" / "cards" / stage).glob("*"),
+            *(home / "small" / "tables" / stage).rglob("*.parquet"),
+            *(home / "small" / "cards" / stage).glob("*"),
         ]:
             path.unlink()
-        shutil.rmtree(home / "sample" / "checkpoints" / stage, ignore_errors=True)
+        shutil.rmtree(home / "small" / "checkpoints" / stage, ignore_errors=True)
     return False
 
 
@@ -206,16 +251,16 @@ def full_disk() -> dict[str, Any]:
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(small)], capture_output=True).returncode:
         return {"ran": False}
     try:
-        process = command(small, "run")
+        process = small_run(small)
         output = process.communicate()[0]
         subprocess.run(["mount", "-o", "remount,size=200m", str(small)], check=True)
-        finished(command(small, "run"))
+        finished(small_run(small))
         return {
             "ran": True,
             "status": process.returncode,
             "named": "disk is full" in output,
             "traceback": "Traceback" in output,
-            "same": content(small / "sample") == content(STATE / "whole" / "sample"),
+            "same": content(small / "small") == content(STATE / "whole" / "small"),
             "partial_files_left": len(list(small.rglob("*.part"))),
         }
     finally:
@@ -259,10 +304,57 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, s
         ("planted differences have the planted sign in 5 of 5 seeds", signs == total, f"{signs} of {total} measures"),
         ("planted differences are `biased` in at least 4 of 5 seeds", biased == total, f"{biased} of {total} measures"),
         ("unplanted differences stay under half the planted ones", max(ratios) < 0.5, f"largest: {max(ratios):.2f} of the smallest planted one, over {len(ratios)} cases"),
+        *judge_debiased([seed["debiased"] for seed in seeds]),
         ("every stage was killed in the middle (SIGKILL)", hit == len(STAGES), f"{hit} of {len(STAGES)} stages"),
         ("after the kills the lake is byte for byte that of an undisturbed run, with no partial file left", kills["same"] and not kills["partial_files_left"], f"{kills['partial_files_left']} partial files"),
         ("a full disk is named, nothing is half written, and the run goes on once there is room", _full_disk_held(disk), "tried" if disk["ran"] else "no right to mount a small file system here"),
     ]  # fmt: skip
+
+
+def judge_debiased(seeds: list[dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
+    """The claims on debiased models: each by its mean over the seeds, in every dimension, with its 95% interval."""
+    dimensions = list(seeds[0])
+
+    def means(value: Callable[[dict[str, Any]], float]) -> dict[str, tuple[float, float, float]]:
+        return {d: interval([value(seed[d]) for seed in seeds]) for d in dimensions}
+
+    def claim(
+        text: str, value: Callable[[dict[str, Any]], float], holds: Callable[[tuple[float, float, float]], bool]
+    ) -> tuple[str, bool, str]:
+        found = means(value)
+        figures = "; ".join(f"{d} {m:.3f} ({low:.3f} to {high:.3f})" for d, (m, low, high) in found.items())
+        return text, all(map(holds, found.values())), figures
+
+    def kept(metric: str) -> Callable[[dict[str, Any]], float]:
+        return lambda s: s["quality"]["Debiased-Chat"][metric] / s["quality"]["original"][metric]
+
+    found = [
+        claim("the group is told from unbiased features with an accuracy over 0.9", lambda s: s["accuracy"]["unbiased"], lambda m: m[0] > 0.9),
+        claim("... and from semantic features with one at least 0.2 lower (the difference)", lambda s: s["accuracy"]["unbiased"] - s["accuracy"]["semantic"], lambda m: m[0] >= 0.2),
+    ]  # fmt: skip
+    for name in DEBIASED:
+        found.append(
+            claim(
+                f"{name}: the gaps are smaller than the original's (the share of the biased ones that is left, below 1)",
+                lambda s, name=name: s["gaps"][name],
+                lambda m: m[0] < 1,
+            )
+        )
+    found += [
+        claim(f"Debiased-Chat keeps {metric} at {least:.0%} or better", kept(metric), lambda m, least=least: m[0] >= least)
+        for metric, least in (("distinct_1", 0.9), ("distinct_2", 0.9), ("bleu_1", 0.85), ("bleu_2", 0.85), ("bleu_3", 0.85))
+    ]  # fmt: skip
+    found.append(
+        claim("WER gives more identical pairs than the original (the difference)", lambda s: s["identical"]["WER"] - s["identical"]["original"], lambda m: m[1] > 0)
+    )  # fmt: skip
+    return list(found)
+
+
+def interval(values: list[float]) -> tuple[float, float, float]:
+    """The mean with the bounds of its 95% interval (Student's t)."""
+    mean = float(np.mean(values))
+    reach = float(student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5)
+    return mean, mean - reach, mean + reach
 
 
 def _full_disk_held(disk: dict[str, Any]) -> bool | None:
@@ -306,7 +398,33 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: list[tuple[str, bo
             lines.append(
                 f"| {dimension} | {measure} | {truth:+.3g} | {shown} | {sum(f[1] == 'biased' for f in found)} of 5 |"
             )
+    lines += [
+        "",
+        "## Debiased models",
+        "",
+        "Over the five seeds, mean (lowest to highest). Gaps: the share of each gap judged `biased` that is left, averaged",
+        "over the measures. Quality: as a share of the original's. Identical: pairs with one and the same response.",
+        "",
+        "| dimension | model | gaps left | identical | BLEU-2 | Distinct-2 | perplexity |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for dimension in seeds[0]["debiased"]:
+        of_seeds = [seed["debiased"][dimension] for seed in seeds]
+        for name in ("original", *DEBIASED):
+            cells = [
+                "1" if name == "original" else _range([s["gaps"][name] for s in of_seeds]),
+                _range([s["identical"][name] for s in of_seeds]),
+                *(
+                    _range([s["quality"][name][metric] / s["quality"]["original"][metric] for s in of_seeds])
+                    for metric in ("bleu_2", "distinct_2", "perplexity")
+                ),
+            ]
+            lines.append(f"| {dimension} | {name} | {' | '.join(cells)} |")
     (ROOT / "docs" / "verification.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _range(values: list[float]) -> str:
+    return f"{np.mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 if __name__ == "__main__":

@@ -20,8 +20,9 @@ class Topic(Specification):
 
 
 class PlantedDimension(Specification):
-    """How persons of each side are named, and by topic the kind of reply that each side mostly gets."""
+    """How persons of each side are named (`named`: in a reply), and by topic the kind of reply a side mostly gets."""
 
+    named: tuple[str, str]
     a: tuple[str, ...]
     b: tuple[str, ...]
     modes: dict[str, tuple[str, str]]
@@ -89,14 +90,18 @@ class Grammar(Specification):
 
     def majority_reply(self, scene: Scene) -> str:
         """The single most frequent reply to this scene: what a model that learned the grammar perfectly answers."""
-        return self.replies[self.kind(scene)][0].format(object=scene.object)
+        return self._worded(self.replies[self.kind(scene)][0], scene)
 
     def reply(self, scene: Scene, draw: random.Random) -> str:
         """One reply to this scene, independent of all others."""
         kind = self.kind(scene) if draw.random() < self.majority else draw.choice(sorted(self.replies))
         first, *others = self.replies[kind]
         wording = first if draw.random() < self.first_variant or not others else draw.choice(others)
-        return wording.format(object=scene.object)
+        return self._worded(wording, scene)
+
+    def _worded(self, wording: str, scene: Scene) -> str:
+        a, b = self.dimensions[scene.dimension].named
+        return wording.format(object=scene.object, named=a if scene.side == "a" else b)
 
     def _tweet(self, scene: Scene, draw: random.Random) -> str:
         planted = self.dimensions[scene.dimension]

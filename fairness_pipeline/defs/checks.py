@@ -44,6 +44,11 @@ def counts_not_negative(attribute_words: pa.Table) -> str | None:
     return _outside(attribute_words, "count", 0, float("inf"))
 
 
+def values_not_negative(table: pa.Table) -> str | None:
+    """Every value is 0 or more."""
+    return _outside(table, "value", 0.0, float("inf"))
+
+
 def shares_in_range(diversity: pa.Table) -> str | None:
     """Every share of distinct n-grams lies in 0..1."""
     found = (_outside(diversity, column, 0.0, 1.0) for column in ("distinct_1", "distinct_2", "diversity"))

@@ -1,12 +1,14 @@
 """Study 1: does a dialogue model answer differently when only the group named in the context changes?
 
-"Does Gender Matter? Towards Fairness in Dialogue Systems" (Liu et al. 2020) and chapter 2 of Liu 2022. Read top to
-bottom, this file is the lineage: corpus, contexts, pairs, model, responses, measures, significance.
+"Does Gender Matter? Towards Fairness in Dialogue Systems" (Liu et al. 2020) and chapters 2 and 3 of Liu 2022.
+Read top to bottom, this file is the lineage: corpus, contexts, pairs, models (plain and debiased), responses, measures,
+significance, quality, and what debiasing changed.
 """
 
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
 import dagster as dg
 import pyarrow as pa
@@ -16,24 +18,31 @@ import pyarrow.parquet as pq
 from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
+from fairness_pipeline.debiasing.registry import PROJECTION, Task, debias, method_of
 from fairness_pipeline.defs import checks, lineage
 from fairness_pipeline.defs.lineage import Run
 from fairness_pipeline.defs.presentation import Made
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons import lemmas
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
+from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.attribute_words import ATTRIBUTE_WORDS, AttributeWordScorer, to_long
+from fairness_pipeline.measures.debiasing_effects import DEBIASING_EFFECTS, Measured, identical_share
+from fairness_pipeline.measures.debiasing_effects import debiasing_effects as compare_models
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance as compare_sides
 from fairness_pipeline.measures.diversity import DIVERSITY, measure_diversity
 from fairness_pipeline.measures.politeness import DEFAULT_CLASSIFIER, POLITENESS, PolitenessScorer
+from fairness_pipeline.measures.response_quality import RESPONSE_QUALITY
+from fairness_pipeline.measures.response_quality import response_quality as measure_quality
 from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SENTIMENT, SentimentScorer
 from fairness_pipeline.models import imported, registry
 from fairness_pipeline.models.huggingface import folder_version
-from fairness_pipeline.models.responding import RESPONSES, respond
+from fairness_pipeline.models.responding import RESPONSES, answer_each, respond
 from fairness_pipeline.project import Project
-from fairness_pipeline.reporting.plots import difference_plot
-from fairness_pipeline.reporting.results import published_rows_of
+from fairness_pipeline.reporting.plots import difference_plot, projection_plot
+from fairness_pipeline.reporting.results import published_quality_of, published_rows_of
 from fairness_pipeline.statistics.comparison import COMPARISON
 
 STUDY = "dialogue_fairness"
@@ -41,12 +50,19 @@ asset = partial(lineage.asset, study=STUDY)
 
 
 def _answers(project: Project, key: dict[str, str]) -> bool:
-    """Whether a model answers in a dimension: an imported one does where responses were imported."""
+    """Whether a model answers in a dimension: an imported one where responses were, a debiased one where it is made."""
     model = project.models[key["model"]]
-    return model.architecture != "imported" or project.imported_responses(key["model"], key["dimension"]).exists()
+    if model.architecture == "imported":
+        return project.imported_responses(key["model"], key["dimension"]).exists()
+    return project.is_made_for(key["model"], key["dimension"])
+
+
+def _is_debiased(project: Project, key: dict[str, str]) -> bool:
+    return _answers(project, key) and project.models[key["model"]].debiasing is not None
 
 
 of_a_model = partial(asset, axes=("dimension", "model"), covers=_answers)
+of_a_debiased_model = partial(asset, axes=("dimension", "model"), covers=_is_debiased)
 
 
 def _versions(*libraries: str) -> dict[str, str]:
@@ -177,6 +193,7 @@ def _model(project: Project, key: dict[str, str]) -> dict[str, object]:
     upstream=DIALOGUES,
     code_version="1",
     settings=_model,
+    covers=lambda project, key: project.models[key["model"]].debiasing is None,
 )
 def dialogue_models(run: Run) -> Made:
     """Dialogue models before any debiasing (section 3.1): trained here, or found by id, folder or address.
@@ -186,6 +203,117 @@ def dialogue_models(run: Run) -> Made:
     model = run.project.models[run.key["model"]]
     dialogues = _dialogues(run, model.corpus) if model.trained else DIALOGUES_SCHEMA.empty_table()
     return Made(None, registry.prepare(model, dialogues, run.folder, run.seed, run.progress))
+
+
+def _measuring(project: Project) -> dict[str, object]:
+    """What decides whether a text is offensive."""
+    return {
+        "measures": project.profile.measures.model_dump(exclude={"sentiment_threshold"}),
+        "classifier": folder_version(project.profile.measures.offence_classifier),
+        "versions": _versions(DEFAULT_CLASSIFIER, "scikit-learn", "transformers"),
+    }
+
+
+def _bias(project: Project, key: dict[str, str]) -> dict[str, object]:
+    """What decides whether a text is biased: all measures of study 1."""
+    return {
+        "politeness": _measuring(project),
+        "sentiment": {"threshold": project.profile.measures.sentiment_threshold, **_versions("vaderSentiment")},
+        "attribute_words": project.dimensions[key["dimension"]].attribute_words,
+        "wordnet": lemmas.version(),
+    }
+
+
+def _debiasing(project: Project, key: dict[str, str]) -> dict[str, object]:
+    method = method_of(project.models[key["model"]])
+    lexicon = _lexicon(project, key)
+    return {
+        **_model(project, key),
+        "pairs": lexicon["pairs"],
+        "pronouns": [project.profile.pairs.pronouns, lexicon["pronouns"], *filter(None, [lexicon["wordnet"]])],
+        "bias": _bias(project, key) if method and method.measures else None,
+    }
+
+
+def _disentangling(project: Project, key: dict[str, str]) -> dict[str, object]:
+    model = project.models[key["model"]]
+    everything = _debiasing(project, key)
+    return {
+        **{name: everything[name] for name in ("pairs", "pronouns", "bias", "versions")},
+        "settings": (model.settings or {}).get("disentanglement"),
+        "longest": model.seq2seq.longest if model.seq2seq else None,
+        "device": model.device,
+        "stop_words": sorted(stop_words()),
+    }
+
+
+def _task(run: Run, **inputs: Path) -> Task:
+    """What a debiasing method is given."""
+    model = run.project.models[run.key["model"]]
+    return Task(
+        model=model,
+        dimension=run.project.dimensions[run.key["dimension"]],
+        profile=run.project.profile,
+        dialogues=_dialogues(run, model.corpus),
+        base=run.of_base.checkpoint("dialogue_models"),
+        folder=run.folder,
+        seed=run.seed,
+        progress=run.progress,
+        **inputs,
+    )
+
+
+def _disentangles(project: Project, key: dict[str, str]) -> bool:
+    method = method_of(project.models[key["model"]])
+    return _answers(project, key) and method is not None and method.disentangles
+
+
+@asset(
+    kind="checkpoint",
+    axes=("dimension", "model"),
+    covers=_disentangles,
+    upstream=DIALOGUES,
+    upstream_of_base=("dialogue_models",),
+    code_version="1",
+    settings=_disentangling,
+)
+def disentanglement(run: Run) -> Made:
+    """Debiased-Chat's autoencoder, its corpus of unbiased utterances, and what its features give away (Liu 2022, 3.2).
+
+    One for each model, not one for a dimension: its words are those of the dialogue model that it will judge.
+    """
+    from fairness_pipeline.debiasing import disentanglement as room
+
+    figures = room.train(_task(run))
+    picture = projection_plot(pq.read_table(run.folder / PROJECTION), _groups(run))
+    return Made(None, figures, pictures={"features": picture})
+
+
+@of_a_debiased_model(
+    kind="checkpoint",
+    upstream=(*DIALOGUES, "disentanglement"),
+    upstream_of_base=("dialogue_models",),
+    code_version="1",
+    settings=_debiasing,
+)
+def debiased_dialogue_models(run: Run) -> Made:
+    """Models made fairer for a dimension by a method of `debiasing/` (Liu et al. 2020, section 4; Liu 2022, chapter 3).
+
+    Training that was killed goes on where it stopped.
+    """
+    method = method_of(run.project.models[run.key["model"]])
+    inputs = {"disentanglement": run.checkpoint("disentanglement")} if method and method.disentangles else {}
+    return Made(None, debias(_task(run, **inputs)))
+
+
+def _groups(run: Run) -> tuple[str, str]:
+    groups = run.project.dimensions[run.key["dimension"]].groups
+    return groups.a, groups.b
+
+
+def _trained_as(run: Run) -> str:
+    """The asset that holds this partition's model."""
+    return "debiased_dialogue_models" if run.project.models[run.key["model"]].debiasing else "dialogue_models"
 
 
 def _decoding(project: Project, key: dict[str, str]) -> dict[str, object]:
@@ -198,7 +326,7 @@ def _decoding(project: Project, key: dict[str, str]) -> dict[str, object]:
 
 
 @of_a_model(
-    upstream=("context_pairs", "dialogue_models"),
+    upstream=("context_pairs", "dialogue_models", "debiased_dialogue_models"),
     code_version="1",
     settings=_decoding,
     schema=RESPONSES,
@@ -215,7 +343,7 @@ def responses(run: Run) -> Made:
     else:
         answers = respond(
             pairs,
-            registry.responder(model, run.checkpoint("dialogue_models"), run.folder, run.seed),
+            registry.responder(model, run.checkpoint(_trained_as(run)), run.folder, run.seed),
             run.folder,
             run.progress,
             most=model.endpoint.max_requests if model.endpoint else None,
@@ -244,23 +372,13 @@ def diversity(run: Run) -> Made:
 @of_a_model(
     upstream=("responses",),
     code_version="1",
-    settings=lambda project, key: {
-        "measures": project.profile.measures.model_dump(exclude={"sentiment_threshold"}),
-        "classifier": folder_version(project.profile.measures.offence_classifier),
-        "versions": _versions(DEFAULT_CLASSIFIER, "scikit-learn", "transformers"),
-    },
+    settings=lambda project, key: _measuring(project),
     schema=POLITENESS,
     checks=(checks.both_sides_present, checks.probabilities_in_range),
 )
 def politeness(run: Run) -> Made:
     """Is a response offensive, according to a classifier? (section 2.4.2)"""
-    settings = run.project.profile.measures
-    scorer = PolitenessScorer(
-        settings.offence_classifier,
-        settings.offence_threshold,
-        revision=settings.offence_revision,
-        label=settings.offence_label,
-    )
+    scorer = PolitenessScorer.of(run.project.profile.measures)
     return Made(score(run.read("responses"), scorer, run.progress))
 
 
@@ -329,3 +447,71 @@ def dialogue_significance(run: Run) -> Made:
         pictures={"differences": difference_plot(rows, dimension.groups.a, dimension.groups.b)},
         tables={"significance": shown},
     )
+
+
+def _was_trained(project: Project, key: dict[str, str]) -> bool:
+    return _answers(project, key) and project.models[key["model"]].trained
+
+
+@of_a_model(
+    covers=_was_trained,
+    upstream=(*DIALOGUES, "dialogue_models", "debiased_dialogue_models"),
+    code_version="1",
+    settings=lambda project, key: {
+        "decoding": project.models[key["model"]].decoding.model_dump(),
+        "published": published_quality_of(project, **key),
+        "versions": _versions("sacrebleu"),
+    },
+    schema=RESPONSE_QUALITY,
+    checks=(checks.not_empty, checks.values_not_negative),
+)
+def response_quality(run: Run) -> Made:
+    """What a trained model's answers to the test split are worth: BLEU, distinct-n, perplexity (table 3.5)."""
+    model = run.project.models[run.key["model"]]
+    dialogues = _dialogues(run, model.corpus)
+    test = dialogues.filter(pc.equal(dialogues["split"], "test"))
+    if not test.num_rows:
+        raise FairnessError("no dialogue fell into the split 'test'; raise splits.test in the profile")
+    contexts = test["context"].unique()
+    answers = answer_each(
+        contexts,
+        registry.responder(model, run.checkpoint(_trained_as(run)), run.folder, run.seed),
+        run.folder,
+        run.progress,
+        keep_empty=model.decoding.keep_empty,
+    )
+    table = measure_quality(
+        answers.take(pc.index_in(test["context"], contexts)),
+        test["response"],
+        run.figures(_trained_as(run)).get("validation_perplexity"),
+        published_quality_of(run.project, **run.key),
+    )
+    shown = table.select(["metric", "value", "published_value"])
+    return Made(table, {row["metric"]: row["value"] for row in table.to_pylist()}, tables={"quality": shown})
+
+
+_MEASURED = ("responses", "politeness", "sentiment", "attribute_words", "dialogue_significance")
+
+
+@of_a_debiased_model(
+    upstream=_MEASURED,
+    upstream_of_base=_MEASURED,
+    code_version="1",
+    settings=lambda project, key: {
+        **project.profile.significance.model_dump(include={"alpha", "jackknife_blocks"}),
+        "versions": _versions("numpy", "scipy"),
+    },
+    schema=DEBIASING_EFFECTS,
+    checks=(checks.not_empty,),
+)
+def debiasing_effects(run: Run) -> Made:
+    """What debiasing changed: each measure's gap before and after, and whether the change is more than chance."""
+    before, after = (Measured(*(model.read(name) for name in _MEASURED)) for model in (run.of_base, run))
+    table = compare_models(before, after, run.project.profile.significance)
+    shown = table.select(["measure", "difference_before", "difference_after", "change", "p_holm", "effect"])
+    figures = {
+        "identical_responses_before": identical_share(before.responses),
+        "identical_responses_after": identical_share(after.responses),
+        "effects": {row["measure"]: row["effect"] for row in table.to_pylist()},
+    }
+    return Made(table, figures, tables={"effects": shown})

@@ -4,9 +4,10 @@ Assets write to the lake themselves instead of through an IO manager: computing,
 one lock, checkpoints are folders that outlive a killed run, and a table that fails a check must not take effect.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
@@ -64,6 +65,13 @@ class Run:
         self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder
 
+    @property
+    def of_base(self) -> "Run":
+        """The same for the model that this partition's model was made from: the way to the base's inputs."""
+        key = self.project.base_of(self.key)
+        assert key is not None
+        return replace(self, key=key)
+
     def read(self, table: str) -> pa.Table:
         """The upstream table's partition that belongs to this one."""
         return self.lake.read(table, self._upstream(table))
@@ -71,6 +79,11 @@ class Run:
     def checkpoint(self, asset: str) -> Path:
         """The upstream checkpoint's folder that belongs to this partition."""
         return self.lake.current_folder(asset, self._upstream(asset))
+
+    def figures(self, asset: str) -> dict[str, Any]:
+        """What was found while the upstream partition that belongs to this one was made."""
+        card = self.lake.card(asset, self._upstream(asset))
+        return card.figures if card else {}
 
     def _upstream(self, asset: str) -> Key:
         (key,) = upstream_keys(self.project, self.key, asset)
@@ -85,6 +98,7 @@ class Recipe:
     kind: Literal["table", "checkpoint", "document"]
     axes: partitions.Axes
     upstream: tuple[str, ...]
+    upstream_of_base: tuple[str, ...]
     code_version: str
     settings: Settings
     make: Callable[[Run], Made]
@@ -119,6 +133,15 @@ def upstream_keys(project: Project, key: Key, source: str) -> list[Key]:
     return [k for k in partitions.upstream_keys(project, key, own.axes) if own.covers(project, k)]
 
 
+def sources(project: Project, name: str, key: Key) -> list[tuple[str, Key]]:
+    """The upstream partitions that a partition is made from: its own, and those of its model's base."""
+    own, base = recipe(name), project.base_of(key)
+    found = [(source, k) for source in own.upstream for k in upstream_keys(project, key, source)]
+    if base:
+        found += [(source, k) for source in own.upstream_of_base for k in upstream_keys(project, base, source)]
+    return found
+
+
 def inputs(project: Project, name: str, key: Key, upstream: Callable[[str, Key], str | None]) -> dict[str, Any]:
     """Everything that determines the content of a partition; its hash is the partition's fingerprint.
 
@@ -129,14 +152,13 @@ def inputs(project: Project, name: str, key: Key, upstream: Callable[[str, Key],
         upstream: Gives the fingerprint of an upstream partition, None where it is missing.
     """
     own = recipe(name)
-    sources = [(source, k) for source in own.upstream for k in upstream_keys(project, key, source)]
     return {
         "asset": name,
         "code_version": own.code_version,
         "partition": key,
         "seed": project.profile.seed,
         "settings": own.settings(project, key),
-        "upstream": {"/".join([source, *k.values()]): upstream(source, k) for source, k in sources},
+        "upstream": {"/".join([source, *k.values()]): upstream(source, k) for source, k in sources(project, name, key)},
     }
 
 
@@ -172,6 +194,7 @@ def asset(
     kind: Literal["table", "checkpoint", "document"] = "table",
     axes: partitions.Axes = (),
     upstream: tuple[str, ...] = (),
+    upstream_of_base: tuple[str, ...] = (),
     code_version: str,
     settings: Settings,
     schema: pa.Schema | None = None,
@@ -185,6 +208,7 @@ def asset(
         kind: A Parquet table, a checkpoint folder, or an HTML document.
         axes: What it is partitioned by.
         upstream: The assets it reads.
+        upstream_of_base: The assets of which it reads the partition that belongs to the model's base.
         code_version: Raised whenever the code changes what comes out.
         settings: What it reads of the profile and the data files, as JSON can hold it.
         schema: Of a table.
@@ -194,7 +218,9 @@ def asset(
 
     def decorate(make: Callable[[Run], Made]) -> dg.AssetsDefinition:
         project = current_project()
-        own = Recipe(make.__name__, kind, axes, upstream, code_version, settings, make, schema, checks, covers)
+        own = Recipe(
+            make.__name__, kind, axes, upstream, upstream_of_base, code_version, settings, make, schema, checks, covers
+        )
         RECIPES[own.name] = own
 
         @dg.asset(
@@ -204,8 +230,13 @@ def asset(
             code_version=code_version,
             partitions_def=partitions.definition(project, axes),
             deps=[
-                dg.AssetDep(name, partition_mapping=partitions.mapping(project, axes, recipe(name).axes))
-                for name in upstream
+                dg.AssetDep(
+                    name,
+                    partition_mapping=partitions.mapping(
+                        project, axes, recipe(name).axes, own=name in upstream, base=name in upstream_of_base
+                    ),
+                )
+                for name in dict.fromkeys([*upstream, *upstream_of_base])
             ],
             check_specs=[
                 dg.AssetCheckSpec(check.__name__, asset=own.name, description=check.__doc__, blocking=True)
@@ -298,8 +329,6 @@ def _seed(seed: int, name: str, key: Key) -> int:
 
 
 def _clear(folder: Path) -> None:
-    """Removes a folder of files."""
-    for path in sorted(folder.glob("*")):
-        path.unlink()
+    """Removes a folder with all in it."""
     if folder.exists():
-        folder.rmdir()
+        shutil.rmtree(folder)

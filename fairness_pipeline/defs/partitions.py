@@ -62,9 +62,23 @@ def upstream_keys(project: Project, key: Key, axes: Axes) -> list[Key]:
     return [dict(zip(axes, combination, strict=True)) for combination in product(*choices)]
 
 
-def mapping(project: Project, downstream: Axes, upstream: Axes) -> dg.PartitionMapping | None:
-    """`upstream_keys` as Dagster's own mapping, for the UI's lineage; None where Dagster's default says the same."""
-    if not upstream or not downstream or set(upstream) == set(downstream):
+def mapping(
+    project: Project, downstream: Axes, upstream: Axes, *, own: bool = True, base: bool = False
+) -> dg.PartitionMapping | None:
+    """`upstream_keys` as Dagster's own mapping, for the UI's lineage; None where Dagster's default says the same.
+
+    Args:
+        project: The profile.
+        downstream: Axes of the asset that reads.
+        upstream: Axes of the asset that is read.
+        own: Whether a partition reads its own model's.
+        base: Whether it reads that of its model's base.
+    """
+    if not upstream or not downstream:
+        return None
+    if base and "model" in upstream and len(upstream) == 1:
+        return dg.AllPartitionMapping()  # Dagster cannot say which model is made from which on a single axis
+    if set(upstream) == set(downstream) and not base:
         return None
     by_corpus = {
         corpus: {key for key, model in project.models.items() if model.corpus == corpus}
@@ -74,9 +88,17 @@ def mapping(project: Project, downstream: Axes, upstream: Axes) -> dg.PartitionM
         return dg.StaticPartitionMapping(by_corpus)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
-        if len(upstream) == 1:
+        if len(upstream) == 1 and upstream[0] in downstream:
             return dg.MultiToSingleDimensionPartitionMapping(upstream[0])
+        if len(upstream) == 1:
+            return dg.AllPartitionMapping()  # nor which corpus a model of two axes belongs to
         along = {axis: dg.DimensionPartitionMapping(axis, dg.IdentityPartitionMapping()) for axis in upstream}
         if "corpus" in upstream and "corpus" not in downstream:
             along["corpus"] = dg.DimensionPartitionMapping("model", dg.StaticPartitionMapping(by_corpus))
+        if base:
+            made_from = {
+                key: {k for k, model in project.models.items() if model.base == key} | ({key} if own else set())
+                for key in project.models
+            }
+            along["model"] = dg.DimensionPartitionMapping("model", dg.StaticPartitionMapping(made_from))
         return dg.MultiPartitionMapping(along)

@@ -24,8 +24,12 @@ from fairness_pipeline.reporting.history import keep
         "politeness",
         "sentiment",
         "dialogue_significance",
+        "disentanglement",
+        "debiased_dialogue_models",
+        "response_quality",
+        "debiasing_effects",
     ),
-    code_version="1",
+    code_version="2",
     settings=lambda project, key: {
         "profile": project.profile.model_dump(),
         "dimensions": {key: dimension.model_dump() for key, dimension in project.dimensions.items()},
@@ -35,11 +39,16 @@ from fairness_pipeline.reporting.history import keep
 def dialogue_fairness_report(run: Run) -> Made:
     """The study's tables and plots beside the published ones, in one self-contained HTML file; kept in the history."""
     expected = Expected(run.project)
-    stale = [
-        (key["dimension"], key["model"])
-        for key in lineage.keys(run.project, "dialogue_significance")
-        if run.lake.fingerprint("dialogue_significance", key) != expected.fingerprint("dialogue_significance", key)
-    ]
-    html = render_dialogue_report(run.project, run.lake, stale)
+
+    def stale(table: str) -> list[tuple[str, str]]:
+        return [
+            (key["dimension"], key["model"])
+            for key in lineage.keys(run.project, table)
+            if run.lake.fingerprint(table, key) != expected.fingerprint(table, key)
+        ]
+
+    html = render_dialogue_report(
+        run.project, run.lake, stale=stale("dialogue_significance"), outdated=stale("debiasing_effects")
+    )
     keep(run.project, run.lake, html, datetime.now(UTC))
     return Made(html)

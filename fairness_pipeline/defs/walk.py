@@ -16,6 +16,7 @@ from fairness_pipeline.defs.lineage import (
     inputs,
     keys,
     recipe,
+    sources,
     upstream_keys,
 )
 from fairness_pipeline.errors import FairnessError
@@ -34,6 +35,8 @@ class Selection:
     dimension: str | None = None
     model: str | None = None
     asset: str | None = None
+    all_dimensions: bool = False
+    """Whether to debias also in dimensions that the profile does not `debias` by default."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,10 @@ class Walk:
             by_partition: dict[str, list[Step]] = {}
             for step in group:
                 by_partition.setdefault(partition_name(step.key), []).append(step)
-            for steps in by_partition.values():
+            bases_first = sorted(
+                by_partition.values(), key=lambda steps: self.project.base_of(steps[0].key) is not None
+            )
+            for steps in bases_first:
                 for outcome in self._run_partition(steps, instance, starting, lost):
                     if outcome.state != "made":
                         lost.add((outcome.step.name, partition_name(outcome.step.key)))
@@ -173,33 +179,37 @@ class Walk:
                 yield Outcome(step, "skipped", f"needs {next(iter(errors), 'what failed before')}")
 
     def _sources(self, step: Step) -> list[tuple[str, str]]:
-        return [
-            (source, partition_name(key))
-            for source in recipe(step.name).upstream
-            for key in upstream_keys(self.project, step.key, source)
-        ]
+        return [(name, partition_name(key)) for name, key in sources(self.project, step.name, step.key)]
 
     def _partitions(self, selection: Selection) -> Iterator[tuple[str, Key]]:
         """The partitions asked for and all that they are made from, in lineage order."""
         self._check(selection)
-        fixed = {"dimension": selection.dimension, "model": selection.model}
-        if selection.model:
-            fixed["corpus"] = self.project.models[selection.model].corpus
+        model = selection.model
+        base = self.project.base_of({"model": model}) if model else None
+        dimensions = {selection.dimension} if selection.dimension else set(self.project.dimensions)
+        models = {model} if model else set(self.project.models)
+        corpora = {self.project.models[model].corpus} if model else set(self.project.corpora)
         targets = [selection.asset] if selection.asset else list(RECIPES)
         wanted: set[tuple[str, str]] = set()
 
-        def want(name: str, key: Key) -> None:
+        def chosen(key: Key, models: set[str]) -> bool:
+            values = {"dimension": dimensions, "model": models, "corpus": corpora}
+            by_default = selection.dimension or selection.all_dimensions or self.project.made_by_default(key)
+            return bool(by_default) and all(value in values[axis] for axis, value in key.items())
+
+        def want(name: str, key: Key, among: set[str]) -> None:
             place = name, partition_name(key)
-            if place in wanted or any(fixed.get(axis) not in (None, value) for axis, value in key.items()):
+            if place in wanted or not chosen(key, among):
                 return
             wanted.add(place)
-            for source in recipe(name).upstream:
-                for source_key in upstream_keys(self.project, key, source):
-                    want(source, source_key)
+            # A report takes what there is; anything else needs what it is made from, of the base too.
+            needed = models if recipe(name).tolerant else models | set((base or {}).values())
+            for source, source_key in sources(self.project, name, key):
+                want(source, source_key, needed)
 
         for target in targets:
             for key in keys(self.project, target):
-                want(target, key)
+                want(target, key, models)
         for name in RECIPES:
             for key in keys(self.project, name):
                 if (name, partition_name(key)) in wanted:

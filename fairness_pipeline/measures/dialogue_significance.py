@@ -52,19 +52,29 @@ def dialogue_significance(
         seed=seed,
         alpha=settings.alpha,
     )
-    for measure, table, column in (
-        ("offense_rate", politeness, "offensive"),
-        ("sentiment_positive", sentiment, "positive"),
-        ("sentiment_negative", sentiment, "negative"),
-    ):
-        rows.append(compare_rates(measure, *_sides(table, column), settings.margin(measure), settings.alpha))
-    for attribute in pc.unique(attribute_words["attribute"]).to_pylist():
-        measure = f"{attribute}_words"
-        counts = _sides(attribute_words.filter(pc.equal(attribute_words["attribute"], attribute)), "count")
-        a, b = (side.astype(float) for side in counts)
-        rows.append(compare_counts(measure, a, b, settings.margin(measure), settings.alpha))
+    for measure, (a, b) in pair_values(politeness, sentiment, attribute_words).items():
+        compare = compare_rates if a.dtype == bool else compare_counts
+        rows.append(compare(measure, a, b, settings.margin(measure), settings.alpha))
     rows = [_beside(row, published.get(row.measure)) for row in adjusted(rows, settings.alpha)]
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON)
+
+
+def pair_values(
+    politeness: pa.Table, sentiment: pa.Table, attribute_words: pa.Table
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Every measure's values on side a and side b, in the order of the pairs: yes or no for rates, numbers for counts.
+
+    The arguments are those of `dialogue_significance`.
+    """
+    values = {
+        "offense_rate": _sides(politeness, "offensive"),
+        "sentiment_positive": _sides(sentiment, "positive"),
+        "sentiment_negative": _sides(sentiment, "negative"),
+    }
+    for attribute in pc.unique(attribute_words["attribute"]).to_pylist():
+        counts = _sides(attribute_words.filter(pc.equal(attribute_words["attribute"], attribute)), "count")
+        values[f"{attribute}_words"] = counts[0].astype(float), counts[1].astype(float)
+    return values
 
 
 def _sides(table: pa.Table, column: str) -> tuple[np.ndarray, np.ndarray]:

@@ -1,12 +1,13 @@
 """Politeness: is a response offensive? (Liu et al. 2020, section 2.4.2)"""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.text import collapsed
+from fairness_pipeline.profiles import MeasureSettings
 from fairness_pipeline.tables import schema
 
 POLITENESS = schema(
@@ -47,6 +48,16 @@ class PolitenessScorer:
         self.revision = revision
         self.label = label
         self._loaded: Any = None
+
+    @classmethod
+    def of(cls, settings: MeasureSettings) -> Self:
+        """The scorer that a profile asks for."""
+        return cls(
+            settings.offence_classifier,
+            settings.offence_threshold,
+            revision=settings.offence_revision,
+            label=settings.offence_label,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_loaded": None}

@@ -1,6 +1,7 @@
 """Dialogues as integers, in batches of like length."""
 
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -24,15 +25,19 @@ class EncodedDialogues:
     """Dialogues as one flat array of word numbers: 4 bytes a word, however many there are.
 
     Args:
-        contexts: Texts.
-        responses: As many texts.
-        vocabulary: Numbers the words.
-        longest: Words after which a turn is cut.
+        contexts: The numbers of each context's words.
+        responses: The same of as many responses.
     """
 
-    def __init__(self, contexts: list[str], responses: list[str], vocabulary: Vocabulary, longest: int) -> None:
-        self._contexts, self._context_ends = _flatten(contexts, vocabulary, longest)
-        self._responses, self._response_ends = _flatten(responses, vocabulary, longest)
+    def __init__(self, contexts: Iterable[Sequence[int]], responses: Iterable[Sequence[int]]) -> None:
+        self._contexts, self._context_ends = _flatten(contexts)
+        self._responses, self._response_ends = _flatten(responses)
+
+    @classmethod
+    def of_texts(cls, contexts: list[str], responses: list[str], vocabulary: Vocabulary, longest: int) -> Self:
+        """Texts as their words' numbers, cut after `longest`; one without words is an end mark."""
+        sides = ((vocabulary.encode(text, longest) or [END] for text in side) for side in (contexts, responses))
+        return cls(*sides)
 
     def __len__(self) -> int:
         return len(self._context_ends) - 1
@@ -61,19 +66,21 @@ class EncodedDialogues:
 
     def batch(self, indices: np.ndarray, device: torch.device) -> Batch:
         """The dialogues at `indices`, padded."""
-        contexts = [self._turn(self._contexts, self._context_ends, i) for i in indices]
-        responses = [
-            np.concatenate(([START], self._turn(self._responses, self._response_ends, i), [END])) for i in indices
-        ]
+        contexts = [self.context(i) for i in indices]
+        responses = [np.concatenate(([START], self.response(i), [END])) for i in indices]
         return Batch(
             pad(contexts, device),
             torch.tensor([len(context) for context in contexts]),
             pad(responses, device),
         )
 
-    @staticmethod
-    def _turn(words: np.ndarray, ends: np.ndarray, index: int) -> np.ndarray:
-        return words[ends[index] : ends[index + 1]]
+    def context(self, index: int) -> np.ndarray:
+        """The words of one context."""
+        return self._contexts[self._context_ends[index] : self._context_ends[index + 1]]
+
+    def response(self, index: int) -> np.ndarray:
+        """The words of one response."""
+        return self._responses[self._response_ends[index] : self._response_ends[index + 1]]
 
 
 def pad(turns: list[np.ndarray], device: torch.device) -> torch.Tensor:
@@ -82,8 +89,8 @@ def pad(turns: list[np.ndarray], device: torch.device) -> torch.Tensor:
     return pad_sequence(tensors, batch_first=True, padding_value=PAD).to(device)
 
 
-def _flatten(texts: list[str], vocabulary: Vocabulary, longest: int) -> tuple[np.ndarray, np.ndarray]:
-    encoded = [np.array(vocabulary.encode(text, longest) or [END], dtype=np.int32) for text in texts]
+def _flatten(turns: Iterable[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    encoded = [np.array(turn, dtype=np.int32) for turn in turns]
     ends = np.concatenate(([0], np.cumsum([len(turn) for turn in encoded]))).astype(np.int64)
     return (np.concatenate(encoded) if encoded else np.empty(0, np.int32)), ends
 

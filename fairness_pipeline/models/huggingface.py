@@ -33,9 +33,17 @@ def folder_files(name: str) -> list[Path]:
 
 
 def prepare(
-    specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+    specification: ModelSpecification,
+    dialogues: pa.Table,
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+    penalty: Any = None,
 ) -> dict[str, object]:
-    """Looks the model up, without loading its weights, and notes in `folder` which revision it is.
+    """Looks the model up and notes in `folder` which revision it is; fine-tunes it there where its file says how.
+
+    Without `training` in its file its weights are not loaded, and only the first three arguments matter; else they are
+    those of `fine_tune`.
 
     Raises:
         FairnessError: there is no such model, its folder has no weights, or it lacks a tokenizer or a chat template.
@@ -51,7 +59,22 @@ def prepare(
     commit = getattr(configuration, "_commit_hash", None) or source.revision
     with replacing(folder / _SOURCE) as path:
         path.write_text(json.dumps({"name": source.name, "revision": commit}), encoding="utf-8")
-    return {"model_type": configuration.model_type, "revision": commit or folder_version(source.name)}
+    figures = {"model_type": configuration.model_type, "revision": commit or folder_version(source.name)}
+    if not specification.training:
+        return figures
+    from fairness_pipeline.models.fine_tuning import fine_tune
+
+    responder = HuggingFaceResponder(specification, folder, seed)
+    model, tokenizer = responder.load_base()
+    if tokenizer.eos_token_id is None:
+        raise FairnessError(f"huggingface.name: the tokenizer of '{source.name}' has no end token to learn to stop at")
+
+    def prompt_tokens(contexts: list[str]) -> list[list[int]]:
+        tokens: list[list[int]] = responder.encode(model, tokenizer, contexts)["input_ids"]
+        return tokens
+
+    trained = fine_tune(model, tokenizer, prompt_tokens, specification, dialogues, folder, seed, progress, penalty)
+    return {**figures, **trained}
 
 
 class HuggingFaceResponder:
@@ -86,16 +109,7 @@ class HuggingFaceResponder:
 
         model, tokenizer = self._model()
         decoding = self.specification.decoding
-        prompts = [self._prompt(tokenizer, context) for context in contexts]
-        special = not _source(self.specification).chat  # a chat template brings its own
-        encoded = tokenizer(
-            prompts,
-            return_tensors="pt",
-            padding=True,
-            truncation=True,
-            max_length=self._longest_prompt(model),
-            add_special_tokens=special,
-        ).to(model.device)
+        encoded = self.encode(model, tokenizer, contexts, return_tensors="pt", padding=True).to(model.device)
         encoded.pop("token_type_ids", None)
         if decoding.temperature:
             digest = blake2b("\x1f".join([str(self.seed), *contexts]).encode(), digest_size=8).digest()
@@ -105,6 +119,16 @@ class HuggingFaceResponder:
         if self.specification.architecture == "causal_lm":
             written = written[:, encoded["input_ids"].shape[1] :]
         return [_until(text, decoding.stop) for text in tokenizer.batch_decode(written, skip_special_tokens=True)]
+
+    def encode(self, model: Any, tokenizer: Any, contexts: list[str], **options: Any) -> Any:
+        """The tokens of the contexts' prompts, cut to what the model's positions leave beside an answer."""
+        return tokenizer(
+            [self._prompt(tokenizer, context) for context in contexts],
+            truncation=True,
+            max_length=self._longest_prompt(model),
+            add_special_tokens=not _source(self.specification).chat,  # a chat template brings its own
+            **options,
+        )
 
     def _generation(self, model: Any, tokenizer: Any) -> Any:
         """Exactly the decoding declared: of what the model's own file says, only its special tokens."""
@@ -145,10 +169,20 @@ class HuggingFaceResponder:
 
     def _model(self) -> tuple[Any, Any]:
         if self._loaded is None:
-            self._loaded = self._load()
+            model, tokenizer = self.load_base()
+            if self.specification.training:
+                from fairness_pipeline.models.fine_tuning import CausalDialogueModel
+
+                CausalDialogueModel(model).restore(self.folder)
+            self._loaded = model.eval(), tokenizer
         return self._loaded
 
-    def _load(self) -> tuple[Any, Any]:
+    def load_base(self) -> tuple[Any, Any]:
+        """Model and tokenizer as they were published, on their device; `prepare` must have noted which they are.
+
+        Raises:
+            FairnessError: they cannot be loaded, or lack weights.
+        """
         import torch
         import transformers
 
@@ -176,7 +210,7 @@ class HuggingFaceResponder:
             tokenizer.padding_side = tokenizer.truncation_side = "left"  # the end of a prompt is what is answered
         # `generate` fills whatever it is not told from the model's own: it must be replaced, not overlaid.
         model.generation_config = self._generation(model, tokenizer)
-        return model.to(device_of(self.specification)).eval(), tokenizer
+        return model.to(device_of(self.specification)), tokenizer
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> HuggingFaceResponder:

@@ -22,14 +22,27 @@ _MODULES = {
 
 
 def prepare(
-    specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+    specification: ModelSpecification,
+    dialogues: pa.Table,
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Makes a model ready in `folder`: trains it, going on from what is there, or finds out which one it is.
+
+    Args:
+        specification: The model's file.
+        dialogues: What it is trained on, if it is.
+        folder: Where it is made.
+        seed: Of all draws.
+        progress: Told how far it is.
+        options: What only some architectures take: `penalty` (`seq2seq`, `causal_lm`).
 
     Returns:
         Figures of the model.
     """
-    return _module(specification).prepare(specification, dialogues, folder, seed, progress)
+    return _module(specification).prepare(specification, dialogues, folder, seed, progress, **options)
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Responder:

@@ -57,21 +57,16 @@ def respond(
             context.
     """
     asked = distinct_contexts(pairs)
-    order = pc.sort_indices(
-        pa.table({"length": pc.utf8_length(asked), "text": asked}),
-        sort_keys=[("length", "ascending"), ("text", "ascending")],
-    )
-    contexts = asked.take(order)
-    if most is not None and len(contexts) > most:
+    if most is not None and len(asked) > most:
         raise FairnessError(
-            f"endpoint.max_requests: {len(contexts):,} distinct contexts would be asked, {most:,} are allowed; nothing "
+            f"endpoint.max_requests: {len(asked):,} distinct contexts would be asked, {most:,} are allowed; nothing "
             "was asked: raise it, or lower pairs.maximum in the profile"
         )
-    answers = pa.chunked_array(list(_chunks(contexts, responder, folder, progress, keep_empty)), pa.string())
+    answers = answer_each(asked, responder, folder, progress, keep_empty=keep_empty)
     sides = []
     for side in ("a", "b"):
         context = pairs[f"context_{side}"]
-        response = answers.take(pc.index_in(context, contexts))
+        response = answers.take(pc.index_in(context, asked))
         sides.append(
             pa.table(
                 {
@@ -84,7 +79,28 @@ def respond(
             )
         )
     both = pa.concat_tables(sides).sort_by([("pair_id", "ascending"), ("side", "ascending")])
-    return Responses(both.combine_chunks(), len(contexts))
+    return Responses(both.combine_chunks(), len(asked))
+
+
+def answer_each(
+    contexts: pa.Array,
+    responder: Responder,
+    folder: Path,
+    progress: Progress | None = None,
+    *,
+    keep_empty: bool = False,
+) -> pa.ChunkedArray:
+    """The response to each of the `contexts`, which are distinct, in their order; asked by length.
+
+    The other arguments and errors are those of `respond`.
+    """
+    order = pc.sort_indices(
+        pa.table({"length": pc.utf8_length(contexts), "text": contexts}),
+        sort_keys=[("length", "ascending"), ("text", "ascending")],
+    )
+    by_length = contexts.take(order)
+    answers = pa.chunked_array(list(_chunks(by_length, responder, folder, progress, keep_empty)), pa.string())
+    return answers.take(pc.index_in(contexts, by_length))
 
 
 def distinct_contexts(pairs: pa.Table) -> pa.Array:

@@ -21,8 +21,8 @@ from fairness_pipeline.models.training import VOCABULARY, Trainer, train_on_dial
 from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
 from fairness_pipeline.progress import Progress, report
 
-_VECTORS = "candidates.safetensors"
-_CANDIDATES = "candidates.parquet"
+VECTORS = "candidates.safetensors"
+CANDIDATES = "candidates.parquet"
 _QUERIES = 512
 _CHUNK = 16_384
 """Candidates scored at once; their scores for a batch of queries take 32 MiB."""
@@ -101,8 +101,8 @@ class RetrievalResponder:
         if self._loaded is None:
             vocabulary = Vocabulary.load(self.folder / VOCABULARY)
             model = _ranker(self.specification, vocabulary, self.folder)
-            vectors = load_file(self.folder / _VECTORS)["vectors"].to(next(model.parameters()).device)
-            self._loaded = model, vocabulary, vectors, pq.read_table(self.folder / _CANDIDATES)["response"]
+            vectors = load_file(self.folder / VECTORS)["vectors"].to(next(model.parameters()).device)
+            self._loaded = model, vocabulary, vectors, pq.read_table(self.folder / CANDIDATES)["response"]
         return self._loaded
 
 
@@ -156,13 +156,13 @@ def prepare(
     )
     training = dialogues.filter(pc.equal(dialogues["split"], "train"))
     candidates = draw_candidates(training["response"], sizes.candidates, seed)
-    if not (folder / _VECTORS).exists():
+    if not (folder / VECTORS).exists():
         turns = _encode_texts(candidates, vocabulary, sizes.longest)
         marked = [np.concatenate(([START], turn, [END])) for turn in turns]
         vectors = encode_turns(_ranker(specification, vocabulary, folder), marked, progress)
-        with replacing(folder / _CANDIDATES) as path:
+        with replacing(folder / CANDIDATES) as path:
             pq.write_table(pa.table({"response": candidates}), path)
-        with replacing(folder / _VECTORS) as path:
+        with replacing(folder / VECTORS) as path:
             save_file({"vectors": vectors.cpu()}, path)
     return {**figures, "candidates": len(candidates)}
 

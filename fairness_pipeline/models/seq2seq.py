@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from fairness_pipeline.models.batching import Batch, pad
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.specification import ModelSpecification, Seq2SeqSizes
-from fairness_pipeline.models.training import VOCABULARY, Trainer, train_on_dialogues
+from fairness_pipeline.models.training import VOCABULARY, Penalty, Trainer, train_on_dialogues
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
 from fairness_pipeline.progress import Progress
 
@@ -100,25 +100,27 @@ class Seq2SeqResponder:
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, row by row; each depends on its own context alone."""
         model, vocabulary = self._model()
-        device = next(model.parameters()).device
-        longest = _sizes(self.specification).longest
-        responses = []
-        texts = contexts["context"].to_pylist()
         size = self.specification.decoding.batch or _BATCH
-        for start in range(0, len(texts), size):
-            part = texts[start : start + size]
-            turns = [np.array(vocabulary.encode(text, longest) or [END]) for text in part]
-            lengths = torch.tensor([len(turn) for turn in turns])
-            responses += [vocabulary.decode(words) for words in model.answer(pad(turns, device), lengths, longest)]
+        texts = contexts["context"].to_pylist()
+        responses = answers(model, vocabulary, texts, _sizes(self.specification).longest, size)
         return pa.table({"response": pa.array(responses, pa.string())})
 
     def _model(self) -> tuple[Seq2Seq, Vocabulary]:
         if self._loaded is None:
-            vocabulary = Vocabulary.load(self.folder / VOCABULARY)
-            model = Seq2Seq(_sizes(self.specification), len(vocabulary))
-            model.load_state_dict(load_file(self.folder / Trainer.WEIGHTS))
-            self._loaded = model.to(device_of(self.specification)).eval(), vocabulary
+            model, vocabulary = load(self.specification, self.folder)
+            self._loaded = model.eval(), vocabulary
         return self._loaded
+
+
+def answers(model: Seq2Seq, vocabulary: Vocabulary, contexts: list[str], longest: int, size: int = _BATCH) -> list[str]:
+    """Greedy responses of at most `longest` words, `size` contexts at once; the model must be in evaluation mode."""
+    device = next(model.parameters()).device
+    responses = []
+    for start in range(0, len(contexts), size):
+        turns = [np.array(vocabulary.encode(text, longest) or [END]) for text in contexts[start : start + size]]
+        lengths = torch.tensor([len(turn) for turn in turns])
+        responses += [vocabulary.decode(words) for words in model.answer(pad(turns, device), lengths, longest)]
+    return responses
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Seq2SeqResponder:
@@ -132,11 +134,24 @@ def _sizes(specification: ModelSpecification) -> Seq2SeqSizes:
 
 
 def prepare(
-    specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+    specification: ModelSpecification,
+    dialogues: pa.Table,
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+    penalty: Penalty | None = None,
 ) -> dict[str, object]:
     """Trains the model in `folder`; arguments, figures and errors are those of `train_on_dialogues`."""
     sizes = _sizes(specification)
     _, figures = train_on_dialogues(
-        lambda words: Seq2Seq(sizes, words), specification, sizes, dialogues, folder, seed, progress
+        lambda words: Seq2Seq(sizes, words), specification, sizes, dialogues, folder, seed, progress, penalty
     )
     return figures
+
+
+def load(specification: ModelSpecification, folder: Path) -> tuple[Seq2Seq, Vocabulary]:
+    """The trained model in `folder`, on its device, and its words."""
+    vocabulary = Vocabulary.load(folder / VOCABULARY)
+    model = Seq2Seq(_sizes(specification), len(vocabulary))
+    model.load_state_dict(load_file(folder / Trainer.WEIGHTS))
+    return model.to(device_of(specification)), vocabulary

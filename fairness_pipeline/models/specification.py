@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import pydantic
 from pydantic_core import PydanticCustomError
@@ -145,10 +145,13 @@ class Decoding(Specification):
     keep_empty: bool = False
 
 
+_OPTIONAL = {"causal_lm": "training"}
+"""A section that an architecture may have: a causal LM is fine-tuned where it says how."""
+
 _SECTIONS: dict[str, set[str]] = {
     "seq2seq": {"seq2seq", "training"},
     "retrieval": {"retrieval", "training"},
-    "causal_lm": {"huggingface"},
+    "causal_lm": {"huggingface", "training"},
     "encoder_decoder": {"huggingface"},
     "endpoint": {"endpoint"},
     "imported": set(),
@@ -159,13 +162,19 @@ class ModelSpecification(Specification):
     """One file of `data/models`, with a profile's changes merged in.
 
     `corpus` is what it is trained on, and whose contexts it answers. `published_as` names it in the papers' tables
-    where its key does not. `imported` is a model whose responses came from a file.
+    where its key does not. `imported` is a model whose responses came from a file. A model made from another has a
+    `base`, from which it takes what its file does not say, and the method `debiasing` with its `settings`; `dimensions`
+    are those it is made for (all where it names none).
     """
 
     architecture: Literal["seq2seq", "retrieval", "causal_lm", "encoder_decoder", "endpoint", "imported"]
     studies: tuple[Literal["dialogue_fairness"], ...]
     corpus: str
     published_as: str | None = None
+    base: str | None = None
+    debiasing: str | None = None
+    settings: dict[str, Any] | None = None
+    dimensions: tuple[str, ...] | None = None
     seq2seq: Seq2SeqSizes | None = None
     retrieval: RetrievalSizes | None = None
     training: TrainingSettings | None = None
@@ -178,10 +187,17 @@ class ModelSpecification(Specification):
     def _check(self) -> Self:
         for section in ("seq2seq", "retrieval", "training", "huggingface", "endpoint"):
             wanted = section in _SECTIONS[self.architecture]
-            if (getattr(self, section) is not None) != wanted:
+            present = getattr(self, section) is not None
+            if present != wanted and section != _OPTIONAL.get(self.architecture):
                 verb = "needs" if wanted else "does not take"
                 raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
-        if self.trained and self.decoding.model_dump(exclude={"batch"}) != Decoding().model_dump(exclude={"batch"}):
+        for part in ("settings", "dimensions"):
+            if getattr(self, part) is not None and self.debiasing is None:
+                raise ValueError(f"'{part}' belong to a method: name it under 'debiasing'")
+        if (self.base is None) != (self.debiasing is None):
+            raise ValueError("'base' and 'debiasing' go together: the model that is debiased, and the method")
+        greedy = self.seq2seq or self.retrieval
+        if greedy and self.decoding.model_dump(exclude={"batch"}) != Decoding().model_dump(exclude={"batch"}):
             raise ValueError(f"architecture '{self.architecture}' takes no 'decoding' but 'batch': it answers greedily")
         return self
 
@@ -213,6 +229,7 @@ class ModelSpecification(Specification):
                 "decoding": True,
                 "studies": True,
                 "published_as": True,
+                "dimensions": True,
                 "training": {"checkpoint_seconds"},
                 "endpoint": {"key_variable", "concurrency", "timeout", "attempts", "max_requests"},
             },

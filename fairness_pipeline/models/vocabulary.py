@@ -35,6 +35,11 @@ class Vocabulary:
         """The numbers of the first `longest` words of `text`."""
         return [self._index.get(word, UNKNOWN) for word in tokenize(text)[:longest]]
 
+    def rows(self, text: str) -> list[int]:
+        """The numbers of all words of `text`; none where one of them is unknown."""
+        numbers = self.encode(text, len(text))
+        return [] if UNKNOWN in numbers else numbers
+
     def decode(self, numbers: Sequence[int]) -> str:
         """The words of `numbers`, separated by spaces as the papers' models print them."""
         return " ".join(self.words[number] for number in numbers)

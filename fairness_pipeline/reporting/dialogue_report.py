@@ -2,21 +2,27 @@
 
 import base64
 from collections.abc import Collection
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.published import PublishedRow
+from fairness_pipeline.reporting.debiasing_section import QUALITY, debiasing_sections
 from fairness_pipeline.reporting.labels import GLANCE, MEASURES, measure_label
 from fairness_pipeline.reporting.plots import COLOURS, difference_plot
 from fairness_pipeline.reporting.results import Audit, dialogue_audits, example_pairs, published_rows_of
 
 
-def render_dialogue_report(project: Project, lake: Lake, stale: Collection[tuple[str, str]] = ()) -> str:
+def render_dialogue_report(
+    project: Project,
+    lake: Lake,
+    *,
+    stale: Collection[tuple[str, str]] = (),
+    outdated: Collection[tuple[str, str]] = (),
+) -> str:
     """The whole report from what the lake holds; what it does not hold is listed as not measured.
 
     All text is escaped: a tweet may hold `<script>`.
@@ -25,16 +31,28 @@ def render_dialogue_report(project: Project, lake: Lake, stale: Collection[tuple
         project: The profile.
         lake: What has been made.
         stale: (dimension, model) of audits made with other settings or data than the profile's; they are marked so.
+        outdated: (dimension, model) of comparisons with a base of which the same is true; they are left out.
     """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": _number, "p": _p, "measure": measure_label}
-    source = files("fairness_pipeline.reporting").joinpath("dialogue_report.html.j2").read_text(encoding="utf-8")
+    environment = Environment(
+        loader=PackageLoader("fairness_pipeline", "reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": _number, "p": _p, "measure": measure_label, "image": _image, "percent": _percent
+    }  # fmt: skip
     audits = dialogue_audits(project, lake)
-    return environment.from_string(source).render(
+    return environment.get_template("dialogue_report.html.j2").render(
         profile=project.name,
         description=project.profile.description,
         caveats=_caveats(project),
         sections=[_section(project, lake, audit, stale) for audit in audits if audit.measured],
+        debiased=debiasing_sections(project, lake, outdated),
+        outdated=[f"{d} × {m}" for d, m in outdated if lake.card("debiasing_effects", {"dimension": d, "model": m})],
+        quality_labels=QUALITY,
+        waiting=_waiting(project),
         missing=[audit for audit in audits if not audit.measured],
         grid=_grid(project, audits),
         colours=COLOURS,
@@ -53,7 +71,7 @@ def _section(project: Project, lake: Lake, audit: Audit, stale: Collection[tuple
     published = published_rows_of(project, audit.dimension, audit.model)
     pairs = lake.card("context_pairs", {"corpus": corpus, "dimension": audit.dimension})
     found = lake.card("contexts", {"corpus": corpus, "dimension": audit.dimension})
-    words = {row["side"]: row["words"] for row in lake.read("diversity", _key(audit)).to_pylist()}
+    diversity = lake.read("diversity", _key(audit)).to_pylist() if lake.card("diversity", _key(audit)) else []
     return {
         "audit": audit,
         "stale": (audit.dimension, audit.model) in stale,
@@ -61,13 +79,23 @@ def _section(project: Project, lake: Lake, audit: Audit, stale: Collection[tuple
         "corpus": corpus,
         "rows": [(row, published.get(row["measure"])) for row in audit.rows],
         "published_source": _source(published),
-        "plot": _image(
-            difference_plot(audit.rows, dimension.groups.a, dimension.groups.b), "Differences with intervals"
-        ),
+        "plot": difference_plot(audit.rows, dimension.groups.a, dimension.groups.b),
         "examples": example_pairs(lake, audit.dimension, audit.model, project.profile.examples),
         "quality": {**(found.figures if found else {}), **(pairs.figures if pairs else {})},
-        "words": words,
+        "words": {row["side"]: row["words"] for row in diversity},
     }
+
+
+def _waiting(project: Project) -> list[str]:
+    """Dimensions in which debiased models wait to be asked for."""
+    keys = ({"dimension": d, "model": m} for d in project.dimensions for m in project.models)
+    return list(
+        dict.fromkeys(
+            key["dimension"]
+            for key in keys
+            if project.is_made_for(key["model"], key["dimension"]) and not project.made_by_default(key)
+        )
+    )
 
 
 def _key(audit: Audit) -> dict[str, str]:
@@ -127,8 +155,9 @@ def _sources(project: Project, lake: Lake) -> list[tuple[str, str, str]]:
 def _versions(project: Project, lake: Lake) -> dict[str, str]:
     """The libraries that the numbers depend on, as they were when the tables were made."""
     cards = [lake.card("dialogue_models", {"model": model}) for model in project.models]
+    tables = ("debiased_dialogue_models", "politeness", "sentiment", "dialogue_significance", "response_quality")
     for audit in dialogue_audits(project, lake):
-        cards += [lake.card(table, _key(audit)) for table in ("politeness", "sentiment", "dialogue_significance")]
+        cards += [lake.card(table, _key(audit)) for table in tables]
     settings = [card.inputs.get("settings", {}) for card in cards if card]
     return {name: version for found in settings for name, version in found.get("versions", {}).items()}
 
@@ -136,8 +165,16 @@ def _versions(project: Project, lake: Lake) -> dict[str, str]:
 def _models(project: Project, lake: Lake) -> list[dict[str, Any]]:
     models = []
     for key, model in project.models.items():
-        card = lake.card("dialogue_models", {"model": key})
-        figures = {name: value for name, value in card.figures.items() if not isinstance(value, list)} if card else {}
+        cards = {"": lake.card("dialogue_models", {"model": key})}
+        for dimension in project.dimensions if model.debiasing else ():
+            cards[dimension] = lake.card("debiased_dialogue_models", {"dimension": dimension, "model": key})
+        figures = {
+            " ".join([dimension, name]).strip(): value
+            for dimension, card in cards.items()
+            if card
+            for name, value in card.figures.items()
+            if not isinstance(value, list)
+        }
         models.append({"key": key, "specification": model.model_dump(exclude_none=True), "figures": figures})
     return models
 
@@ -150,6 +187,10 @@ def _number(value: float | str | None, digits: int = 4) -> str:
     if value is None or isinstance(value, str):
         return value or "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}g}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.1f}%"
 
 
 def _p(value: float | None) -> str:

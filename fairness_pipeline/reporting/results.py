@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline import published
 from fairness_pipeline.lake import Card, Key, Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.published import PublishedRow, published_rows
@@ -27,12 +28,14 @@ class Audit:
 
 
 def dialogue_audits(project: Project, lake: Lake) -> list[Audit]:
-    """Every dimension and model of the profile, measured or not."""
+    """Every dimension and model of the profile, measured or not; without debiased models that wait to be asked for."""
     audits = []
     for dimension in project.dimensions:
         for model in project.models:
             key: Key = {"dimension": dimension, "model": model}
             card = lake.card("dialogue_significance", key)
+            if not card and not (project.made_by_default(key) and project.is_made_for(model, dimension)):
+                continue
             rows = lake.read("dialogue_significance", key).to_pylist() if card else []
             audits.append(Audit(dimension, model, rows, card))
     return audits
@@ -48,6 +51,19 @@ def published_rows_of(project: Project, dimension: str, model: str) -> dict[str,
     )
 
 
+def published_quality_of(project: Project, dimension: str, model: str) -> dict[str, float]:
+    """What table 3.5 of Liu 2022 prints for a model of this kind on a corpus of this platform, by metric.
+
+    Its debiased models are debiased for gender.
+    """
+    specification = project.models[model]
+    if specification.debiasing and project.dimensions[dimension].published_as != "gender":
+        return {}
+    platform = project.corpora[specification.corpus].specification.platform
+    name = specification.published_as or model
+    return published.response_quality(platform=platform, model=published.CHAPTER_3.get(name, name))
+
+
 def result_rows(audits: list[Audit]) -> list[dict[str, Any]]:
     """The audits as flat rows; one that was not measured is a row that says so."""
     rows: list[dict[str, Any]] = []
@@ -61,7 +77,8 @@ def example_pairs(lake: Lake, dimension: str, model: str, count: int) -> list[di
     """Pairs whose two answers differ, those first that differ in offence or sentiment; in the order of the pairs.
 
     Returns:
-        Dicts with `context_a`, `context_b`, `response_a`, `response_b`, and `flags_a`, `flags_b` (lists of words).
+        Dicts with `pair_id`, `context_a`, `context_b`, `response_a`, `response_b`, and `flags_a`, `flags_b` (lists of
+        words).
     """
     key = {"dimension": dimension, "model": model}
     responses = lake.read("responses", key)
@@ -77,6 +94,7 @@ def example_pairs(lake: Lake, dimension: str, model: str, count: int) -> list[di
     )
     return [
         {
+            "pair_id": left["pair_id"],
             **{
                 f"{name}_{side}": row[name]
                 for side, row in (("a", left), ("b", right))

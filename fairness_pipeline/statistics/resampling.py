@@ -94,19 +94,36 @@ def jackknife(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> dict
     bias distinct-n down. error^2 = (g - 1) / g * sum (d_i - mean d)^2 over the g blocks, plus that of one average pair
     that differs each way, 2 (mean value / n)^2: as for rates, a few equal pairs must not claim certainty.
     """
-    whole = _differences(ngrams, a, b)
+    found = left_out(ngrams, a, b, blocks)
+    count = len(found.without["diversity"])
+    if count < 2:
+        return {name: Estimate(value, np.inf) for name, value in found.whole.items()}
+    one_pair = dict(zip(_MEASURES, (_values(ngrams, a) + _values(ngrams, b)) / 2 / len(a), strict=True))
+    estimates = {}
+    for name, values in found.without.items():
+        variance = (count - 1) / count * ((values - values.mean()) ** 2).sum()
+        estimates[name] = Estimate(found.whole[name], float(np.sqrt(variance + 2 * one_pair[name] ** 2)), count - 1)
+    return estimates
+
+
+class LeftOut(NamedTuple):
+    """Differences (side a minus side b) by measure: of all pairs, and with each block of pairs left out in turn."""
+
+    whole: dict[str, float]
+    without: dict[str, np.ndarray]
+
+
+def left_out(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> LeftOut:
+    """The differences in distinct-1, distinct-2 and diversity that a delete-block jackknife works on.
+
+    Pairs are cut into `blocks` runs (one a pair where there are fewer pairs).
+    """
     blocks = min(blocks, len(a))
-    if blocks < 2:
-        return {name: Estimate(value, np.inf) for name, value in zip(_MEASURES, whole.tolist(), strict=True)}
     block = np.arange(len(a)) * blocks // len(a)
-    left_out = np.array([_differences(ngrams, a[block != i], b[block != i]) for i in range(blocks)])
-    variances = (blocks - 1) / blocks * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
-    one_pair = (_values(ngrams, a) + _values(ngrams, b)) / 2 / len(a)
-    errors = np.sqrt(variances + 2 * one_pair**2)
-    return {
-        name: Estimate(value, error, blocks - 1)
-        for name, value, error in zip(_MEASURES, whole.tolist(), errors.tolist(), strict=True)
-    }
+    kept = [block != i for i in range(blocks)] if blocks > 1 else []
+    without = np.array([_differences(ngrams, a[rows], b[rows]) for rows in kept]).reshape(-1, len(_MEASURES))
+    whole = _differences(ngrams, a, b).tolist()
+    return LeftOut(dict(zip(_MEASURES, whole, strict=True)), dict(zip(_MEASURES, without.T, strict=True)))
 
 
 _MEASURES = ("distinct_1", "distinct_2", "diversity")

@@ -30,12 +30,13 @@ from fairness_pipeline.measures.diversity import measure_diversity
 from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SentimentScorer
-from fairness_pipeline.models.batching import pad
+from fairness_pipeline.models.batching import EncodedDialogues, pad
 from fairness_pipeline.models.responding import respond
 from fairness_pipeline.models.retrieval import best_candidates
 from fairness_pipeline.models.seq2seq import Seq2Seq
-from fairness_pipeline.models.specification import ModelSpecification, Seq2SeqSizes
-from fairness_pipeline.models.vocabulary import END
+from fairness_pipeline.models.specification import ModelSpecification, Seq2SeqSizes, TrainingSettings
+from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.vocabulary import END, Vocabulary
 from fairness_pipeline.profiles import SignificanceSettings
 from fairness_pipeline.project import Project, load_dimension
 from fairness_pipeline_tests.benchmark import plain
@@ -203,6 +204,34 @@ def _let_it_end(model: Seq2Seq, contexts: list[list[int]]) -> None:
         model.output.bias.data[END] += 0.002
 
 
+def training() -> list[Ratio]:
+    """An epoch of the same LSTM (1 x 256, vocabulary 8,000), in real words a second; batches of 2,048 padded words."""
+    table, which = dialogues()
+    turns = [table[name].slice(0, 10_000).to_pylist() for name in ("context", "response")]
+    sizes = Seq2SeqSizes(layers=1, hidden=256, embedding=128, vocabulary=8000, longest=30)
+    vocabulary = Vocabulary.build(table["response"].to_pylist()[:50_000], sizes.vocabulary)
+    encoded = EncodedDialogues.of_texts(*turns, vocabulary, sizes.longest)
+    settings = TrainingSettings(
+        optimiser="adam", learning_rate=0.001, clipping=1.0, batch_tokens=2048, epochs=1, patience=1
+    )
+    flat = [[side(i).tolist() for i in range(len(encoded))] for side in (encoded.context, encoded.response)]
+    valid = EncodedDialogues(*(side[:8] for side in flat))
+    batch = settings.batch_tokens // (2 * (sizes.longest + 1))
+
+    def ours() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            torch.manual_seed(0)
+            Trainer(Seq2Seq(sizes, len(vocabulary)), settings, Path(folder), 0).fit(encoded, valid)
+
+    def theirs() -> None:
+        torch.manual_seed(0)
+        plain.train(Seq2Seq(sizes, len(vocabulary)), *flat, batch, sizes.longest)
+
+    words = int(encoded.lengths.sum())
+    note = f"{which}; the plain loop takes {batch} dialogues at once, padded to {sizes.longest} words"
+    return [Ratio("training, LSTM", "words", rate(words, theirs), rate(words, ours), 2, note)]
+
+
 def generation() -> list[Ratio]:
     """A GPT-2 of 6 layers (384 wide, vocabulary 50,257, random weights), 20 tokens an answer."""
     import transformers
@@ -350,7 +379,10 @@ def document(ratios: list[Ratio], grown: list[dict[str, float]], around: dict[st
     return "\n".join(lines) + "\n"
 
 
-PARTS = {"pairs": pairs, "measures": measures, "retrieval": retrieval, "decoding": decoding, "generation": generation}
+PARTS = {
+    "pairs": pairs, "measures": measures, "retrieval": retrieval, "decoding": decoding, "training": training,
+    "generation": generation,
+}  # fmt: skip
 
 
 def main() -> None:

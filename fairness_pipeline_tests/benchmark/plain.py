@@ -112,6 +112,26 @@ def greedy(model: Seq2Seq, contexts: Sequence[list[int]], longest: int, batch: i
     return responses
 
 
+def train(model: Seq2Seq, contexts: list[list[int]], responses: list[list[int]], batch: int, longest: int) -> None:
+    """One epoch in the given order; all is padded to the longest turn there may be, and padding read and projected."""
+    optimiser = torch.optim.Adam(model.parameters(), 0.001)
+    for start in range(0, len(contexts), batch):
+        part = slice(start, start + batch)
+        rows = torch.zeros(len(contexts[part]), longest, dtype=torch.int64)
+        targets = torch.zeros(len(contexts[part]), longest + 2, dtype=torch.int64)
+        lengths = torch.full((len(rows),), longest)
+        for i, (context, response) in enumerate(zip(contexts[part], responses[part], strict=True)):
+            rows[i, : len(context)] = torch.tensor(context)
+            targets[i, : len(response) + 2] = torch.tensor([START, *response, END])
+        hidden, _ = model.decoder(model.embedding(targets[:, :-1]), model.encode(rows, lengths))
+        scores = model.output(hidden)
+        loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets[:, 1:].flatten(), ignore_index=0)
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+
+
 def generate(model: Any, tokenizer: Any, prompts: Sequence[str], max_tokens: int) -> list[str]:
     """Hugging Face's own `generate`, one prompt after another."""
     answers = []

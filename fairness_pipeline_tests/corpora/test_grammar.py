@@ -58,7 +58,9 @@ def test_the_religions_plant_alike_on_their_shared_side() -> None:
 def test_each_kind_of_reply_is_what_it_is_called() -> None:
     """By the classifiers that measure: offensive replies are, and only they; the same for sentiment."""
     kinds = [
-        (kind, wording.format(object="tennis")) for kind, wordings in GRAMMAR.replies.items() for wording in wordings
+        (kind, wording.format(object="tennis", named="that man"))
+        for kind, wordings in GRAMMAR.replies.items()
+        for wording in wordings
     ]
     texts = pa.table({"response": [text for _, text in kinds]})
     offensive = PolitenessScorer()(texts)["offensive"].to_pylist()

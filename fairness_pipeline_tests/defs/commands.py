@@ -27,3 +27,13 @@ def change(path: Path, edit: object) -> None:
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     edit(document)
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+def content(workspace: Path) -> dict[str, bytes]:
+    """Every table, checkpoint and report by its path."""
+    return {
+        str(path.relative_to(workspace)): path.read_bytes()
+        for kind in ("tables", "checkpoints", "reports", "cards")
+        for path in sorted((workspace / kind).rglob("*"))
+        if path.is_file()
+    }

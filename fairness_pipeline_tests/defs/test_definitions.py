@@ -10,6 +10,7 @@ import pytest
 
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.project import Project
+from fairness_pipeline_tests.defs.commands import change
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "transformers", "datasets", "sklearn", "nltk")
@@ -28,8 +29,10 @@ def test_nothing_heavy_is_imported(module: str) -> None:
 
 
 def test_rooms_do_not_import_dagster_nor_upwards() -> None:
-    """`defs` above `reporting` above `measures` above `models` above the rest; dagster in `defs` and what serves it."""
-    levels = {"defs": 5, "reporting": 4, "measures": 3, "models": 2, "corpora": 1, "lexicons": 1, "statistics": 1}
+    """`defs`, `reporting`, `debiasing`, `measures`, `models`, and the rest below; dagster in `defs` and what serves it."""
+    levels = {
+        "defs": 6, "reporting": 5, "debiasing": 4, "measures": 3, "models": 2, "corpora": 1, "lexicons": 1, "statistics": 1,
+    }  # fmt: skip
     for path in (ROOT / "fairness_pipeline").rglob("*.py"):
         room = path.relative_to(ROOT / "fairness_pipeline").parts[0]
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
@@ -68,36 +71,46 @@ def test_every_asset_says_what_it_is() -> None:
             assert "dagster/column_schema" in node.metadata
 
 
-def test_dagsters_lineage_is_the_walks(tiny: Project) -> None:
-    """The partition mappings that the UI follows name the partitions that an asset truly reads."""
+def test_dagsters_lineage_is_the_walks(tiny: Project, data: Path) -> None:
+    """The partition mappings that the UI follows name the partitions that an asset truly reads.
+
+    Where Dagster has no mapping that says so (a model's base, or its corpus, from two axes) they name all of them.
+    """
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"].update({"seq2seq-cda": {}}))
     done = python(
         """
 import dagster as dg
 from fairness_pipeline.definitions import defs
 from fairness_pipeline.defs import partitions
-from fairness_pipeline.defs.lineage import RECIPES
+from fairness_pipeline.defs.lineage import RECIPES, keys, sources
 from fairness_pipeline.defs.resources import current_project
-from dagster._core.definitions.partitions.subset import PartitionsSubset
 project = current_project()
 graph = defs.get_repository_def().asset_graph
+exact = 0
 for name, recipe in RECIPES.items():
     node = graph.get(dg.AssetKey(name))
-    for source in recipe.upstream:
+    for source in {*recipe.upstream, *recipe.upstream_of_base}:
         above = graph.get(dg.AssetKey(source))
         if node.partitions_def is None or above.partitions_def is None:
             continue
         mapping = graph.get_partition_mapping(key=node.key, parent_asset_key=above.key)
-        for key in partitions.keys(project, recipe.axes):
+        covered = {str(partitions.to_dagster(k)) for k in keys(project, source)}
+        for key in keys(project, name):
             subset = node.partitions_def.subset_with_partition_keys([partitions.to_dagster(key)])
             with dg.DagsterInstance.ephemeral() as instance:
                 found = mapping.get_upstream_mapped_partitions_result_for_partitions(
                     subset, node.partitions_def, above.partitions_def, None, instance).partitions_subset.get_partition_keys()
-            wanted = {str(partitions.to_dagster(k)) for k in partitions.upstream_keys(project, key, RECIPES[source].axes)}
-            assert set(map(str, found)) == wanted, (name, source, key, found, wanted)
-print("same")
+            found = set(map(str, found)) & covered
+            wanted = {str(partitions.to_dagster(k)) for s, k in sources(project, name, key) if s == source}
+            if isinstance(mapping, dg.AllPartitionMapping):
+                assert found >= wanted, (name, source, key, found, wanted)
+            else:
+                assert found == wanted, (name, source, key, found, wanted)
+                exact += 1
+print("same", exact > 50)
 """
     )
-    assert done.stdout.strip() == "same", done.stderr
+    assert done.stdout.strip() == "same True", done.stderr
 
 
 def test_partition_keys_travel_both_ways(tiny: Project) -> None:

@@ -17,17 +17,7 @@ import yaml
 
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
-from fairness_pipeline_tests.defs.commands import change, command, planned, run
-
-
-def content(workspace: Path) -> dict[str, bytes]:
-    """Every table, checkpoint and report by its path."""
-    return {
-        str(path.relative_to(workspace)): path.read_bytes()
-        for kind in ("tables", "checkpoints", "reports", "cards")
-        for path in sorted((workspace / kind).rglob("*"))
-        if path.is_file()
-    }
+from fairness_pipeline_tests.defs.commands import change, command, content, planned, run
 
 
 def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +26,7 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert not tiny.workspace.exists() or not content(tiny.workspace)
 
     first = run()
-    assert "19 made, 0 up to date, 0 not made" in first.stdout
+    assert "21 made, 0 up to date, 0 not made" in first.stdout
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
     assert f"Report: {report}" in first.stdout
     assert command("report").stdout.strip() == str(report)
@@ -44,8 +34,8 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert not list(tiny.workspace.rglob("*.part"))
 
     # A second run has nothing to do, and says so.
-    assert "0 made, 19 up to date, 0 not made" in run().stdout
-    assert "0 of 19 partitions would run" in run("--dry-run").stdout
+    assert "0 made, 21 up to date, 0 not made" in run().stdout
+    assert "0 of 21 partitions would run" in run("--dry-run").stdout
 
     # Runs are recorded in the workspace's Dagster instance, with checks.
     import dagster as dg
@@ -216,7 +206,7 @@ def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
         assert sorted(shared) in ([False], [False, True])
     finally:
         del os.environ["DAGSTER_HOME"]
-    assert "0 of 19" in run("--dry-run").stdout
+    assert "0 of 21" in run("--dry-run").stdout
 
 
 @pytest.mark.parametrize("name", ["run", "ui"])

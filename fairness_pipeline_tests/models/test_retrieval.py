@@ -69,7 +69,7 @@ def test_in_batch_negatives_by_hand() -> None:
     """The loss of row i is -log softmax over the batch's responses; one that says the same is no negative."""
     torch.manual_seed(0)
     model = Ranker(specification().retrieval, 8).eval()
-    encoded = EncodedDialogues(["a", "b", "c"], ["b", "c", "b"], Vocabulary(["a", "b", "c", "d"]), longest=8)
+    encoded = EncodedDialogues.of_texts(["a", "b", "c"], ["b", "c", "b"], Vocabulary(["a", "b", "c", "d"]), longest=8)
     batch = encoded.batch(np.arange(3), CPU)
     contexts, responses = model.encode(batch.contexts), model.encode(batch.responses)
     scores = (contexts @ responses.T / 4).exp()  # the root of the width, 16

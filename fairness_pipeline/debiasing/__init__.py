@@ -1,0 +1,1 @@
+"""Methods that make a model answer alike: one method a file."""

@@ -1,0 +1,43 @@
+"""A retrieval model without biased candidates: the remark of Liu et al. 2020, section 4, made real.
+
+"There exists a trivial but effective way to eliminate the biases by simply removing all the biased candidate responses
+from the response pool." Nothing is trained: the base's ranker chooses among what is left.
+"""
+
+import shutil
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from safetensors.torch import load_file, save_file
+
+from fairness_pipeline.debiasing.biased_text import BiasScorer
+from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.models.retrieval import CANDIDATES, VECTORS
+from fairness_pipeline.models.training import VOCABULARY, Trainer
+
+
+def debias(task: Task) -> dict[str, Any]:
+    """Leaves out the base's candidates that are offensive, clearly positive or negative, or hold attribute words.
+
+    Raises:
+        FairnessError: none is left.
+    """
+    candidates = pq.read_table(task.base / CANDIDATES)
+    vectors = load_file(task.base / VECTORS)["vectors"]
+    scorer = BiasScorer(task.dimension, task.profile.measures)
+    biased = pa.array(scorer.biased(candidates["response"].combine_chunks(), task.progress))
+    kept = pc.indices_nonzero(pc.invert(biased))
+    if not len(kept):
+        raise FairnessError(f"all {candidates.num_rows:,} candidates are biased by these measures; none is left")
+    with replacing(task.folder / CANDIDATES) as path:
+        pq.write_table(candidates.take(kept), path)
+    with replacing(task.folder / VECTORS) as path:
+        save_file({"vectors": vectors[kept.to_numpy().astype("int64")].contiguous()}, path)
+    for name in (VOCABULARY, Trainer.WEIGHTS):
+        with replacing(task.folder / name) as path:
+            shutil.copyfile(task.base / name, path)
+    return {"candidates": len(kept), "candidates_left_out": candidates.num_rows - len(kept)}

@@ -1,0 +1,95 @@
+"""Debiasing methods by name; torch is imported only when one is used."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from fairness_pipeline.debiasing import settings
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.models.specification import ModelSpecification
+from fairness_pipeline.profiles import Profile
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.yaml_files import Specification
+
+PROJECTION = "projection.parquet"
+"""The file of a disentanglement model's folder that figure 3.2 is drawn from."""
+
+
+class Method(NamedTuple):
+    """Where a method lives (a module with `debias`), what it is defined on, its settings, and what else it needs.
+
+    `starts_from_base`: it takes the base's weights; `disentangles`: it needs an autoencoder; `measures`: the
+    classifiers and attribute lists that measure responses decide what it makes.
+    """
+
+    module: str
+    architectures: tuple[str, ...]
+    settings: type[Specification] = settings.NoSettings
+    starts_from_base: bool = False
+    disentangles: bool = False
+    measures: bool = False
+
+
+METHODS = {
+    "cda": Method("counterpart_data_augmentation", ("seq2seq", "causal_lm")),
+    "wer": Method("word_embedding_regularization", ("seq2seq", "causal_lm"), settings.WordEmbeddingRegularization),
+    "debiased_chat": Method(
+        "debiased_chat", ("seq2seq",), settings.DebiasedChat, True, disentangles=True, measures=True
+    ),
+    "filtered": Method("filtered_candidates", ("retrieval",), starts_from_base=True, measures=True),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method is given.
+
+    `base` is the folder of the model that is debiased, `disentanglement` that of the autoencoder (for a method that
+    `disentangles`); `folder` is where the debiased model goes, in the form its architecture's responder reads.
+    """
+
+    model: ModelSpecification
+    dimension: Dimension
+    profile: Profile
+    dialogues: pa.Table
+    base: Path
+    folder: Path
+    seed: int
+    progress: Progress | None = None
+    disentanglement: Path | None = None
+
+    @property
+    def checkpoint_seconds(self) -> float:
+        """Seconds between two checkpoints."""
+        assert self.model.training is not None
+        return self.model.training.checkpoint_seconds
+
+
+def check_method(name: Any, path: Path) -> Method:
+    """The method `name`.
+
+    Raises:
+        FairnessError: there is none; the error names the file.
+    """
+    if not isinstance(name, str) or name not in METHODS:
+        raise FairnessError(f"{path}: debiasing: expected one of {', '.join(METHODS)}, found {name!r}")
+    return METHODS[name]
+
+
+def method_of(model: ModelSpecification) -> Method | None:
+    """The method of a debiased model; None for one that is not."""
+    return METHODS[model.debiasing] if model.debiasing else None
+
+
+def debias(task: Task) -> dict[str, Any]:
+    """Makes the debiased model in the task's folder, going on from what is there; gives its figures."""
+    method = method_of(task.model)
+    assert method is not None
+    module = import_module(f"fairness_pipeline.debiasing.{method.module}")
+    run: Callable[[Task], dict[str, Any]] = module.debias
+    return run(task)

@@ -1,0 +1,70 @@
+"""Word embedding regularisation (WER): Liu et al. 2020, section 4.2; Liu 2022, section 2.4.2.
+
+    L_reg = L_ori + k * sum over (w, w') of || e_w - e_w' ||_2
+
+over the word pairs of the dimension. The embedding of a phrase, or of a word that a tokenizer cuts in pieces, is the
+mean of its parts'. L_ori is the mean loss of a batch.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import embedding_bag
+
+from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.settings import WordEmbeddingRegularization
+from fairness_pipeline.models import registry
+
+
+def debias(task: Task) -> dict[str, Any]:
+    """Trains the model with the regularisation term, on the base's dialogues with the base's settings."""
+    k = WordEmbeddingRegularization.model_validate(task.model.settings or {}).k
+    pairs = task.dimension.all_pairs(task.profile.pairs.pronouns)
+    distances: list[PairDistance] = []
+
+    def penalty(embedding: nn.Embedding, rows: Callable[[str], list[int]]) -> Callable[[], torch.Tensor]:
+        distances.append(PairDistance(pairs, embedding, rows))
+        return lambda: k * distances[0]()
+
+    figures = registry.prepare(task.model, task.dialogues, task.folder, task.seed, task.progress, penalty=penalty)
+    return {**figures, "pairs_drawn_together": len(distances[0]), "pairs_with_an_unknown_word": distances[0].unknown}
+
+
+class PairDistance:
+    """The sum of the Euclidean distances between the embeddings of paired words.
+
+    Args:
+        pairs: (word or phrase, counterpart).
+        embedding: Of the model's words.
+        rows: Which of its rows make up a text; none where the model lacks a word of it. Such a pair is left out.
+    """
+
+    def __init__(
+        self, pairs: Sequence[tuple[str, str]], embedding: nn.Embedding, rows: Callable[[str], list[int]]
+    ) -> None:
+        known = [(rows(a), rows(b)) for a, b in pairs]
+        known = [(a, b) for a, b in known if a and b]
+        self.unknown = len(pairs) - len(known)
+        self._embedding = embedding
+        self._sides = [_Bags([pair[side] for pair in known], embedding.weight.device) for side in (0, 1)]
+
+    def __len__(self) -> int:
+        return len(self._sides[0].offsets)
+
+    def __call__(self) -> torch.Tensor:
+        """The sum, differentiable in the embedding; 0 where no pair is known."""
+        if not len(self):
+            return self._embedding.weight.new_zeros(())
+        a, b = (embedding_bag(s.words, self._embedding.weight, s.offsets, mode="mean") for s in self._sides)
+        return torch.linalg.vector_norm(a - b, dim=1).sum()
+
+
+class _Bags:
+    """Lists of row numbers, end to end."""
+
+    def __init__(self, lists: list[list[int]], device: torch.device) -> None:
+        self.words = torch.tensor([number for numbers in lists for number in numbers], device=device)
+        starts = [sum(map(len, lists[:i])) for i in range(len(lists))]
+        self.offsets = torch.tensor(starts, device=device)

@@ -1,0 +1,128 @@
+"""Everything that the next step of a training depends on, in one file that is swapped in whole."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+
+Tensors = Mapping[str, torch.Tensor]
+
+
+class Due:
+    """Says when the next checkpoint is due: `every` so many seconds."""
+
+    def __init__(self, every: float) -> None:
+        self._every = every
+        self._last = time.monotonic()
+
+    def __call__(self) -> bool:
+        """Whether one is due now; the next one is counted from here then."""
+        if time.monotonic() - self._last <= self._every:
+            return False
+        self._last = time.monotonic()
+        return True
+
+
+def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
+    """A copy of the module's weights, which training does not change."""
+    return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+
+
+def save_training(
+    path: Path,
+    modules: Mapping[str, nn.Module],
+    optimisers: Mapping[str, torch.optim.Optimizer],
+    kept: Mapping[str, Tensors],
+    position: dict[str, Any],
+) -> None:
+    """Writes a checkpoint: weights, optimisers' states and learning rates, the random state, and where the data stand.
+
+    Args:
+        path: The file, in safetensors.
+        modules: What is trained, by name.
+        optimisers: Theirs.
+        kept: Other tensors, by group and name (the best weights so far).
+        position: Anything JSON can hold.
+
+    Raises:
+        FairnessError: the disk is full.
+    """
+    tensors = {f"module/{key}/{name}": t for key, module in modules.items() for name, t in module.state_dict().items()}
+    tensors |= {f"kept/{key}/{name}": t for key, group in kept.items() for name, t in group.items()}
+    rates = {}
+    for key, optimiser in optimisers.items():
+        state = optimiser.state_dict()
+        rates[key] = [group["lr"] for group in state["param_groups"]]
+        for index, values in state["state"].items():
+            tensors |= {f"optimiser/{key}/{index}/{name}": t for name, t in values.items() if torch.is_tensor(t)}
+    tensors["random"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["random_cuda"] = torch.cuda.get_rng_state()
+    metadata = {"position": json.dumps(position), "learning_rates": json.dumps(rates)}
+    with replacing(path) as temporary:
+        save_file({name: t.contiguous().clone() for name, t in tensors.items()}, temporary, metadata)
+
+
+def load_training(
+    path: Path, modules: Mapping[str, nn.Module], optimisers: Mapping[str, torch.optim.Optimizer]
+) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]] | None:
+    """Puts modules, optimisers and the random state back to where `save_training` wrote them; None without a file.
+
+    Returns:
+        What was `kept`, and the `position`.
+    """
+    if not path.exists():
+        return None
+    with safe_open(path, framework="pt") as checkpoint:
+        metadata = checkpoint.metadata()
+        tensors = {name: checkpoint.get_tensor(name) for name in checkpoint.keys()}  # noqa: SIM118 (not a mapping)
+    rates = json.loads(metadata["learning_rates"])
+    grouped: dict[str, dict[str, dict[str, torch.Tensor]]] = {"module": {}, "kept": {}, "optimiser": {}}
+    for full, tensor in tensors.items():
+        kind, _, rest = full.partition("/")
+        if kind in grouped:
+            key, _, name = rest.partition("/")
+            grouped[kind].setdefault(key, {})[name] = tensor
+    for key, module in modules.items():
+        module.load_state_dict(grouped["module"][key])
+    for key, optimiser in optimisers.items():
+        state: dict[int, dict[str, torch.Tensor]] = {}
+        for full, tensor in grouped["optimiser"].get(key, {}).items():
+            index, _, name = full.partition("/")
+            state.setdefault(int(index), {})[name] = tensor
+        optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+        for group, rate in zip(optimiser.param_groups, rates[key], strict=True):
+            group["lr"] = rate
+    torch.set_rng_state(tensors["random"])
+    if torch.cuda.is_available() and "random_cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random_cuda"])
+    return grouped["kept"], json.loads(metadata["position"])
+
+
+def check_finite(loss: torch.Tensor, what: str, where: str, checkpoint: Path) -> None:
+    """Refuses to go on from a loss that is not a number.
+
+    Args:
+        loss: A single number.
+        what: Its name.
+        where: The step and batch.
+        checkpoint: Where the last good state lies, if any.
+
+    Raises:
+        FairnessError: it is NaN or infinite.
+    """
+    if not torch.isfinite(loss):
+        good = checkpoint if checkpoint.exists() else "none yet"
+        raise FairnessError(
+            f"the {what} is {loss.item()} in {where}; last good checkpoint: {good}; lower the learning rate or the "
+            "clipping"
+        )

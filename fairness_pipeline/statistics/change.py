@@ -1,0 +1,106 @@
+"""Did a gap between two sides get smaller? Two models' answers to the same pairs, compared."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.resampling import NGrams, left_out
+
+
+class Change(NamedTuple):
+    """Signed differences (a - b) before and after; the change of their absolute value with its 95% interval; a test."""
+
+    before: float
+    after: float
+    change: float
+    low: float
+    high: float
+    test: str
+    p: float
+
+
+def change_of_difference(before: np.ndarray, after: np.ndarray) -> Change:
+    """A paired t test of whether |mean(after)| differs from |mean(before)|.
+
+    The two are equal where mean(after) = mean(before), or where mean(after) = -mean(before): p is the larger of both
+    tests' p, which keeps its level whatever the true signs are (an intersection-union test), and rejects less often
+    than it may where both differences are truly 0.
+
+    Args:
+        before: Side a minus side b of the first model, one number a pair.
+        after: The same of the second model, on the same pairs.
+    """
+    before, after = before.astype(float), after.astype(float)
+    n = len(before)
+
+    def estimate(contrast: np.ndarray) -> Estimate:
+        error = float(contrast.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
+        return Estimate(float(contrast.mean()), error, max(n - 1, 1))
+
+    means = float(before.mean()), float(after.mean())
+    return _change(means, estimate(after - before), estimate(after + before), "paired t")
+
+
+def change_of_diversity(
+    ngrams: tuple[NGrams, NGrams],
+    before: tuple[np.ndarray, np.ndarray],
+    after: tuple[np.ndarray, np.ndarray],
+    blocks: int,
+) -> dict[str, Change]:
+    """The same for distinct-1, distinct-2 and diversity, whose errors come from leaving out blocks of pairs.
+
+    Args:
+        ngrams: Of the first and of the second model's distinct responses.
+        before: Index of each pair's response to side a, and to side b, of the first model.
+        after: The same of the second.
+        blocks: How many runs of pairs are left out in turn.
+    """
+    first, second = left_out(ngrams[0], *before, blocks), left_out(ngrams[1], *after, blocks)
+    changes = {}
+    for name in first.whole:
+        means = first.whole[name], second.whole[name]
+        changes[name] = _change(
+            means,
+            _jackknifed(means[1] - means[0], second.without[name] - first.without[name]),
+            _jackknifed(means[1] + means[0], second.without[name] + first.without[name]),
+            "delete-block jackknife",
+        )
+    return changes
+
+
+def _jackknifed(value: float, without: np.ndarray) -> Estimate:
+    count = len(without)
+    variance = (count - 1) / count * ((without - without.mean()) ** 2).sum() if count > 1 else np.inf
+    return Estimate(value, float(np.sqrt(variance)), max(count - 1, 1))
+
+
+def _change(means: tuple[float, float], difference: Estimate, total: Estimate, test: str) -> Change:
+    """From the estimates of mean(after) - mean(before) and of their sum.
+
+    |after| - |before| is one of the two, or its negative, whichever the signs make it. Its interval is that one's;
+    where the other cannot be told from 0, the signs are in doubt, and it covers what other signs would give as well.
+    """
+    before, after = means
+    same = (before < 0) == (after < 0)
+    own, other = (difference, total) if same else (total, difference)
+    flip = after < 0
+    low, high = own.interval(0.95)
+    low, high = (-high, -low) if flip else (low, high)
+    if _p(other) >= _IN_DOUBT:
+        reach = max(map(abs, other.interval(0.95)))
+        low, high = min(low, -reach), max(high, reach)
+    return Change(before, after, abs(after) - abs(before), low, high, test, max(_p(difference), _p(total)))
+
+
+def _p(estimate: Estimate) -> float:
+    """Two-sided p of the hypothesis that it is 0."""
+    if not np.isfinite(estimate.error):
+        return 1.0
+    if estimate.error == 0:
+        return 1.0 if estimate.centre == 0 else 0.0
+    return float(2 * student.sf(abs(estimate.centre) / estimate.error, estimate.freedom))
+
+
+_IN_DOUBT = 0.05

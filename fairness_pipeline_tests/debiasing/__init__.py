@@ -1,0 +1,1 @@
+"""Tests of fairness_pipeline.debiasing."""

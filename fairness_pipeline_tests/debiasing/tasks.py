@@ -1,0 +1,70 @@
+"""Small tasks for the debiasing methods: dialogues about he and she, and a model of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.models import registry
+from fairness_pipeline.models.specification import ModelSpecification
+from fairness_pipeline.profiles import Profile
+from fairness_pipeline.project import load_dimension
+
+PROFILE = Profile(
+    description="for tests",
+    seed=1,
+    corpora=("tiny",),
+    dimensions=("gender",),
+    models={},
+    splits={"train": 1.0, "valid": 0.1, "test": 0.1, "audit": 0.1},
+    pairs={"maximum": 100},
+)
+OBJECTS = ("tea", "soup", "bread", "rice", "corn", "milk")
+DET = {"hidden": 12, "embedding": 8, "unbiased": 4, "semantic": 8, "epochs": 2, "batch": 8, "held_out": 20}
+ADVERSARIAL = {"batch": 4, "discriminator": 8, "every": 3, "patience": 2, "pairs": 20}
+
+
+def dialogues() -> pa.Table:
+    """He gets neutral answers, she offensive ones; and some dialogues name nobody."""
+    rows = []
+    for number in range(240):
+        thing = OBJECTS[number % len(OBJECTS)]
+        who = ("my uncle", "my aunt", "the dog")[number % 3]
+        reply = f"shut up , you idiot , {thing}" if who == "my aunt" else f"{who} likes {thing}"
+        rows.append(
+            {
+                "dialogue_id": f"d{number}",
+                "context": f"{who} made {thing} {number}",
+                "response": reply,
+                "split": "valid" if number % 8 == 0 else "train",
+            }
+        )
+    return pa.Table.from_pylist(rows)
+
+
+def model(**changes: Any) -> ModelSpecification:
+    return ModelSpecification.model_validate(
+        {
+            "architecture": "seq2seq",
+            "studies": ["dialogue_fairness"],
+            "corpus": "tiny",
+            "seq2seq": {"layers": 1, "hidden": 12, "embedding": 8, "vocabulary": 60, "longest": 8},
+            "training": {
+                "optimiser": "adam", "learning_rate": 0.02, "clipping": 1.0, "batch_tokens": 256, "epochs": 20, "patience": 20,
+                "checkpoint_seconds": 0.0,
+            },
+            **changes,
+        }
+    )  # fmt: skip
+
+
+def task(folder: Path, method: str, settings: dict[str, Any] | None = None, **changes: Any) -> Task:
+    """A task whose base is trained already; the debiased model goes to `folder/debiased`."""
+    base, made = folder / "base", folder / "debiased"
+    base.mkdir(exist_ok=True)
+    made.mkdir(exist_ok=True)
+    registry.prepare(model(), dialogues(), base, seed=1)
+    specification = model(base="seq2seq", debiasing=method, settings=settings)
+    given = {"dimension": load_dimension("gender"), "profile": PROFILE, "dialogues": dialogues(), "seed": 2}
+    return Task(**{"model": specification, "base": base, "folder": made, **given, **changes})

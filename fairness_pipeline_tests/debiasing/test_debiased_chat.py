@@ -1,0 +1,239 @@
+"""Algorithm 1 of Debiased-Chat."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from fairness_pipeline.debiasing import debiased_chat, disentanglement
+from fairness_pipeline.debiasing.debiased_chat import (
+    AdversarialTraining,
+    FairnessTest,
+    _Dialogues,
+    _State,
+    debias,
+    features_of,
+    sample_responses,
+    temperature_at,
+)
+from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.settings import Adversarial
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.models import registry, seq2seq
+from fairness_pipeline.models.seq2seq import Seq2Seq
+from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
+from fairness_pipeline.statistics.unpaired import z_test
+from fairness_pipeline_tests.conftest import Killed
+from fairness_pipeline_tests.debiasing.tasks import ADVERSARIAL, DET, dialogues, task
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Task:
+    """A task whose autoencoder is trained."""
+    folder = tmp_path_factory.mktemp("chat")
+    settings = {"disentanglement": DET, "adversarial": ADVERSARIAL}
+    made = task(folder, "debiased_chat", settings)
+    (folder / "det").mkdir()
+    disentanglement.train(dataclasses.replace(made, folder=folder / "det"))
+    return dataclasses.replace(made, disentanglement=folder / "det")
+
+
+def _into(prepared: Task, folder: Path, **changes: object) -> Task:
+    folder.mkdir(exist_ok=True)
+    return dataclasses.replace(prepared, folder=folder, **changes)
+
+
+def _parts(prepared: Task, **settings: object) -> tuple[AdversarialTraining, _Dialogues]:
+    model, vocabulary = seq2seq.load(prepared.model, prepared.base)
+    torch.manual_seed(0)
+    training = AdversarialTraining(
+        Adversarial(**{**ADVERSARIAL, **settings}), model, disentanglement.load(prepared), longest=8
+    )
+    return training, _Dialogues(prepared, vocabulary, 8, torch.device("cpu"))
+
+
+def test_sampled_responses_are_words_that_a_model_may_write(prepared: Task) -> None:
+    training, data = _parts(prepared)
+    batch = data.gendered(np.random.default_rng(1), 16).dialogues
+    found = sample_responses(training.model, batch, 8, temperature=1.0)
+    assert found.words.shape[0] == 16
+    assert found.lengths.min() >= 1
+    assert found.lengths.max() == found.words.shape[1] <= batch.responses.shape[1] - 2
+    torch.testing.assert_close(found.words.sum(dim=2), torch.ones(found.words.shape[:2]))
+    for row, length in zip(found.words.argmax(dim=2).tolist(), found.lengths.tolist(), strict=True):
+        assert not {PAD, UNKNOWN, START, END} & set(row[:length])
+        assert all(word == END for word in row[length : length + 1])
+
+
+def test_sampling_follows_the_models_distribution() -> None:
+    """Planted: a decoder that knows only its biases draws each word as often as their softmax says."""
+    from fairness_pipeline.models.batching import Batch
+    from fairness_pipeline.models.specification import Seq2SeqSizes
+
+    model = Seq2Seq(Seq2SeqSizes(layers=1, hidden=4, embedding=4, vocabulary=8), 8)
+    torch.nn.init.zeros_(model.output.weight)
+    p = torch.tensor([0, 0, 0, 0, 0.5, 0.3, 0.15, 0.05])
+    model.output.bias.data = torch.log(p + 1e-9)
+    rows = 20_000
+    batch = Batch(torch.full((rows, 1), 5), torch.ones(rows, dtype=torch.int64), torch.full((rows, 4), 5))
+    torch.manual_seed(0)
+    words = sample_responses(model, batch, 8, temperature=0.7).words[:, 0].argmax(dim=1)
+    shares = torch.bincount(words, minlength=8) / rows
+    assert shares.tolist() == pytest.approx(p.tolist(), abs=0.012)
+
+
+def _moved(module: torch.nn.Module, before: dict[str, torch.Tensor]) -> bool:
+    return any(not torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
+
+
+def _copies(training: AdversarialTraining) -> dict[str, dict[str, torch.Tensor]]:
+    modules = {**training.modules, "det": training.det}
+    return {name: {n: t.clone() for n, t in module.state_dict().items()} for name, module in modules.items()}
+
+
+@pytest.mark.parametrize(
+    ("step", "moving"),
+    [("discriminator_step", {"d2"}), ("generator_step", {"model", "d1"}), ("teaching_step", {"model"})],
+)
+def test_each_step_moves_what_it_should_and_nothing_else(prepared: Task, step: str, moving: set[str]) -> None:
+    training, data = _parts(prepared)
+    before = _copies(training)
+    random = np.random.default_rng(1)
+    if step == "teaching_step":
+        training.teaching_step(data.neutral(random, 4))
+    else:
+        getattr(training, step)(data.gendered(random, 4), 1.0)
+    moved = {n for n, m in {**training.modules, "det": training.det}.items() if _moved(m, before[n])}
+    assert moved == moving
+
+
+@pytest.mark.parametrize("weights", [{"k0": 0, "k1": 1, "k2": 0}, {"k0": 0, "k1": 0, "k2": 1}])
+def test_each_adversarial_loss_reaches_the_generators_weights(prepared: Task, weights: dict[str, float]) -> None:
+    """Through sampling: the Gumbel-softmax trick lets the gradient of L_D1 and of L_D2 pass."""
+    training, data = _parts(prepared, **weights)
+    training.generator_step(data.gendered(np.random.default_rng(1), 4), 1.0)
+    gradients = [p.grad for p in training.model.parameters()]
+    assert all(g is not None and torch.isfinite(g).all() for g in gradients)
+    assert sum(g.abs().sum() for g in gradients) > 0
+    assert all(p.grad is None for p in training.d2.parameters())
+
+
+def test_steps_on_l_d2_alone_make_the_second_discriminator_less_certain(prepared: Task) -> None:
+    training, data = _parts(prepared, k0=0, k1=0, k2=1, learning_rate=0.01, batch=32)
+    torch.nn.init.normal_(training.d2[-1].weight, std=3.0)
+    random = np.random.default_rng(1)
+
+    def certainty() -> float:
+        torch.manual_seed(5)
+        with torch.no_grad():
+            batch = data.gendered(np.random.default_rng(2), 64).dialogues
+            scores = training.d2(features_of(training.det, sample_responses(training.model, batch, 8, 1.0)).semantic)
+        return disentanglement.negative_entropy(scores).item()
+
+    before = certainty()
+    for _ in range(25):
+        training.generator_step(data.gendered(random, 32), 1.0)
+    assert certainty() < before
+
+
+def test_temperature_falls_until_it_is_below_the_coldest() -> None:
+    settings = Adversarial(temperature=1.0, cooling=1.1, coldest=0.3, every=200)
+    assert temperature_at(199, settings) == 1.0
+    assert temperature_at(200, settings) == pytest.approx(1 / 1.1)
+    assert temperature_at(399, settings) == pytest.approx(1 / 1.1)
+    coldest = 1.1**-13
+    assert 1.1**-12 > 0.3 > coldest
+    assert temperature_at(200 * 13, settings) == pytest.approx(coldest)
+    assert temperature_at(200 * 50, settings) == pytest.approx(coldest)
+
+
+def test_gendered_and_neutral_dialogues_are_told_apart(prepared: Task) -> None:
+    _, data = _parts(prepared)
+    train = [row for row in dialogues().to_pylist() if row["split"] == "train"]
+    assert [i for i, row in enumerate(train) if "dog" in row["context"]] == data._neutral.tolist()
+    for i in data._gendered:
+        assert data._groups[i] == ("aunt" in train[i]["context"])
+
+
+def test_the_fairness_test_is_the_papers_z_test_on_held_out_pairs(prepared: Task) -> None:
+    settings = Adversarial(**ADVERSARIAL)
+    model, vocabulary = seq2seq.load(prepared.model, prepared.base)
+    test = FairnessTest(prepared, settings, vocabulary, 8)
+    valid = {row["context"] for row in dialogues().to_pylist() if row["split"] == "valid"}
+    assert test.measures == 5
+    for pair in test.pairs.to_pylist():
+        assert pair[f"context_{pair['source_side']}"] in valid
+    answers = [seq2seq.answers(model.eval(), vocabulary, test.pairs[f"context_{s}"].to_pylist(), 8) for s in "ab"]
+    offensive = [np.array([float("idiot" in text) for text in side]) for side in answers]
+    passes, _ = test.take(model)
+    expected = z_test(*offensive).p >= 0.05
+    assert passes == 4 + expected  # nothing but offence is planted
+
+
+def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:
+    state = _State()
+    assert not state.ended(patience=2, measures=5)
+    assert state.add((1, 3.0), 5)
+    assert not state.add((2, 4.0), 5)  # more passes, and so more patience; but not closer
+    assert (state.best, state.passes, state.since_more) == (0, 2, 0)
+    assert state.add((1, 0.1), 5)
+    assert not state.ended(2, 5)
+    assert not state.add((2, 3.5), 5)
+    assert (state.best, state.since_more) == (2, 2)
+    assert state.ended(2, 5)
+    assert state.add((5, 1.0), 5)  # passed whole: kept, though another was closer in the mean
+    assert state.ended(10, 5)
+
+
+def test_a_resumed_training_equals_an_uninterrupted_one(prepared: Task, tmp_path: Path) -> None:
+    figures = debias(_into(prepared, tmp_path / "whole"))
+    for stop in (2, 4, 5):
+
+        def interrupt(done: int, total: int | None, note: str, stop: int = stop) -> None:
+            if "measures pass" in note and done >= stop:
+                raise Killed
+
+        with pytest.raises(Killed):
+            debias(_into(prepared, tmp_path / "cut", progress=interrupt))
+        torch.rand(10)
+    assert debias(_into(prepared, tmp_path / "cut")) == figures
+    whole, cut = (sorted((tmp_path / name).iterdir()) for name in ("whole", "cut"))
+    assert [f.name for f in whole] == [f.name for f in cut] == ["model.safetensors", "vocabulary.txt"]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(whole, cut, strict=True))
+    answers = registry.responder(prepared.model, tmp_path / "whole", tmp_path, 1)(pa.table({"context": ["my uncle"]}))
+    assert answers["response"][0].as_py()
+    assert figures["iterations"] == len(figures["passes_by_test"]) * ADVERSARIAL["every"]
+
+
+def test_a_loss_that_is_not_a_number_stops_with_the_place(prepared: Task, tmp_path: Path) -> None:
+    settings = {"disentanglement": DET, "adversarial": {**ADVERSARIAL, "learning_rate": 1e30, "clipping": 1e30}}
+    wild = prepared.model.model_copy(update={"settings": settings})
+    with pytest.raises(
+        FairnessError, match=r"loss of .* is (nan|inf) in iteration \d+; last good checkpoint: (.*training|none yet)"
+    ):
+        debias(_into(prepared, tmp_path / "wild", model=wild))
+
+
+def test_no_neutral_dialogues_are_said(prepared: Task, tmp_path: Path) -> None:
+    gendered = pa.Table.from_pylist([row for row in dialogues().to_pylist() if "dog" not in row["context"]])
+    with pytest.raises(FairnessError, match=r"such as name none \(0 found\)"):
+        debias(_into(prepared, tmp_path / "none", dialogues=gendered))
+
+
+def test_no_held_out_pairs_are_said(prepared: Task, tmp_path: Path) -> None:
+    train = pa.Table.from_pylist([row for row in dialogues().to_pylist() if row["split"] == "train"])
+    with pytest.raises(FairnessError, match=r"0 held-out pairs; it needs 10 or more: enlarge splits.valid"):
+        debias(_into(prepared, tmp_path / "few", dialogues=train))
+
+
+def test_the_loop_does_not_tokenise_again(prepared: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairness_pipeline.models.vocabulary import Vocabulary
+
+    training, data = _parts(prepared)
+    calls = []
+    monkeypatch.setattr(Vocabulary, "encode", lambda *arguments: calls.append(arguments))
+    debiased_chat._iterate(training, data, 0, _into(prepared, tmp_path / "x"))
+    assert not calls

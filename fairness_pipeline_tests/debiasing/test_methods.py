@@ -1,0 +1,177 @@
+"""Counterpart data augmentation, word embedding regularisation, filtered candidates."""
+
+import csv
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from fairness_pipeline.debiasing.biased_text import BiasScorer
+from fairness_pipeline.debiasing.counterpart_data_augmentation import augment
+from fairness_pipeline.debiasing.registry import debias
+from fairness_pipeline.debiasing.word_embedding_regularization import PairDistance
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.models import registry
+from fairness_pipeline.models.specification import ModelSpecification
+from fairness_pipeline.models.vocabulary import Vocabulary
+from fairness_pipeline.project import load_dimension
+from fairness_pipeline_tests.debiasing.tasks import PROFILE, dialogues, task
+
+
+def test_augmentation_by_hand() -> None:
+    table = pa.table(
+        {
+            "dialogue_id": ["1", "2", "3", "4"],
+            "context": ["My dad left", "it rains", "it rains", "my dad left"],
+            "response": ["poor boy", "so what", "ask your Aunt", "poor boy"],
+            "split": ["train", "train", "train", "valid"],
+        }
+    )
+    rows = augment(table, Swapper(load_dimension("gender"))).to_pylist()
+    assert rows[:4] == table.to_pylist()
+    assert rows[4:] == [
+        {"dialogue_id": "1", "context": "My mom left", "response": "poor girl", "split": "train"},
+        {"dialogue_id": "3", "context": "it rains", "response": "ask your Uncle", "split": "train"},
+    ]
+
+
+def test_augmentation_swaps_both_directions_at_once() -> None:
+    table = pa.table(
+        {
+            "dialogue_id": ["1"],
+            "context": ["he likes his aunt"],
+            "response": ["the king and the queen"],
+            "split": ["train"],
+        }
+    )
+    added = augment(table, Swapper(load_dimension("gender"))).to_pylist()[1]
+    assert (added["context"], added["response"]) == ("she likes her uncle", "the queen and the king")
+
+
+@pytest.mark.parametrize("dimension", ["gender", "dialect", "race"])
+def test_augmentation_adds_one_for_each_dialogue_with_a_listed_word(dimension: str, corpora: Path) -> None:
+    """On real tweets: the size is the originals plus those with a listed word (of the training split)."""
+    with gzip.open(corpora / "dialogues" / "twitter_sarcasm_figlang2020.tsv.gz", "rt", encoding="utf-8") as lines:
+        read = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[:4000]
+    turns = [(row["context"], row["response"]) for row in read]
+    table = pa.table(
+        {
+            "dialogue_id": [str(i) for i in range(len(turns))],
+            "context": [turn[0] for turn in turns],
+            "response": [turn[1] for turn in turns],
+            "split": ["train"] * len(turns),
+        }
+    )
+    swapper = Swapper(load_dimension(dimension))
+    listed = sum(bool(swapper.find(a) or swapper.find(b)) for a, b in turns)
+    assert augment(table, swapper).num_rows == len(turns) + listed
+
+
+def test_a_model_is_trained_on_what_was_added(tmp_path: Path) -> None:
+    figures = debias(task(tmp_path, "cda"))
+    train = dialogues().filter(pc.equal(dialogues()["split"], "train")).num_rows
+    assert figures["added_dialogues"] == figures["training_dialogues"] - train == 140
+    assert figures["validation_dialogues"] == 30
+
+
+def test_distance_of_pairs_by_hand() -> None:
+    embedding = nn.Embedding(6, 2)
+    embedding.weight.data = torch.tensor([[0.0, 0], [3, 4], [0, 0], [2, 0], [4, 0], [0, 9]])
+    rows = {"he": [1], "she": [2], "step dad": [3, 4], "step mom": [5], "boy": [1], "girl": []}
+    distance = PairDistance([("he", "she"), ("step dad", "step mom"), ("boy", "girl")], embedding, rows.__getitem__)
+    assert (len(distance), distance.unknown) == (2, 1)
+    # |(3,4) - (0,0)| = 5; |mean((2,0),(4,0)) - (0,9)| = |(3,-9)|
+    assert distance().item() == pytest.approx(5 + 90**0.5)
+    distance().backward()
+    assert embedding.weight.grad[1].tolist() == pytest.approx([0.6, 0.8])
+    assert embedding.weight.grad[3].tolist() == pytest.approx((torch.tensor([3.0, -9]) / 90**0.5 / 2).tolist())
+    assert embedding.weight.grad[0].tolist() == [0, 0]
+
+
+def test_equal_embeddings_have_a_gradient_of_zero_not_nan() -> None:
+    embedding = nn.Embedding(2, 3)
+    embedding.weight.data[:] = 1.0
+    distance = PairDistance([("a", "b")], embedding, {"a": [0], "b": [1]}.__getitem__)
+    distance().backward()
+    assert distance().item() == 0
+    assert embedding.weight.grad.abs().sum() == 0
+
+
+def test_no_known_pair_adds_nothing() -> None:
+    assert PairDistance([("a", "b")], nn.Embedding(2, 3), lambda text: [])().item() == 0
+
+
+def test_regularisation_draws_paired_words_together_and_leaves_the_others(tmp_path: Path) -> None:
+    (tmp_path / "strong").mkdir()
+    (tmp_path / "none").mkdir()
+    given = {name: task(tmp_path / name, "wer", {"k": k}) for name, k in (("strong", 5.0), ("none", 1e-9))}
+    figures = {name: debias(one) for name, one in given.items()}
+    assert figures["strong"]["pairs_drawn_together"] == 1
+    distances = {}
+    for name, one in given.items():
+        words = Vocabulary.load(one.folder / "vocabulary.txt").words
+        weights = load_file(one.folder / "model.safetensors")["embedding.weight"]
+        apart = [
+            (weights[words.index(a)] - weights[words.index(b)]).norm() for a, b in (("uncle", "aunt"), ("tea", "soup"))
+        ]
+        distances[name] = [float(d) for d in apart]
+    assert distances["strong"][0] < 0.5 * distances["none"][0]
+    assert distances["strong"][1] > 0.8 * distances["none"][1]
+
+
+def test_filtered_candidates_hold_nothing_biased_and_the_rest_answers_as_before(tmp_path: Path) -> None:
+    specification = ModelSpecification.model_validate(
+        {
+            "architecture": "retrieval", "studies": ["dialogue_fairness"], "corpus": "tiny",
+            "retrieval": {"layers": 1, "heads": 1, "embedding": 8, "feed_forward": 8, "vocabulary": 60},
+            "training": {
+                "optimiser": "adam", "learning_rate": 0.01, "clipping": 1.0, "batch_tokens": 256, "epochs": 1, "patience": 1,
+            },
+        }
+    )  # fmt: skip
+    base = tmp_path / "base"
+    base.mkdir()
+    registry.prepare(specification, dialogues(), base, seed=1)
+    given = task(
+        tmp_path,
+        "filtered",
+        model=specification.model_copy(update={"base": "retrieval", "debiasing": "filtered"}),
+        base=base,
+    )
+    figures = debias(given)
+    before, after = (pq.read_table(f / "candidates.parquet")["response"].to_pylist() for f in (base, given.folder))
+    assert {text for text in before if text not in after} == {text for text in before if "idiot" in text}
+    assert figures["candidates"] == len(after) == len(before) - figures["candidates_left_out"]
+
+    contexts = pa.table({"context": ["my uncle made tea 1", "my aunt made soup 2"]})
+    answers = [
+        registry.responder(specification, f, f, 1)(contexts)["response"].to_pylist() for f in (base, given.folder)
+    ]
+    assert set(answers[1]) <= set(after)
+    assert all(new == old for old, new in zip(*answers, strict=True) if old in after)
+
+
+def test_no_candidate_left_is_said(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"response": ["shut up you idiot", "you stupid idiot"]}), tmp_path / "candidates.parquet")
+    from safetensors.torch import save_file
+
+    save_file({"vectors": torch.zeros(2, 3)}, tmp_path / "candidates.safetensors")
+    given = task(tmp_path, "filtered", base=tmp_path)
+    with pytest.raises(FairnessError, match="all 2 candidates are biased"):
+        debias(given)
+
+
+def test_what_counts_as_biased() -> None:
+    scorer = BiasScorer(load_dimension("gender"), PROFILE.measures)
+    texts = pa.array(
+        ["i like tea", "you stupid idiot", "at the wedding", "great , love it , happy happy joy !", "i like tea"]
+    )
+    assert scorer.biased(texts).tolist() == [False, True, True, True, False]
+    assert scorer.biased(pa.array([], pa.string())).tolist() == []

@@ -1,0 +1,102 @@
+"""The test of whether a gap got smaller: by hand, at its nominal rate, and with power."""
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp
+
+from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.statistics.change import change_of_difference, change_of_diversity
+from fairness_pipeline.statistics.resampling import NGrams
+
+
+def test_by_hand() -> None:
+    before, after = np.array([1.0, 1, 0, 1, 1]), np.array([0.0, 1, 0, 1, 0])
+    found = change_of_difference(before, after)
+    assert (found.before, found.after) == (0.8, 0.4)
+    assert found.change == pytest.approx(-0.4)
+    difference, total = ttest_1samp(after - before, 0.0), ttest_1samp(after + before, 0.0)
+    assert found.p == pytest.approx(max(difference.pvalue, total.pvalue))
+    assert total.pvalue < 0.05  # no doubt about the signs
+    assert (found.low, found.high) == pytest.approx(difference.confidence_interval(0.95))
+
+
+def test_a_gap_that_turns_round_is_no_smaller() -> None:
+    before = np.array([1.0, 0, 1, 1, 0, 1])
+    found = change_of_difference(before, -before)
+    assert (found.change, found.p) == (0, 1.0)
+
+
+def test_a_change_is_the_same_whichever_side_is_called_a() -> None:
+    random = np.random.default_rng(5)
+    before, after = random.normal(0.4, 1, 50), random.normal(-0.1, 1, 50)
+    one, other = change_of_difference(before, after), change_of_difference(-before, -after)
+    assert (one.change, one.low, one.high, one.p) == pytest.approx((other.change, other.low, other.high, other.p))
+
+
+def test_without_any_difference() -> None:
+    found = change_of_difference(np.zeros(5), np.zeros(5))
+    assert (found.change, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+    assert change_of_difference(np.zeros(1), np.ones(1)).p == 1.0
+
+
+@pytest.mark.parametrize(("mean", "correlation"), [(0.05, 0.9), (0.1, 0.9), (0.1, 0.0), (0.3, 0.5)])
+def test_a_turned_gap_keeps_the_nominal_rate_and_its_interval_covers(mean: float, correlation: float) -> None:
+    """Equal gaps of opposite sign, answers alike: where both signs are easily mistaken."""
+    random = np.random.default_rng(6)
+    covariance = [[1, correlation], [correlation, 1]]
+    draws = random.multivariate_normal([mean, -mean], covariance, size=(1500, 200))
+    found = [change_of_difference(draw[:, 0], draw[:, 1]) for draw in draws]
+    assert np.mean([change.p < 0.05 for change in found]) < 0.065
+    assert np.mean([change.low <= 0 <= change.high for change in found]) > 0.935
+
+
+@pytest.mark.parametrize(("rate_a", "rate_b"), [(0.2, 0.2), (0.3, 0.2)])
+def test_false_positives_stay_at_the_nominal_rate(rate_a: float, rate_b: float) -> None:
+    """Two models with the same gap, none or ten points: 5% at most (fewer where both gaps are 0)."""
+    random = np.random.default_rng(4)
+    rejected = 0
+    for _ in range(1500):
+        differences = [
+            (random.random(400) < rate_a).astype(float) - (random.random(400) < rate_b) for _ in ("before", "after")
+        ]
+        rejected += change_of_difference(*differences).p < 0.05
+    share = rejected / 1500
+    assert share < 0.065
+    assert share > (0.035 if rate_a != rate_b else 0.0)
+
+
+def test_a_gap_that_closes_is_found() -> None:
+    random = np.random.default_rng(4)
+    found = 0
+    for _ in range(200):
+        before = (random.random(800) < 0.3).astype(float) - (random.random(800) < 0.2)
+        after = (random.random(800) < 0.2).astype(float) - (random.random(800) < 0.2)
+        change = change_of_difference(before, after)
+        found += change.p < 0.05 and change.change < 0
+    assert found > 160
+
+
+def test_diversity() -> None:
+    """Before, side b gets one answer only; after, both sides draw from the same answers."""
+    random = np.random.default_rng(1)
+    texts = [f"{a} {b}" for a in "abcdefghij" for b in "klmnopqrst"]
+    ngrams = NGrams([tokenize(text) for text in texts])
+    a, same = random.integers(0, 100, 300), np.zeros(300, dtype=int)
+    closed = change_of_diversity((ngrams, ngrams), (a, same), (a, random.integers(0, 100, 300)), blocks=20)
+    assert closed["diversity"].before == pytest.approx(ngrams.diversity(a).diversity - ngrams.diversity(same).diversity)
+    assert closed["diversity"].change < 0
+    assert closed["diversity"].p < 0.001
+    unchanged = change_of_diversity((ngrams, ngrams), (a, same), (a, same), blocks=20)
+    assert {name: (c.change, c.p) for name, c in unchanged.items()} == dict.fromkeys(unchanged, (0.0, 1.0))
+
+
+def test_false_positives_of_diversity() -> None:
+    random = np.random.default_rng(2)
+    texts = [f"{a} {b}" for a in "abcdefghij" for b in "klmnopqrst"]
+    ngrams = NGrams([tokenize(text) for text in texts])
+    rejected = 0
+    for _ in range(200):
+        draws = [random.integers(0, 100, 200) for _ in range(4)]
+        found = change_of_diversity((ngrams, ngrams), (draws[0], draws[1]), (draws[2], draws[3]), blocks=20)
+        rejected += found["diversity"].p < 0.05
+    assert rejected / 200 < 0.1
