@@ -113,7 +113,8 @@ class Trainer:
     def _train_on(self, dialogues: EncodedDialogues, indices: Any) -> None:
         self.model.train()
         batch = dialogues.batch(indices, next(self.model.parameters()).device)
-        total, terms = self.model(batch)
+        with torch.autocast(batch.contexts.device.type, torch.bfloat16, self.settings.precision == "bfloat16"):
+            total, terms = self.model(batch)
         loss = total / terms
         if self.penalty:
             loss = loss + self.penalty()
@@ -241,5 +242,6 @@ def _optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.Opti
     parameters = model.parameters()
     if settings.optimiser == "sgd":
         return torch.optim.SGD(parameters, settings.learning_rate, momentum=settings.momentum)
-    kind = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax}[settings.optimiser]
-    return kind(parameters, settings.learning_rate)
+    if settings.optimiser == "adamax":
+        return torch.optim.Adamax(parameters, settings.learning_rate)
+    return torch.optim.Adam(parameters, settings.learning_rate, fused=True)

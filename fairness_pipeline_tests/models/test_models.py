@@ -55,16 +55,22 @@ def test_vocabulary(tmp_path: Path) -> None:
 
 
 @given(
-    st.lists(st.integers(1, 12), min_size=1, max_size=80), st.integers(4, 60), st.one_of(st.none(), st.integers(0, 9))
+    st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=80),
+    st.integers(4, 90),
+    st.one_of(st.none(), st.integers(0, 9)),
 )
 @settings(max_examples=100, deadline=None)
-def test_batches_hold_each_dialogue_once_within_the_budget(lengths: list[int], budget: int, seed: int | None) -> None:
-    vocabulary = Vocabulary(["w"])
-    encoded = EncodedDialogues.of_texts(["w " * n for n in lengths], ["w"] * len(lengths), vocabulary, longest=30)
+def test_batches_hold_each_dialogue_once_within_the_budget(
+    lengths: list[tuple[int, int]], budget: int, seed: int | None
+) -> None:
+    encoded = EncodedDialogues.of_texts(
+        *(["w " * n for n in side] for side in zip(*lengths, strict=True)), Vocabulary(["w"]), longest=30
+    )
     batches = encoded.batches(budget, seed)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
-    for batch in batches:
-        assert len(batch) == 1 or len(batch) * (encoded.lengths[batch].max() + 2) <= budget
+    for indices in batches:
+        batch = encoded.batch(indices, CPU)
+        assert len(indices) == 1 or batch.contexts.numel() + batch.responses.numel() <= budget
 
 
 def test_padding_and_marks() -> None:
@@ -167,6 +173,20 @@ def test_training_stops_early_and_keeps_the_best(tmp_path: Path) -> None:
         8,
     )
     assert perplexity(model, encoded) == pytest.approx(min(history))
+
+
+def test_bfloat16_learns_alike_and_keeps_weights_of_32_bits(tmp_path: Path) -> None:
+    found = {}
+    for precision in ("float32", "bfloat16"):
+        (tmp_path / precision).mkdir()
+        spec = specification(precision=precision, epochs=6)
+        figures = registry.prepare(spec, dialogues(), tmp_path / precision, seed=3)
+        found[precision] = figures["validation_perplexities"]
+        weights = Seq2SeqResponder(spec, tmp_path / precision)._model()[0].state_dict()
+        assert {tensor.dtype for tensor in weights.values()} == {torch.float32}
+    assert found["float32"] != found["bfloat16"]
+    assert min(found["bfloat16"]) == pytest.approx(min(found["float32"]), rel=0.05)
+    assert min(found["bfloat16"]) < found["bfloat16"][0] / 2
 
 
 def test_a_loss_that_is_not_a_number_stops_with_the_place(tmp_path: Path) -> None:
