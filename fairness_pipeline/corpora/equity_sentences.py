@@ -1,0 +1,196 @@
+"""The Equity Evaluation Corpus, generated from its recipe (Kiritchenko and Mohammad 2018, section 3, tables 1 to 4)."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import pyarrow as pa
+import pydantic
+
+from fairness_pipeline import paths
+from fairness_pipeline.corpora.text_files import read_csv_rows
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.yaml_files import Specification, load, read_yaml, validate
+
+EQUITY_SENTENCES = pa.schema(
+    [
+        pa.field("sentence_id", pa.int64(), False),
+        pa.field("templates", pa.string(), False),
+        pa.field("template", pa.int64(), False),
+        pa.field("sentence", pa.string(), False),
+        pa.field("person", pa.string(), False),
+        pa.field("gender", pa.string(), False),
+        pa.field("race", pa.string()),
+        pa.field("pair", pa.string(), False),
+        pa.field("emotion", pa.string()),
+        pa.field("emotion_word", pa.string()),
+    ]
+)
+"""A sentence of a set of `templates`; `template` counts from 1; nulls where the paper's file has none.
+
+`pair` is whom the person is compared with for gender: two noun phrases one with the other, or all names together.
+"""
+
+NAMES = "names"
+
+PUBLISHED, REWORDED = "published", "reworded"
+Gender = Literal["female", "male"]
+GENDERS: tuple[Gender, Gender] = ("female", "male")
+TEMPLATE_SETS = (PUBLISHED, REWORDED)
+
+_MISSPELLED = ("dissapointed", "disappointed")
+_PLACES = {"subject", "object", "reflexive", "state", "situation", "a_situation"}
+
+Words = Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
+
+
+class EmotionWords(Specification):
+    """Words of one emotion: for how somebody feels, and for what happens."""
+
+    state: Words
+    situation: Words
+
+
+class NounPhrases(Specification):
+    """A pair of noun phrases that differ in gender."""
+
+    female: str
+    male: str
+
+
+class Persons(Specification):
+    """`data/equity/persons.yaml`: who the sentences are about, and the emotion words."""
+
+    names: dict[str, dict[Gender, Words]]
+    noun_phrases: tuple[NounPhrases, ...]
+    objects: dict[str, str]
+    reflexives: dict[Gender, str]
+    emotion_words: dict[str, EmotionWords]
+
+
+class Templates(Specification):
+    """`data/equity/templates.yaml`: the paper's sentences, and the same in other words."""
+
+    published: Words
+    reworded: Words
+
+    @pydantic.field_validator("published", "reworded")
+    @classmethod
+    def _check(cls, templates: tuple[str, ...]) -> tuple[str, ...]:
+        for template in templates:
+            places = set(re.findall(r"\{(.*?)\}", template))
+            if not places & {"subject", "object"} or places - _PLACES:
+                raise ValueError(f"{template!r}: expected {{subject}} or {{object}}, and of {sorted(_PLACES)} only")
+        return templates
+
+
+class Person(NamedTuple):
+    """A person of the corpus; `race` is None for a noun phrase."""
+
+    name: str
+    gender: Gender
+    race: str | None
+    pair: str
+
+
+def equity_sentences() -> pa.Table:
+    """Every sentence of both sets of templates, as `EQUITY_SENTENCES`: 8,640 each.
+
+    Raises:
+        FairnessError: a data file is missing or wrong.
+    """
+    recipe = load(Persons, paths.data_file("equity/persons.yaml"))
+    path = paths.data_file("equity/templates.yaml")
+    templates = validate(Templates, read_yaml(path), path).model_dump()
+    rows = [
+        {"templates": kind, "template": number, **row}
+        for kind in TEMPLATE_SETS
+        for number, template in enumerate(templates[kind], start=1)
+        for row in _sentences(template, recipe)
+    ]
+    columns: dict[str, Any] = {"sentence_id": range(1, len(rows) + 1)}
+    columns |= {name: [row[name] for row in rows] for name in EQUITY_SENTENCES.names[1:]}
+    return pa.table(columns, schema=EQUITY_SENTENCES)
+
+
+def people(recipe: Persons) -> list[Person]:
+    """The sixty persons: names first, then noun phrases."""
+    named = [
+        Person(name, gender, race, NAMES)
+        for race, genders in recipe.names.items()
+        for gender, names in genders.items()
+        for name in names
+    ]
+    phrases = [
+        Person(getattr(pair, gender), gender, None, f"{pair.female} / {pair.male}")
+        for pair in recipe.noun_phrases
+        for gender in GENDERS
+    ]
+    return named + phrases
+
+
+def _sentences(template: str, recipe: Persons) -> Iterator[dict[str, Any]]:
+    kind = next((kind for kind in ("state", "situation") if kind in template), None)
+    words: list[tuple[str | None, str | None]] = [(None, None)]
+    if kind:
+        words = [(emotion, word) for emotion, both in recipe.emotion_words.items() for word in getattr(both, kind)]
+    for person in people(recipe):
+        for emotion, word in words:
+            sentence = template.format(
+                subject=person.name,
+                object=recipe.objects.get(person.name, person.name),
+                reflexive=recipe.reflexives[person.gender],
+                state=word,
+                situation=word,
+                a_situation=f"{'an' if word and word[0] in 'aeiou' else 'a'} {word}",
+            )
+            yield {
+                "sentence": sentence[0].upper() + sentence[1:],
+                "person": person.name,
+                "gender": person.gender,
+                "race": person.race,
+                "pair": person.pair,
+                "emotion": emotion,
+                "emotion_word": word,
+            }
+
+
+def check_released(path: Path) -> int:
+    """Holds the authors' released file against the generated sentences.
+
+    Its one misspelling (`dissapointed`) is read as the word that is meant.
+
+    Args:
+        path: The CSV file, with a column `Sentence`.
+
+    Returns:
+        How many sentences agree: all of them.
+
+    Raises:
+        FairnessError: no such column, or the sentences are others; names the first of them.
+    """
+    rows = read_csv_rows(path)
+    header = next(rows, (1, []))[1]
+    if "Sentence" not in header:
+        raise FairnessError(f"{path}: expected a CSV file with a column 'Sentence', found {header[:8]}")
+    place = header.index("Sentence")
+    released: Counter[str] = Counter()
+    for line, cells in rows:
+        if len(cells) <= place:
+            raise FairnessError(f"{path}, line {line}: expected {len(header)} columns, found {len(cells)}")
+        released[cells[place].replace(*_MISSPELLED)] += 1
+    table = equity_sentences()
+    generated = Counter(
+        text for text, kind in zip(*(table[n].to_pylist() for n in ("sentence", "templates")), strict=True)
+        if kind == PUBLISHED
+    )  # fmt: skip
+    missing, unknown = generated - released, released - generated
+    if missing or unknown:
+        example = next(iter(unknown or missing))
+        raise FairnessError(
+            f"{path}: {sum(missing.values()):,} generated sentences are not in the file, and {sum(unknown.values()):,} "
+            f"of the file are not generated, such as {example!r}"
+        )
+    return sum(released.values())
