@@ -1,12 +1,21 @@
 """Where a model runs."""
 
+from typing import Protocol
+
 import torch
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.models.specification import ModelSpecification
 
 
-def device_of(specification: ModelSpecification) -> torch.device:
+class Placed(Protocol):
+    """What says where it runs: `auto`, `cpu` or `cuda`."""
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+
+
+def device_of(specification: Placed) -> torch.device:
     """The device a model runs on: a GPU where there is one, unless its file says otherwise.
 
     Raises:

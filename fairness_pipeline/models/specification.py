@@ -170,7 +170,7 @@ class ModelSpecification(Specification):
     """
 
     architecture: Literal["seq2seq", "retrieval", "causal_lm", "encoder_decoder", "endpoint", "imported"]
-    studies: tuple[Literal["dialogue_fairness"], ...]
+    studies: tuple[Literal["dialogue_fairness", "sentiment_equity"], ...]
     corpus: str
     published_as: str | None = None
     base: str | None = None

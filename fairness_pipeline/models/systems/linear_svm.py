@@ -1,0 +1,90 @@
+"""A linear support vector regressor on word n-grams, one for each affect: the baseline of SemEval-2018 Task 1."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.models.systems.specification import SvmSettings, SystemSpecification
+from fairness_pipeline.progress import Progress, report
+
+_MODEL = "svm.json"
+
+
+def prepare(
+    specification: SystemSpecification, tweets: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Fits one regressor for each affect.
+
+    Raises:
+        FairnessError: an affect has no tweets.
+    """
+    from sklearn.svm import LinearSVR
+
+    settings = specification.svm or SvmSettings()
+    models = {}
+    for done, affect in enumerate(specification.affects):
+        part = of_affect(tweets, affect)
+        vectorizer = _vectorizer(settings)
+        features = vectorizer.fit_transform(part["tweet"].to_pylist())
+        model = LinearSVR(C=settings.c, random_state=seed, max_iter=20_000).fit(features, part["score"].to_numpy())
+        models[affect] = {
+            "words": {word: int(place) for word, place in vectorizer.vocabulary_.items()},
+            "idf": vectorizer.idf_.tolist(),
+            "weights": model.coef_.tolist(),
+            "intercept": float(np.ravel(model.intercept_)[0]),
+        }
+        report(progress, done + 1, len(specification.affects), affect)
+    with replacing(folder / _MODEL) as path:
+        path.write_text(json.dumps(models), encoding="utf-8")
+    return {"tweets": tweets.num_rows, "features": {affect: len(model["idf"]) for affect, model in models.items()}}
+
+
+class SvmScorer:
+    """The fitted regressors; what lies outside 0..1 is cut off.
+
+    Args:
+        specification: The system's file.
+        folder: What `prepare` wrote.
+    """
+
+    def __init__(self, specification: SystemSpecification, folder: Path) -> None:
+        self.specification = specification
+        self.folder = folder
+
+    def __call__(self, sentences: pa.Table) -> dict[str, np.ndarray]:
+        """The scores of each sentence."""
+        texts = sentences["sentence"].to_pylist()
+        scores = {}
+        for affect, model in json.loads((self.folder / _MODEL).read_text(encoding="utf-8")).items():
+            vectorizer = _vectorizer(self.specification.svm or SvmSettings(), vocabulary=model["words"])
+            vectorizer.idf_ = np.array(model["idf"])
+            scores[affect] = np.clip(
+                vectorizer.transform(texts) @ np.array(model["weights"]) + model["intercept"], 0.0, 1.0
+            )
+        return scores
+
+
+def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> SvmScorer:
+    """The system that `prepare` left in `folder`."""
+    return SvmScorer(specification, folder)
+
+
+def of_affect(tweets: pa.Table, affect: str) -> pa.Table:
+    """The tweets with an intensity of `affect`; raises FairnessError where there is none."""
+    part = tweets.filter(pc.equal(tweets["affect"], affect))
+    if not part.num_rows:
+        found = ", ".join(sorted(tweets["affect"].unique().to_pylist())) or "none"
+        raise FairnessError(f"no tweets to train on for '{affect}': the profile's affect_tweets hold {found}")
+    return part
+
+
+def _vectorizer(settings: SvmSettings, **options: Any) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(ngram_range=(1, settings.longest_ngram), token_pattern=r"\w+", **options)
