@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fairness_pipeline.project import Project
 
 _BIASED = 2
+REPORTS = ("dialogue_fairness_report", "equity_report")
 _LITTLE = 1 << 20  # bytes
 
 
@@ -93,7 +94,17 @@ def _parser() -> argparse.ArgumentParser:
     imported.add_argument("--keep-empty", action="store_true", help="take empty responses as responses without words")
     imported.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
 
-    command("report", _report, "Print the path of the HTML report.")
+    sentences = command(
+        "export-sentences", _export_sentences, "Write the sentences that a system elsewhere is to score."
+    )
+    sentences.add_argument("--output", metavar="FILE", required=True, help=".csv or .tsv")
+    scores = command("import-scores", _import_scores, "Take a sentiment system's scores from a file.")
+    scores.add_argument("file", help=".csv or .tsv with sentence_id or sentence, score, and affect if not valence")
+    scores.add_argument("--system", required=True, help="a name for what scored")
+    released = command("check-sentences", _check_sentences, "Hold the released Equity Evaluation Corpus against ours.")
+    released.add_argument("file", help="the authors' CSV file")
+
+    command("report", _report, "Print the paths of the HTML reports.")
     ui = command("ui", _ui, "Open Dagster on the profile's workspace.")
     ui.add_argument("--port", default="3000")
     ui.add_argument("--host", default="127.0.0.1")
@@ -103,12 +114,13 @@ def _parser() -> argparse.ArgumentParser:
 def _run(arguments: argparse.Namespace) -> int:
     from sqlalchemy.exc import OperationalError
 
-    from fairness_pipeline.console import RunDisplay, print_verdicts
+    from fairness_pipeline.console import RunDisplay, print_equity_verdicts, print_verdicts
     from fairness_pipeline.definitions import defs
     from fairness_pipeline.defs.instance import open_instance
     from fairness_pipeline.defs.resources import current_project, listen
     from fairness_pipeline.defs.walk import Selection, Walk
     from fairness_pipeline.lake import Lake
+    from fairness_pipeline.reporting.equity_results import equity_audits
     from fairness_pipeline.reporting.results import dialogue_audits
 
     if arguments.select and arguments.fail_on:
@@ -149,11 +161,15 @@ def _run(arguments: argparse.Namespace) -> int:
     audits = [audit for audit in dialogue_audits(project, lake) if (audit.dimension, audit.model) in asked]
     if audits:
         print_verdicts(project, audits)
-    report = lake.document_path("dialogue_fairness_report")
+    systems = {(step.key["dimension"], step.key["system"]) for step in walk.steps if step.name == "equity_significance"}
+    equity = [audit for audit in equity_audits(project, lake) if (audit.dimension, audit.system) in systems]
+    if equity:
+        print_equity_verdicts(project, equity)
     made, fresh = len(outcomes) - len(bad), len(walk.steps) - len(walk.stale)
     print(f"\n{made} made, {fresh} up to date, {len(bad)} not made, {time.monotonic() - started:.0f} s")
-    if report.exists():
-        print(f"Report: {report}")
+    for name in dict.fromkeys(step.name for step in walk.steps if step.name in REPORTS):
+        if lake.document_path(name).exists():
+            print(f"Report: {lake.document_path(name)}")
     for outcome in bad:
         print(f"{outcome.state}: {outcome.step.label}: {outcome.detail}", file=sys.stderr)
     if bad:
@@ -184,12 +200,15 @@ def _gate(project: "Project", lake: "Lake", arguments: argparse.Namespace) -> in
     Raises:
         FairnessError: some of it was not measured.
     """
+    from fairness_pipeline.project import MODELS_STUDY, SYSTEMS_STUDY
+    from fairness_pipeline.reporting.equity_results import equity_audits
     from fairness_pipeline.reporting.results import dialogue_audits
 
-    audits = [
+    models = [
         audit
         for audit in dialogue_audits(project, lake)
-        if arguments.dimension in (None, audit.dimension)
+        if arguments.study in (None, MODELS_STUDY)
+        and arguments.dimension in (None, audit.dimension)
         and arguments.model in (None, audit.model)
         and (
             arguments.dimension
@@ -197,12 +216,21 @@ def _gate(project: "Project", lake: "Lake", arguments: argparse.Namespace) -> in
             or project.made_by_default({"dimension": audit.dimension, "model": audit.model})
         )
     ]
-    missing = [f"{audit.dimension} x {audit.model}" for audit in audits if not audit.measured]
-    if missing or not audits:
+    systems = [
+        audit
+        for audit in equity_audits(project, lake)
+        if arguments.study in (None, SYSTEMS_STUDY)
+        and arguments.dimension in (None, audit.dimension)
+        and arguments.model in (None, audit.system)
+    ]
+    rows = [row for found in (models, systems) for audit in found for row in audit.rows]
+    missing = [f"{audit.dimension} x {audit.model}" for audit in models if not audit.measured]
+    missing += [f"{audit.dimension} x {audit.system}" for audit in systems if not audit.measured]
+    if missing or not rows:
         raise FairnessError(
             f"--fail-on: not measured: {', '.join(missing) or 'anything'}; a gate that saw nothing must not open"
         )
-    return _BIASED if any(row["verdict"] == arguments.fail_on for audit in audits for row in audit.rows) else 0
+    return _BIASED if any(row["verdict"] == arguments.fail_on for row in rows) else 0
 
 
 def _requests(walk: "Walk") -> str:
@@ -214,20 +242,42 @@ def _requests(walk: "Walk") -> str:
     return f"{known:,} requests to endpoints{later}"
 
 
+def _equity_results(project: "Project", arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.reporting.equity_results import equity_audits, equity_rows
+
+    if arguments.against:
+        raise FairnessError("--against: the history holds dialogue models; leave it out for sentiment systems")
+    audits = [
+        audit
+        for audit in equity_audits(project, Lake(project.workspace))
+        if arguments.dimension in (None, audit.dimension) and arguments.model in (None, audit.system)
+    ]
+    rows = equity_rows(audits)
+    if arguments.format == "table":
+        shown = ("dimension", "system", "affect", "templates", "subset", "pairs", "value_a", "value_b", "difference",
+                 "ci_low", "ci_high", "p_person_holm", "verdict", "p_paper")  # fmt: skip
+        rows = [{name: row.get(name) for name in shown} for row in rows]
+    _print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format)
+    return 0
+
+
 def _results(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.lake import Lake
-    from fairness_pipeline.project import Project
+    from fairness_pipeline.project import MODELS_STUDY, SYSTEMS_STUDY, Project
     from fairness_pipeline.reporting.history import against, find_entry
     from fairness_pipeline.reporting.results import dialogue_audits, result_rows
 
     project = Project(arguments.profile)
     for kind, value, known in (
-        ("study", arguments.study, ["dialogue_fairness"]),
+        ("study", arguments.study, [MODELS_STUDY, SYSTEMS_STUDY]),
         ("dimension", arguments.dimension, list(project.dimensions)),
-        ("model", arguments.model, list(project.models)),
+        ("model", arguments.model, [*project.models, *project.systems]),
     ):
         if value is not None and value not in known:
             raise FairnessError(f"unknown {kind} '{value}' in profile '{project.name}'; known: {', '.join(known)}")
+    if arguments.study == SYSTEMS_STUDY or arguments.model in project.systems:
+        return _equity_results(project, arguments)
     audits = [
         audit
         for audit in dialogue_audits(project, Lake(project.workspace))
@@ -308,6 +358,57 @@ def _import_responses(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _export_sentences(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.corpora.equity_sentences import equity_sentences
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.models.systems.score_files import write_sentences
+    from fairness_pipeline.models.systems.specification import SCORE_FORMS
+
+    path = Path(arguments.output)
+    if path.suffix not in SCORE_FORMS:
+        raise FairnessError(f"--output: expected a file that ends in {' or '.join(SCORE_FORMS)}, found {path.name}")
+    sentences = equity_sentences()
+    with replacing(path) as temporary:
+        write_sentences(sentences, temporary, path.suffix)
+    print(
+        f"{path}: {sentences.num_rows:,} sentences, the last half reworded (all or none of it); fill in 'score', then:"
+    )
+    print(f"fairness-pipeline import-scores FILE --system NAME --profile {arguments.profile}")
+    return 0
+
+
+def _import_scores(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.corpora.equity_sentences import equity_sentences
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.models.systems.score_files import read_scores
+    from fairness_pipeline.paths import check_key
+    from fairness_pipeline.project import Project
+
+    project, path = Project(arguments.profile), Path(arguments.file)
+    check_key(arguments.system, "--system")
+    if arguments.system in project.systems and arguments.system not in project.score_files:
+        raise FairnessError(
+            f"--system: profile '{project.name}' has a system '{arguments.system}' already; choose another name"
+        )
+    scores = read_scores(path, equity_sentences())
+    known = project.score_files.get(arguments.system)
+    target = (known or project.workspace / "scores" / arguments.system).with_name(arguments.system + path.suffix)
+    with replacing(target) as temporary:
+        shutil.copyfile(path, temporary)
+    if known and known != target:
+        known.unlink()
+    print(f"{scores.num_rows:,} scores of '{arguments.system}' in {target}; now:")
+    print(f"fairness-pipeline run --profile {project.name} --model {arguments.system}")
+    return 0
+
+
+def _check_sentences(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.corpora.equity_sentences import check_released
+
+    print(f"{arguments.file}: all {check_released(Path(arguments.file)):,} sentences are generated here too")
+    return 0
+
+
 def _pairs(arguments: argparse.Namespace) -> tuple["Project", str, "pa.Table"]:
     """The project, the corpus asked for, and its pairs."""
     from fairness_pipeline.lake import Lake
@@ -332,10 +433,11 @@ def _report(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.project import Project
 
-    path = Lake(Project(arguments.profile).workspace).document_path("dialogue_fairness_report")
-    if not path.exists():
+    lake = Lake(Project(arguments.profile).workspace)
+    made = [path for path in map(lake.document_path, REPORTS) if path.exists()]
+    if not made:
         raise FairnessError(f"no report yet; run: fairness-pipeline run --profile {arguments.profile}")
-    print(path)
+    print("\n".join(map(str, made)))
     return 0
 
 

@@ -12,8 +12,10 @@ from rich.table import Table
 from fairness_pipeline.defs.resources import Listener
 from fairness_pipeline.defs.walk import Outcome, Step
 from fairness_pipeline.lake import Key, partition_name
+from fairness_pipeline.models.systems.specification import AFFECTS
 from fairness_pipeline.progress import Progress as ProgressFunction
 from fairness_pipeline.project import Project
+from fairness_pipeline.reporting.equity_results import EquityAudit
 from fairness_pipeline.reporting.labels import GLANCE, MEASURES, measure_label
 from fairness_pipeline.reporting.results import Audit
 
@@ -99,6 +101,26 @@ def print_verdicts(project: Project, audits: list[Audit]) -> None:
         ]
         groups = project.dimensions[audit.dimension].groups
         table.add_row(f"{audit.dimension}\n[dim]{groups.a} / {groups.b}[/dim]", audit.model, *cells, "\n".join(lists))
+    Console(width=150 if not Console().is_terminal else None).print(table)
+
+
+def print_equity_verdicts(project: Project, audits: list[EquityAudit]) -> None:
+    """The verdicts on sentiment systems at a glance: one row a dimension and system, one column an affect."""
+    table = Table(
+        title=f"Sentiment equity, profile {project.name} (difference of scores: first group minus second)",
+        title_justify="left",
+    )
+    for heading in ("Dimension", "System", *AFFECTS):
+        table.add_column(heading)
+    for audit in audits:
+        cells = []
+        for affect in AFFECTS:
+            row = audit.row(affect)
+            verdict = row["verdict"] if row else "not measured"
+            text = f"{verdict} {row['difference']:+.4f}" if row else "-" if audit.measured else verdict
+            cells.append(f"[{_STYLES[verdict]}]{text}[/]")
+        groups = project.dimensions[audit.dimension].groups
+        table.add_row(f"{audit.dimension}\n[dim]{groups.a} / {groups.b}[/dim]", escape(audit.system), *cells)
     Console(width=150 if not Console().is_terminal else None).print(table)
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import locked, replacing
 
-AXES = ("corpus", "dimension", "model")
+AXES = ("corpus", "dimension", "model", "system")
 """The order in which a partition's folders nest."""
 
 Key = dict[str, str]

@@ -63,12 +63,25 @@ class SignificanceSettings(Specification):
         return self.margins.get(measure, self.margins["default"])
 
 
+class EquitySettings(Specification):
+    """How sentiment systems are trained and judged.
+
+    `tweets` are files in the format of SemEval-2018 Task 1: paths, or names inside the data folder. `margin` is the
+    largest difference between the groups' scores (in 0..1) that does not matter.
+    """
+
+    tweets: Annotated[tuple[str, ...], pydantic.Field(min_length=1)] = ("affect/sample.tsv",)
+    margin: Margin = Margin(absolute=0.01)
+    alpha: Share = 0.05
+
+
 class Profile(Specification):
     """One file of `data/profiles`.
 
     `models` maps a model's key to what this profile changes in its file (its corpus, its sizes); models whose responses
     are imported come on top. Debiased models are made in the dimensions of `debias` (all where it is left out); those
-    of the others wait until they are asked for.
+    of the others wait until they are asked for. `systems` are the sentiment systems, with what the profile changes in
+    their files.
     """
 
     description: str
@@ -77,6 +90,8 @@ class Profile(Specification):
     dimensions: tuple[str, ...]
     models: dict[str, dict[str, Any]]
     debias: tuple[str, ...] | None = None
+    systems: dict[str, dict[str, Any]] = {}
+    equity: EquitySettings = EquitySettings()
     splits: Splits
     pairs: PairSettings
     measures: MeasureSettings = MeasureSettings()

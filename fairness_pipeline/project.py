@@ -1,5 +1,6 @@
 """A profile with everything it names, read and checked: what runs, with which settings, into which workspace."""
 
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,9 +12,13 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.models.specification import ModelSpecification
+from fairness_pipeline.models.systems.specification import AFFECTS, SCORE_FORMS, SystemSpecification
 from fairness_pipeline.profiles import Profile
 from fairness_pipeline.rounds import read_rounds
-from fairness_pipeline.yaml_files import load, read_yaml, validate
+from fairness_pipeline.yaml_files import S, load, read_yaml, validate
+
+MODELS_STUDY, SYSTEMS_STUDY = "dialogue_fairness", "sentiment_equity"
+"""The study that a dialogue model belongs to, and that of a sentiment system."""
 
 FIXED_MEASURES = ("diversity", "distinct_1", "distinct_2", "offense_rate", "sentiment_positive", "sentiment_negative")
 """Of study 1, besides one measure for each attribute list of a dimension."""
@@ -49,6 +54,10 @@ class Project:
             self._add_model(key, path)
         for file in sorted((self.workspace / "imports").glob("*/model.yaml")):
             self._add_import(file)
+        self.systems = {key: self._system(key, changes, path) for key, changes in self.profile.systems.items()}
+        self.score_files: dict[str, Path] = {}
+        for file in sorted(path for form in SCORE_FORMS for path in (self.workspace / "scores").glob(f"*{form}")):
+            self._add_scores(file)
         for key in self.profile.debias or ():
             if key not in self.dimensions:
                 raise FairnessError(
@@ -77,9 +86,24 @@ class Project:
             model = self._debiased(key, declared, path, profile)
         else:
             declared = validate(ModelSpecification, declared, path).model_dump(exclude_unset=True)
-            model = _changed(key, declared, self.profile.models[key], path, profile)
+            model = _changed(ModelSpecification, key, declared, self.profile.models[key], path, profile).located(
+                path.parent
+            )
         self.models[key] = model
         return model
+
+    def _system(self, key: str, changes: dict[str, Any], profile: Path) -> SystemSpecification:
+        path = _find("systems", key, profile, "systems")
+        declared = load(SystemSpecification, path).model_dump(exclude_unset=True)
+        return _changed(SystemSpecification, key, declared, changes, path, profile).located(path.parent)
+
+    def _add_scores(self, file: Path) -> None:
+        """A score file in the workspace's `scores` is a system of its own, named after the file."""
+        key = re.sub(r"[^a-z0-9_.-]+", "_", file.stem.lower()).lstrip("_.-0123456789") or "scores"
+        while key in self.systems:
+            key += "-file"
+        self.systems[key] = SystemSpecification(architecture="scores", affects=AFFECTS)
+        self.score_files[key] = file
 
     def _debiased(self, key: str, declared: dict[str, Any], path: Path, profile: Path) -> ModelSpecification:
         """A model made from another: what its file does not say is as its base has it."""
@@ -102,7 +126,9 @@ class Project:
             )
         inherited = base.model_dump(exclude_unset=True, exclude={"published_as"})
         validate(ModelSpecification, _merge(inherited, declared), path)
-        model = _changed(key, _merge(inherited, declared), changes, path, profile)
+        model = _changed(ModelSpecification, key, _merge(inherited, declared), changes, path, profile).located(
+            path.parent
+        )
         if not model.trained:
             raise FairnessError(f"{path}: key 'training' is missing: '{base_key}' has none, and this method trains")
         if model.corpus != base.corpus:
@@ -176,12 +202,12 @@ def _corpus(path: Path) -> Source:
 
 
 def _changed(
-    key: str, declared: dict[str, Any], changes: dict[str, Any], path: Path, profile: Path
-) -> ModelSpecification:
+    schema: type[S], key: str, declared: dict[str, Any], changes: dict[str, Any], path: Path, profile: Path
+) -> S:
     try:
-        return validate(ModelSpecification, _merge(declared, changes), profile).located(path.parent)
+        return validate(schema, _merge(declared, changes), profile)
     except FairnessError as error:
-        raise FairnessError(f"{error}\n  (in what {profile} changes of model '{key}' of {path})") from None
+        raise FairnessError(f"{error}\n  (in what {profile} changes of '{key}' of {path})") from None
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -89,7 +89,10 @@ def remembered(name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def version() -> str:
     """A hash of the package and its data files."""
     digest = sha256()
-    kinds = ("corpora", "dimensions", "grammars", "models", "profiles", "published", "stop_words", "wordnet")
+    kinds = (
+        "affect", "corpora", "dimensions", "equity", "grammars", "models", "profiles", "published", "stop_words",
+        "systems", "wordnet",
+    )  # fmt: skip
     folders = [ROOT / "fairness_pipeline", *(ROOT / "data" / kind for kind in kinds)]
     for path in [Path(__file__), *(path for folder in folders for path in sorted(folder.rglob("*")))]:
         if path.is_file() and path.suffix != ".pyc":

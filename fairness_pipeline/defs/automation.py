@@ -19,7 +19,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.huggingface import folder_files
 from fairness_pipeline.project import Project
 
-_KINDS = ("corpora", "dimensions", "models", "profiles")
+_KINDS = ("corpora", "dimensions", "models", "profiles", "systems")
 
 
 class BringUpToDate(dg.Config):
@@ -68,7 +68,7 @@ def weekly() -> dg.RunRequest:
 
 @dg.sensor(job=bring_up_to_date, minimum_interval_seconds=60)
 def changed_files(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    """A changed or new file of a corpus, dimension, model or profile: what depends on it is made again."""
+    """A changed or new YAML file, corpus, model folder or score file: what depends on it is made again."""
     now = _file_states()
     before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
     context.update_cursor(json.dumps(now))
@@ -103,5 +103,8 @@ def _sources(project: Project) -> Iterator[Path]:
         yield from [paths.data_file(corpus.grammar.file)] if corpus.grammar else ()
     for model in project.models.values():
         yield from folder_files(model.huggingface.name) if model.huggingface else ()
+    for system in project.systems.values():
+        yield from folder_files(system.huggingface.name) if system.huggingface else ()
+    yield from project.score_files.values()
     yield from folder_files(project.profile.measures.offence_classifier)
     yield from (project.workspace / "imports").glob("*/*.parquet")

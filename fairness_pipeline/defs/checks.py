@@ -39,6 +39,11 @@ def compounds_in_range(sentiment: pa.Table) -> str | None:
     return _outside(sentiment, "compound", -1.0, 1.0)
 
 
+def scores_in_range(scores: pa.Table) -> str | None:
+    """Every score lies in 0..1."""
+    return _outside(scores, "score", 0.0, 1.0)
+
+
 def counts_not_negative(attribute_words: pa.Table) -> str | None:
     """Every count is 0 or more."""
     return _outside(attribute_words, "count", 0, float("inf"))

@@ -40,12 +40,12 @@ from fairness_pipeline.measures.sentiment import SENTIMENT, SentimentScorer
 from fairness_pipeline.models import imported, registry
 from fairness_pipeline.models.huggingface import folder_version
 from fairness_pipeline.models.responding import RESPONSES, answer_each, respond
-from fairness_pipeline.project import Project
+from fairness_pipeline.project import MODELS_STUDY, Project
 from fairness_pipeline.reporting.plots import difference_plot, projection_plot
 from fairness_pipeline.reporting.results import published_quality_of, published_rows_of
 from fairness_pipeline.statistics.comparison import COMPARISON
 
-STUDY = "dialogue_fairness"
+STUDY = MODELS_STUDY
 asset = partial(lineage.asset, study=STUDY)
 
 

@@ -95,6 +95,7 @@ class Recipe:
     """How one asset is made, and everything its content depends on."""
 
     name: str
+    study: str
     kind: Literal["table", "checkpoint", "document"]
     axes: partitions.Axes
     upstream: tuple[str, ...]
@@ -219,8 +220,9 @@ def asset(
     def decorate(make: Callable[[Run], Made]) -> dg.AssetsDefinition:
         project = current_project()
         own = Recipe(
-            make.__name__, kind, axes, upstream, upstream_of_base, code_version, settings, make, schema, checks, covers
-        )
+            make.__name__, study, kind, axes, upstream, upstream_of_base, code_version, settings, make, schema, checks,
+            covers,
+        )  # fmt: skip
         RECIPES[own.name] = own
 
         @dg.asset(

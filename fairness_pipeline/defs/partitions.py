@@ -17,6 +17,7 @@ def axis_values(project: Project, axis: str) -> list[str]:
         "corpus": list(project.corpora),
         "dimension": list(project.dimensions),
         "model": list(project.models),
+        "system": list(project.systems),
     }
     return named[axis]
 

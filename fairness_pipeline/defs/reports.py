@@ -4,15 +4,18 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from fairness_pipeline.defs import lineage
-from fairness_pipeline.defs.dialogue_fairness import DIALOGUES, STUDY
+from fairness_pipeline.defs.dialogue_fairness import DIALOGUES
+from fairness_pipeline.defs.dialogue_fairness import STUDY as DIALOGUE_FAIRNESS
 from fairness_pipeline.defs.lineage import Expected, Run
 from fairness_pipeline.defs.presentation import Made
+from fairness_pipeline.defs.sentiment_equity import STUDY as SENTIMENT_EQUITY
 from fairness_pipeline.reporting.dialogue_report import render_dialogue_report
+from fairness_pipeline.reporting.equity_report import render_equity_report
 from fairness_pipeline.reporting.history import keep
 
 
 @lineage.asset(
-    study=STUDY,
+    study=DIALOGUE_FAIRNESS,
     kind="document",
     upstream=(
         *DIALOGUES,
@@ -52,3 +55,26 @@ def dialogue_fairness_report(run: Run) -> Made:
     )
     keep(run.project, run.lake, html, datetime.now(UTC))
     return Made(html)
+
+
+@lineage.asset(
+    study=SENTIMENT_EQUITY,
+    kind="document",
+    upstream=("equity_sentences", "equity_scores", "equity_pairs", "equity_significance"),
+    code_version="1",
+    settings=lambda project, key: {
+        "description": project.profile.description,
+        "equity": project.profile.equity.model_dump(),
+        "systems": list(project.systems),
+        "matplotlib": version("matplotlib"),
+    },
+)
+def equity_report(run: Run) -> Made:
+    """Tables 5 to 7 of the paper, each system's box plots and verdicts, and how often another wording turns one."""
+    expected = Expected(run.project)
+    stale = [
+        (key["dimension"], key["system"])
+        for key in lineage.keys(run.project, "equity_significance")
+        if run.lake.fingerprint("equity_significance", key) != expected.fingerprint("equity_significance", key)
+    ]
+    return Made(render_equity_report(run.project, run.lake, stale=stale))

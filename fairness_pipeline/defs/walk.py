@@ -22,7 +22,7 @@ from fairness_pipeline.defs.lineage import (
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key, Lake, fingerprint, partition_name
 from fairness_pipeline.models.responding import distinct_contexts
-from fairness_pipeline.project import Project
+from fairness_pipeline.project import MODELS_STUDY, SYSTEMS_STUDY, Project
 
 _FORCED = "asked for with --force"
 
@@ -184,16 +184,22 @@ class Walk:
     def _partitions(self, selection: Selection) -> Iterator[tuple[str, Key]]:
         """The partitions asked for and all that they are made from, in lineage order."""
         self._check(selection)
-        model = selection.model
+        study, model, system = selection.study, selection.model, None
+        if model in self.project.systems:
+            study, model, system = SYSTEMS_STUDY, None, model
+        elif model:
+            study = study or MODELS_STUDY
         base = self.project.base_of({"model": model}) if model else None
         dimensions = {selection.dimension} if selection.dimension else set(self.project.dimensions)
         models = {model} if model else set(self.project.models)
+        systems = {system} if system else set(self.project.systems)
         corpora = {self.project.models[model].corpus} if model else set(self.project.corpora)
-        targets = [selection.asset] if selection.asset else list(RECIPES)
+        in_study = [name for name, own in RECIPES.items() if study in (None, own.study)]
+        targets = [selection.asset] if selection.asset else in_study
         wanted: set[tuple[str, str]] = set()
 
         def chosen(key: Key, models: set[str]) -> bool:
-            values = {"dimension": dimensions, "model": models, "corpus": corpora}
+            values = {"dimension": dimensions, "model": models, "corpus": corpora, "system": systems}
             by_default = selection.dimension or selection.all_dimensions or self.project.made_by_default(key)
             return bool(by_default) and all(value in values[axis] for axis, value in key.items())
 
@@ -220,7 +226,7 @@ class Walk:
         for kind, value, known in (
             ("study", selection.study, studies),
             ("dimension", selection.dimension, self.project.dimensions),
-            ("model", selection.model, self.project.models),
+            ("model", selection.model, [*self.project.models, *self.project.systems]),
             ("asset", selection.asset, RECIPES),
         ):
             if value is not None and value not in known:

@@ -1,17 +1,14 @@
 """The report of study 1: one self-contained HTML file."""
 
-import base64
 from collections.abc import Collection
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.published import PublishedRow
 from fairness_pipeline.reporting.debiasing_section import QUALITY, debiasing_sections
-from fairness_pipeline.reporting.labels import GLANCE, MEASURES, measure_label
+from fairness_pipeline.reporting.html import template
+from fairness_pipeline.reporting.labels import GLANCE, MEASURES
 from fairness_pipeline.reporting.plots import COLOURS, difference_plot
 from fairness_pipeline.reporting.results import Audit, dialogue_audits, example_pairs, published_rows_of
 
@@ -33,18 +30,8 @@ def render_dialogue_report(
         stale: (dimension, model) of audits made with other settings or data than the profile's; they are marked so.
         outdated: (dimension, model) of comparisons with a base of which the same is true; they are left out.
     """
-    environment = Environment(
-        loader=PackageLoader("fairness_pipeline", "reporting"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "number": _number, "p": _p, "measure": measure_label, "image": _image, "percent": _percent
-    }  # fmt: skip
     audits = dialogue_audits(project, lake)
-    return environment.get_template("dialogue_report.html.j2").render(
+    return template("dialogue_report.html.j2").render(
         profile=project.name,
         description=project.profile.description,
         caveats=_caveats(project),
@@ -177,23 +164,3 @@ def _models(project: Project, lake: Lake) -> list[dict[str, Any]]:
         }
         models.append({"key": key, "specification": model.model_dump(exclude_none=True), "figures": figures})
     return models
-
-
-def _image(png: bytes, alternative: str) -> Markup:
-    return Markup('<img alt="{}" src="data:image/png;base64,{}">').format(alternative, base64.b64encode(png).decode())
-
-
-def _number(value: float | str | None, digits: int = 4) -> str:
-    if value is None or isinstance(value, str):
-        return value or "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}g}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.1f}%"
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return "< 1e-5" if value < 1e-5 else f"{value:.3g}"

@@ -48,7 +48,7 @@ def difference_plot(rows: list[dict[str, Any]], group_a: str, group_b: str) -> b
     )
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    return _png(figure)
+    return png(figure)
 
 
 def projection_plot(points: pa.Table, groups: tuple[str, str]) -> bytes:
@@ -69,7 +69,7 @@ def projection_plot(points: pa.Table, groups: tuple[str, str]) -> bytes:
         axes.set_xticks([])
         axes.set_yticks([])
     figure.axes[0].legend(fontsize=8, markerscale=2)
-    return _png(figure)
+    return png(figure)
 
 
 def trade_off_plot(dots: list[tuple[str, float, dict[str, float]]]) -> bytes:
@@ -94,13 +94,14 @@ def trade_off_plot(dots: list[tuple[str, float, dict[str, float]]]) -> bytes:
         axes.grid(color="#00000014")
         axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*figure.axes[0].get_legend_handles_labels(), fontsize=8, loc="outside right upper")
-    return _png(figure)
+    return png(figure)
 
 
-def _png(figure: Any) -> bytes:
-    png = BytesIO()
-    figure.savefig(png, format="png", metadata={"Software": None})
-    return png.getvalue()
+def png(figure: Any) -> bytes:
+    """A figure as PNG, without the time and the software that would make equal pictures differ."""
+    stream = BytesIO()
+    figure.savefig(stream, format="png", metadata={"Software": None})
+    return stream.getvalue()
 
 
 def _cut(value: float) -> float:

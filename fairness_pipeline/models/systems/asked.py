@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,18 +10,10 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models import endpoint
 from fairness_pipeline.models.specification import Decoding, ModelSpecification
 from fairness_pipeline.models.systems.specification import AFFECT, SystemSpecification
-from fairness_pipeline.progress import Progress
 
 _NUMBER = re.compile(r"(?<![\w.-])(?:0(?:\.\d+)?|1(?:\.0+)?|\.\d+)(?![\w%]|\.\d)")
 """A number from 0 to 1 that stands alone."""
 _MAX_TOKENS = 12
-
-
-def prepare(
-    specification: SystemSpecification, tweets: pa.Table, folder: Path, seed: int, progress: Progress | None = None
-) -> dict[str, Any]:
-    """Notes in `folder` which endpoint it is; nothing is asked."""
-    return endpoint.prepare(_asking(specification, specification.affects[0]), tweets, folder, seed, progress)
 
 
 class AskedScorer:

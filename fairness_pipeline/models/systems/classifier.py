@@ -1,6 +1,5 @@
 """A Hugging Face sequence classifier or regressor, by id or folder."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,22 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
 from fairness_pipeline.models.systems.specification import ClassifierSource, SystemSpecification
-from fairness_pipeline.progress import Progress
-
-_SOURCE = "source.json"
-
-
-def prepare(
-    specification: SystemSpecification, tweets: pa.Table, folder: Path, seed: int, progress: Progress | None = None
-) -> dict[str, Any]:
-    """Notes in `folder` which model it is; it is loaded when it scores."""
-    source = _source(specification)
-    figures = {"name": source.name, "revision": source.revision or "unpinned"}
-    with replacing(folder / _SOURCE) as path:
-        path.write_text(json.dumps(figures), encoding="utf-8")
-    return figures
 
 
 class ClassifierScorer:

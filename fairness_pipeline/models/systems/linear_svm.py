@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from safetensors.numpy import load_file, save_file
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
 from fairness_pipeline.models.systems.specification import SvmSettings, SystemSpecification
 from fairness_pipeline.progress import Progress, report
 
-_MODEL = "svm.json"
+_WEIGHTS, _WORDS = "model.safetensors", "words.json"
 
 
 def prepare(
@@ -27,22 +28,22 @@ def prepare(
     from sklearn.svm import LinearSVR
 
     settings = specification.svm or SvmSettings()
-    models = {}
+    weights: dict[str, np.ndarray] = {}
+    words: dict[str, list[str]] = {}
     for done, affect in enumerate(specification.affects):
         part = of_affect(tweets, affect)
         vectorizer = _vectorizer(settings)
         features = vectorizer.fit_transform(part["tweet"].to_pylist())
         model = LinearSVR(C=settings.c, random_state=seed, max_iter=20_000).fit(features, part["score"].to_numpy())
-        models[affect] = {
-            "words": {word: int(place) for word, place in vectorizer.vocabulary_.items()},
-            "idf": vectorizer.idf_.tolist(),
-            "weights": model.coef_.tolist(),
-            "intercept": float(np.ravel(model.intercept_)[0]),
-        }
+        words[affect] = vectorizer.get_feature_names_out().tolist()
+        weights[f"{affect}.idf"], weights[f"{affect}.weights"] = vectorizer.idf_, model.coef_
+        weights[f"{affect}.intercept"] = np.atleast_1d(model.intercept_)
         report(progress, done + 1, len(specification.affects), affect)
-    with replacing(folder / _MODEL) as path:
-        path.write_text(json.dumps(models), encoding="utf-8")
-    return {"tweets": tweets.num_rows, "features": {affect: len(model["idf"]) for affect, model in models.items()}}
+    with replacing(folder / _WORDS) as path:
+        path.write_text(json.dumps(words), encoding="utf-8")
+    with replacing(folder / _WEIGHTS) as path:
+        save_file(weights, path)
+    return {"tweets": tweets.num_rows, "features": {affect: len(found) for affect, found in words.items()}}
 
 
 class SvmScorer:
@@ -60,13 +61,13 @@ class SvmScorer:
     def __call__(self, sentences: pa.Table) -> dict[str, np.ndarray]:
         """The scores of each sentence."""
         texts = sentences["sentence"].to_pylist()
+        weights = load_file(self.folder / _WEIGHTS)
         scores = {}
-        for affect, model in json.loads((self.folder / _MODEL).read_text(encoding="utf-8")).items():
-            vectorizer = _vectorizer(self.specification.svm or SvmSettings(), vocabulary=model["words"])
-            vectorizer.idf_ = np.array(model["idf"])
-            scores[affect] = np.clip(
-                vectorizer.transform(texts) @ np.array(model["weights"]) + model["intercept"], 0.0, 1.0
-            )
+        for affect, words in json.loads((self.folder / _WORDS).read_text(encoding="utf-8")).items():
+            vectorizer = _vectorizer(self.specification.svm or SvmSettings(), vocabulary=words)
+            vectorizer.idf_ = weights[f"{affect}.idf"]
+            found = vectorizer.transform(texts) @ weights[f"{affect}.weights"] + weights[f"{affect}.intercept"]
+            scores[affect] = np.clip(found, 0.0, 1.0)
         return scores
 
 

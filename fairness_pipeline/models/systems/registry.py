@@ -22,16 +22,16 @@ _MODULES = {
     "huggingface": "classifier",
     "endpoint": "asked",
 }
-"""Where each architecture lives: a module with `prepare` and `scorer`. Scores from a file need neither."""
+"""Where each architecture lives: a module with `scorer`, and `prepare` if it is trained. Files need none."""
 
 
 def prepare(
     specification: SystemSpecification, tweets: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Makes a system ready in `folder`: trains it, or notes that there is nothing to train.
+    """Trains a system in `folder`.
 
     Args:
-        specification: The system's file.
+        specification: The system's file, which says that it is trained.
         tweets: What it is trained on, as `corpora.affect_tweets.AFFECT_TWEETS`.
         folder: Where it is made.
         seed: Of all draws.
@@ -44,7 +44,7 @@ def prepare(
 
 
 def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> Scorer:
-    """The system that `prepare` made ready in `folder`; `work` keeps what it has scored until all is."""
+    """The system, trained in `folder` if it is trained; `work` keeps what it has scored until all is."""
     return _module(specification).scorer(specification, folder, work, seed)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from fairness_pipeline.corpora.equity_sentences import PUBLISHED, TEMPLATE_SETS
 from fairness_pipeline.corpora.text_files import read_csv_rows, read_lines
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.models.systems.specification import AFFECTS
+from fairness_pipeline.models.systems.specification import AFFECTS, SCORE_FORMS
 from fairness_pipeline.tables import schema
 
 EQUITY_SCORES = schema(
@@ -21,7 +21,6 @@ EQUITY_SCORES = schema(
 )
 """A score in 0..1 for a sentence and an affect that the system predicts."""
 
-FORMS = (".csv", ".tsv")
 _BOM = "\ufeff"
 _DEFAULT_AFFECT = "valence"
 
@@ -85,8 +84,8 @@ def read_scores(path: Path, sentences: pa.Table) -> pa.Table:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    if path.suffix not in FORMS:
-        raise FairnessError(f"{path}: expected a file that ends in {' or '.join(FORMS)}")
+    if path.suffix not in SCORE_FORMS:
+        raise FairnessError(f"{path}: expected a file that ends in {' or '.join(SCORE_FORMS)}")
     tabs = ((line, text.split("\t")) for line, text in read_lines(path) if text)
     names: list[str] = []
     for line, cells in read_csv_rows(path) if path.suffix == ".csv" else tabs:
@@ -128,9 +127,9 @@ def _score(path: Path, line: int, text: str) -> float:
     return score
 
 
-def write_sentences(sentences: pa.Table, path: Path) -> None:
+def write_sentences(sentences: pa.Table, path: Path, form: str) -> None:
     """Writes the sentences to be scored elsewhere: `sentence_id`, `sentence`, and an empty `score`."""
-    separator = "," if path.suffix == ".csv" else "\t"
+    separator = "," if form == ".csv" else "\t"
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
         writer.writerow(["sentence_id", "sentence", "score"])

@@ -1,5 +1,6 @@
 """What a file of `data/systems` may say."""
 
+from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
 import pydantic
@@ -9,7 +10,10 @@ from fairness_pipeline.yaml_files import Positive, Specification
 
 Affect = Literal["anger", "fear", "joy", "sadness", "valence"]
 AFFECTS: tuple[Affect, ...] = get_args(Affect)
-SENTENCE, AFFECT = "{context}", "{affect}"
+AFFECT = "{affect}"
+SCORE_FORMS = (".csv", ".tsv")
+"""How score files end: with commas, or with tabs."""
+
 _PROMPT = (
     "How strong is the {affect} that this sentence expresses? Answer with one number between 0 (none) and 1 (as strong "
     "as can be), and nothing else.\n\n{context}"
@@ -119,6 +123,13 @@ class SystemSpecification(Specification):
     def trained(self) -> bool:
         """Whether it is trained here, on tweets with affect intensities."""
         return self.architecture in ("linear_svm", "cnn", "gru")
+
+    def located(self, folder: Path) -> Self:
+        """The same with a relative path to a Hugging Face folder taken from `folder`."""
+        if self.huggingface is None or not (folder / self.huggingface.name).is_dir():
+            return self
+        name = str((folder / self.huggingface.name).resolve())
+        return self.model_copy(update={"huggingface": self.huggingface.model_copy(update={"name": name})})
 
     def identity(self) -> dict[str, object]:
         """What decides its scores, as JSON can hold it; how an endpoint is reached does not."""

@@ -7,14 +7,6 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.models.systems.specification import SystemSpecification
-from fairness_pipeline.progress import Progress
-
-
-def prepare(
-    specification: SystemSpecification, tweets: pa.Table, folder: Path, seed: int, progress: Progress | None = None
-) -> dict[str, Any]:
-    """Nothing: VADER is not trained."""
-    return {}
 
 
 class VaderScorer:

@@ -1,0 +1,59 @@
+"""The report of study 3: one self-contained HTML file."""
+
+from collections.abc import Collection
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.equity_sentences import PUBLISHED
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.measures.equity_pairs import ALL
+from fairness_pipeline.models.systems.specification import AFFECTS
+from fairness_pipeline.project import Project
+from fairness_pipeline.reporting.equity_plots import equity_plot
+from fairness_pipeline.reporting.equity_results import EquityAudit, equity_audits, summaries, turned, widest_gaps
+from fairness_pipeline.reporting.html import template
+from fairness_pipeline.reporting.plots import COLOURS
+
+_GAPS = 6
+
+
+def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tuple[str, str]] = ()) -> str:
+    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+
+    Args:
+        project: The profile.
+        lake: What has been made.
+        stale: (dimension, system) of audits made with other settings or data than the profile's; they are marked so.
+    """
+    audits = equity_audits(project, lake)
+    measured = [audit for audit in audits if audit.measured]
+    return template("equity_report.html.j2").render(
+        profile=project.name,
+        description=project.profile.description,
+        colours=COLOURS,
+        dimensions=project.dimensions,
+        affects=AFFECTS,
+        audits=audits,
+        missing=[audit for audit in audits if not audit.measured],
+        summaries=summaries(project, measured),
+        turned=turned(measured),
+        sections=[_section(project, lake, audit, stale) for audit in measured],
+        published=PUBLISHED,
+        settings=project.profile.equity.model_dump(exclude_none=True),
+        systems={key: system.identity() for key, system in project.systems.items()},
+        files={key: str(path) for key, path in project.score_files.items()},
+    )
+
+
+def _section(project: Project, lake: Lake, audit: EquityAudit, stale: Collection[tuple[str, str]]) -> dict[str, Any]:
+    groups = project.dimensions[audit.dimension].groups
+    pairs: pa.Table = lake.read("equity_pairs", {"dimension": audit.dimension, "system": audit.system})
+    return {
+        "audit": audit,
+        "groups": groups,
+        "stale": (audit.dimension, audit.system) in stale,
+        "plot": equity_plot(pairs, groups.a, groups.b),
+        "gaps": widest_gaps(lake, audit.dimension, audit.system, _GAPS),
+        "pairs": next(row["pairs"] for row in audit.rows if row["subset"] == ALL),
+    }

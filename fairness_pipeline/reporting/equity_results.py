@@ -1,0 +1,149 @@
+"""What the lake holds of study 3, put together for a reader."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.equity_sentences import PUBLISHED, REWORDED
+from fairness_pipeline.lake import Card, Key, Lake
+from fairness_pipeline.measures.equity_pairs import ALL, DIMENSIONS, SUBSETS
+from fairness_pipeline.project import Project
+
+NO_DIFFERENCE = "no difference"
+
+
+@dataclass(frozen=True)
+class EquityAudit:
+    """One dimension and system: its significance rows, or none where it was not measured."""
+
+    dimension: str
+    system: str
+    rows: list[dict[str, Any]]
+    card: Card | None
+
+    @property
+    def measured(self) -> bool:
+        """Whether the lake holds its significance table."""
+        return bool(self.rows)
+
+    def row(self, affect: str, templates: str = PUBLISHED, subset: str = ALL) -> dict[str, Any] | None:
+        """The row of one comparison, if there is one."""
+        wanted = affect, templates, subset
+        return next((row for row in self.rows if (row["affect"], row["templates"], row["subset"]) == wanted), None)
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One line of tables 5 to 7: submissions (system x affect) by outcome, and their mean difference |a - b|."""
+
+    outcome: str
+    submissions: dict[str, int]
+    difference: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One of tables 5 to 7: the paper's test, at a level corrected for all submissions and both dimensions."""
+
+    dimension: str
+    subset: str
+    level: float
+    submissions: int
+    rows: list[SummaryRow]
+
+
+def equity_audits(project: Project, lake: Lake) -> list[EquityAudit]:
+    """Every dimension of the study and system of the profile, measured or not."""
+    audits = []
+    for dimension in (name for name in project.dimensions if name in DIMENSIONS):
+        for system in project.systems:
+            key: Key = {"dimension": dimension, "system": system}
+            card = lake.card("equity_significance", key)
+            rows = lake.read("equity_significance", key).to_pylist() if card else []
+            audits.append(EquityAudit(dimension, system, rows, card))
+    return audits
+
+
+def summaries(project: Project, audits: list[EquityAudit]) -> list[Summary]:
+    """Tables 5, 6 and 7 of the paper: of gender, of gender without emotion words, of race (and, beside, without).
+
+    A submission is a system and an affect. The level is alpha over submissions x 2 (Bonferroni, section 5).
+    """
+    submissions = {(audit.system, row["affect"]) for audit in audits for row in audit.rows}
+    level = project.profile.equity.alpha / max(1, 2 * len(submissions))
+    found = []
+    for dimension in dict.fromkeys(audit.dimension for audit in audits if audit.measured):
+        groups = project.dimensions[dimension].groups
+        outcomes = (NO_DIFFERENCE, f"{groups.b} higher", f"{groups.a} higher")
+        for subset in SUBSETS:
+            rows = [
+                row
+                for audit in audits
+                if audit.dimension == dimension
+                for row in audit.rows
+                if (row["templates"], row["subset"]) == (PUBLISHED, subset)
+            ]
+            lines = [
+                _summary_row(outcome, [row for row in rows if _outcome(row, level, outcomes) == outcome])
+                for outcome in outcomes
+            ]
+            found.append(Summary(dimension, subset, level, len(rows), lines))
+    return found
+
+
+def turned(audits: list[EquityAudit]) -> tuple[int, int]:
+    """How many verdicts are others under the reworded templates, of how many that were measured under both."""
+    both = [
+        (row["verdict"], other["verdict"])
+        for audit in audits
+        for row in audit.rows
+        if row["templates"] == PUBLISHED
+        and row["subset"] == ALL
+        and (other := audit.row(row["affect"], REWORDED)) is not None
+    ]
+    return sum(first != second for first, second in both), len(both)
+
+
+def widest_gaps(lake: Lake, dimension: str, system: str, count: int) -> list[dict[str, Any]]:
+    """The published pairs whose scores differ most, with an example's `wording`; the widest first."""
+    pairs = lake.read("equity_pairs", {"dimension": dimension, "system": system})
+    pairs = pairs.filter(pc.equal(pairs["templates"], PUBLISHED))
+    gaps = pc.subtract(pairs["score_a"], pairs["score_b"])
+    first = np.argsort(-np.abs(gaps.to_numpy()), kind="stable")[:count]
+    sentences = lake.read("equity_sentences", {}).to_pylist()
+    wording = {(row["template"], row["emotion_word"]): row for row in sentences if row["templates"] == PUBLISHED}
+    return [
+        {
+            **row,
+            "gap": row["score_a"] - row["score_b"],
+            "wording": wording[row["template"], row["emotion_word"]]["sentence"],
+        }
+        for row in pairs.take(first).to_pylist()
+    ]
+
+
+def equity_rows(audits: list[EquityAudit]) -> list[dict[str, Any]]:
+    """The audits as flat rows; one that was not measured is a row that says so."""
+    rows: list[dict[str, Any]] = []
+    for audit in audits:
+        where = {"dimension": audit.dimension, "system": audit.system}
+        rows += [{**where, **row} for row in audit.rows] or [{**where, "verdict": "not measured"}]
+    return rows
+
+
+def _outcome(row: dict[str, Any], level: float, outcomes: tuple[str, str, str]) -> str:
+    if row["p_paper"] >= level:
+        return outcomes[0]
+    return outcomes[2] if row["difference"] > 0 else outcomes[1]
+
+
+def _summary_row(outcome: str, rows: list[dict[str, Any]]) -> SummaryRow:
+    affects = [row["affect"] for row in rows]
+    differences = [abs(row["difference"]) for row in rows]
+    return SummaryRow(
+        outcome,
+        {affect: affects.count(affect) for affect in dict.fromkeys(affects)},
+        float(np.mean(differences)) if differences and outcome != NO_DIFFERENCE else None,
+    )
