@@ -50,18 +50,18 @@ class EncodedDialogues:
     def batches(self, batch_tokens: int, seed: int | None) -> list[np.ndarray]:
         """Indices of the dialogues in each batch; in random order for a seed, sorted by length for None.
 
-        Every batch holds at most `batch_tokens` padded words (at least one dialogue). Contexts of one length stand
-        together: a recurrent network reads those in one call, several times as fast as padded ones.
+        Every batch holds at most `batch_tokens` padded words (at least one dialogue).
         """
-        lengths = np.stack([np.diff(self._context_ends), np.diff(self._response_ends) + 2], axis=1)
+        lengths = self.lengths + 2
         if seed is None:
-            return cut(_by_length(np.arange(len(self)), lengths), lengths, batch_tokens)
+            return cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)
         random = np.random.default_rng(seed)
         order = random.permutation(len(self))
-        window = max(1, int(_WINDOW * batch_tokens / lengths.sum(axis=1).mean()))
+        window = max(1, int(_WINDOW * batch_tokens / lengths.mean()))
         batches = []
         for start in range(0, len(order), window):
-            batches += cut(_by_length(order[start : start + window], lengths), lengths, batch_tokens)
+            part = order[start : start + window]
+            batches += cut(part[np.argsort(lengths[part], kind="stable")], lengths, batch_tokens)
         return [batches[i] for i in random.permutation(len(batches))]
 
     def batch(self, indices: np.ndarray, device: torch.device) -> Batch:
@@ -96,19 +96,10 @@ def _flatten(turns: Iterable[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Consecutive pieces of `order` that keep the budget when each column of `lengths` (rows, sides) is padded."""
-    batches: list[np.ndarray] = []
-    start, longest = 0, np.zeros(lengths.shape[1], dtype=np.int64)
-    for end, row in enumerate(order):
-        widened = np.maximum(longest, lengths[row])
-        if end > start and (end + 1 - start) * widened.sum() > batch_tokens:
+    """Consecutive pieces of `order`, which ascends in length, so that each piece padded keeps the budget."""
+    batches, start = [], 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end + 1 - start) * lengths[order[end]] > batch_tokens:
             batches.append(order[start:end])
-            start, widened = end, lengths[row]
-        longest = widened
-    return [*batches, order[start:]] if len(order) else []
-
-
-def _by_length(order: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Sorted by the context's length, then by the response's: up and down in turns, so that neighbours are alike."""
-    contexts, responses = lengths[order].T
-    return order[np.lexsort((np.where(contexts % 2, responses, -responses), contexts))]
+            start = end
+    return batches

@@ -133,7 +133,7 @@ def encode_turns(model: Ranker, turns: list[np.ndarray], progress: Progress | No
     vectors = torch.empty(len(turns), model.embedding.embedding_dim, device=device)
     lengths = np.array([len(turn) for turn in turns])
     done = 0
-    for batch in cut(np.argsort(lengths, kind="stable"), lengths[:, None], _ENCODING_TOKENS):
+    for batch in cut(np.argsort(lengths, kind="stable"), lengths, _ENCODING_TOKENS):
         vectors[torch.from_numpy(batch).to(device)] = model.encode(pad([turns[i] for i in batch], device))
         done += len(batch)
         report(progress, done, len(turns), "candidates encoded")

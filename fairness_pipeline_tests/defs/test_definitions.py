@@ -66,7 +66,7 @@ def test_every_asset_says_what_it_is() -> None:
         assert node.description
         assert node.kinds
         assert node.code_version
-        assert node.group_name == "dialogue_fairness"
+        assert node.group_name in ("dialogue_fairness", "sentiment_equity")
         if "parquet" in node.kinds:
             assert "dagster/column_schema" in node.metadata
 

@@ -1,5 +1,6 @@
 """Scores of a system that ran elsewhere, from a CSV or TSV file."""
 
+import codecs
 import csv
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,6 @@ EQUITY_SCORES = schema(
 )
 """A score in 0..1 for a sentence and an affect that the system predicts."""
 
-_BOM = "\ufeff"
 _DEFAULT_AFFECT = "valence"
 
 
@@ -86,12 +86,12 @@ def read_scores(path: Path, sentences: pa.Table) -> pa.Table:
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     if path.suffix not in SCORE_FORMS:
         raise FairnessError(f"{path}: expected a file that ends in {' or '.join(SCORE_FORMS)}")
+    if path.is_file() and _begins_with_mark(path):
+        raise FairnessError(f"{path}, line 1: begins with a byte order mark; save it as UTF-8 without one")
     tabs = ((line, text.split("\t")) for line, text in read_lines(path) if text)
     names: list[str] = []
     for line, cells in read_csv_rows(path) if path.suffix == ".csv" else tabs:
         if not names:
-            if cells[0].startswith(_BOM):
-                raise FairnessError(f"{path}, line {line}: begins with a byte order mark; save it as UTF-8 without one")
             names = [cell.strip().lower() for cell in cells]
             _check_header(path, line, names)
         elif len(cells) != len(names):
@@ -102,6 +102,11 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             yield line, dict(zip(names, cells, strict=True))
     if not names:
         raise FairnessError(f"{path}: expected a header with sentence_id (or sentence) and score, found an empty file")
+
+
+def _begins_with_mark(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
 
 
 def _check_header(path: Path, line: int, names: list[str]) -> None:
