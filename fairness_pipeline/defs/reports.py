@@ -9,6 +9,7 @@ from fairness_pipeline.defs.dialogue_fairness import STUDY as DIALOGUE_FAIRNESS
 from fairness_pipeline.defs.lineage import Expected, Run
 from fairness_pipeline.defs.presentation import Made
 from fairness_pipeline.defs.sentiment_equity import STUDY as SENTIMENT_EQUITY
+from fairness_pipeline.defs.sentiment_equity import has_systems
 from fairness_pipeline.reporting.dialogue_report import render_dialogue_report
 from fairness_pipeline.reporting.equity_report import render_equity_report
 from fairness_pipeline.reporting.history import keep
@@ -60,6 +61,7 @@ def dialogue_fairness_report(run: Run) -> Made:
 @lineage.asset(
     study=SENTIMENT_EQUITY,
     kind="document",
+    covers=has_systems,
     upstream=("equity_sentences", "equity_scores", "equity_pairs", "equity_significance"),
     code_version="1",
     settings=lambda project, key: {

@@ -38,7 +38,12 @@ def _recipe(project: Project, key: dict[str, str]) -> dict[str, object]:
     return {name: checksum(paths.data_file(f"equity/{name}.yaml")) for name in ("persons", "templates")}
 
 
-@asset(code_version="1", settings=_recipe, schema=EQUITY_SENTENCES, checks=(checks.not_empty,))
+def has_systems(project: Project, key: dict[str, str]) -> bool:
+    """Whether the profile takes part in this study."""
+    return bool(project.systems)
+
+
+@asset(covers=has_systems, code_version="1", settings=_recipe, schema=EQUITY_SENTENCES, checks=(checks.not_empty,))
 def equity_sentences(run: Run) -> Made:
     """The Equity Evaluation Corpus, generated from its recipe (section 3), and the same sentences in other words."""
     table = generate()
@@ -53,6 +58,7 @@ def _tweet_files(project: Project) -> list[Path]:
 
 
 @asset(
+    covers=lambda project, key: any(system.trained for system in project.systems.values()),
     code_version="1",
     settings=lambda project, key: {"sha256": [checksum(path) for path in _tweet_files(project)]},
     schema=AFFECT_TWEETS,
