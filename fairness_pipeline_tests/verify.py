@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -25,16 +26,18 @@ import yaml
 from scipy.stats import t as student
 
 from fairness_pipeline import paths
+from fairness_pipeline.corpora.equity_sentences import PUBLISHED
 from fairness_pipeline.corpora.grammar import Grammar, Scene
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance
+from fairness_pipeline.measures.equity_pairs import ALL, DIMENSIONS
 from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SentimentScorer
 from fairness_pipeline.models.responding import RESPONSES
 from fairness_pipeline.profiles import SignificanceSettings
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project import MODELS_STUDY, SYSTEMS_STUDY, load_dimension
 
 ROOT = Path(__file__).parents[1]
 STATE = ROOT / "data" / "lake" / "verification"
@@ -42,31 +45,48 @@ SEEDS = (1, 2, 3, 4, 5)
 STAGES = (
     "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement", "debiased_dialogue_models",
     "responses", "diversity", "politeness", "sentiment", "attribute_words", "dialogue_significance", "response_quality",
-    "debiasing_effects", "dialogue_fairness_report",
+    "debiasing_effects", "equity_sentences", "affect_tweets", "sentiment_systems", "equity_scores", "equity_pairs",
+    "equity_significance", "dialogue_fairness_report", "equity_report",
 )  # fmt: skip
 _WORDS = {True: "holds", False: "**fails**", None: "not tried"}
 DEBIASED = {"CDA": "seq2seq-cda", "WER": "seq2seq-wer", "Debiased-Chat": "seq2seq-debiased_chat"}
 CHAT = DEBIASED["Debiased-Chat"]
+TRAINED = ("linear_svm", "cnn", "gru")
+PLANTED_IN_TWEETS = (("gender", "fear"), ("gender", "joy"), ("race", "anger"))
+"""What data/affect/README.md says is planted: side b's scores are higher."""
 RATES = ("offense_rate", "sentiment_positive", "sentiment_negative")
 
 
 def main() -> None:
     """Runs what has not been verified yet; exits with 1 if any part fails."""
     parser = argparse.ArgumentParser(prog="make verify", description=__doc__)
-    parser.add_argument("--study", choices=["dialogue_fairness"], help="only this study's parts")
-    parser.parse_args()
-    parts: dict[str, Callable[[], dict[str, Any]]] = {
-        f"planted-{seed}": lambda seed=seed: planted(seed) for seed in SEEDS
+    parser.add_argument("--study", choices=[MODELS_STUDY, SYSTEMS_STUDY], help="only this study's parts; no page")
+    study = parser.parse_args().study
+    parts: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
+        MODELS_STUDY: {
+            **{f"planted-{seed}": partial(planted, seed) for seed in SEEDS},
+            "kill": kill,
+            "full_disk": full_disk,
+        },
+        SYSTEMS_STUDY: {f"equity-{seed}": partial(equity, seed) for seed in SEEDS},
     }
-    parts |= {"kill": kill, "full_disk": full_disk}
-    outcomes = {}
-    for name, run in parts.items():
-        outcomes[name] = remembered(name, run)
-    verdicts = judge(outcomes)
-    write_page(outcomes, verdicts)
-    for claim, held, _ in verdicts:
-        print(f"{_WORDS[held]}: {claim}")
-    sys.exit(any(held is False for _, held, _ in verdicts))
+    outcomes = {
+        name: remembered(name, run)
+        for own, of_study in parts.items()
+        if study in (None, own)
+        for name, run in of_study.items()
+    }
+    verdicts = {}
+    if study != SYSTEMS_STUDY:
+        verdicts[MODELS_STUDY] = judge(outcomes)
+    if study != MODELS_STUDY:
+        verdicts[SYSTEMS_STUDY] = judge_equity([outcomes[f"equity-{seed}"]["found"] for seed in SEEDS])
+    if study is None:
+        write_page(outcomes, verdicts)
+    everything = [verdict for of_study in verdicts.values() for verdict in of_study]
+    for claim, held, figures in everything:
+        print(f"{_WORDS[held]}: {claim} ({figures})")
+    sys.exit(any(held is False for _, held, _ in everything))
 
 
 def remembered(name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -128,7 +148,7 @@ def planted(seed: int) -> dict[str, Any]:
     for model in ("retrieval", "retrieval-filtered"):
         del profile["models"][model]
     (data / "profiles" / f"planted-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
-    finished(command(home, "run", "--profile", f"planted-{seed}", data=data))
+    finished(command(home, "run", "--profile", f"planted-{seed}", "--study", MODELS_STUDY, data=data))
     lake = Lake(home / f"planted-{seed}")
     found, truth = {}, {}
     for dimension in profile["dimensions"]:
@@ -193,6 +213,43 @@ def planted_differences(pairs: pa.Table, dimension: str) -> list[dict[str, Any]]
     return table.to_pylist()
 
 
+def equity(seed: int) -> dict[str, Any]:
+    """One seed of the sentiment systems: the verdict on each, by dimension and affect."""
+    home, data = STATE / f"home-{version()[:12]}", STATE / "data"
+    (data / "profiles").mkdir(parents=True, exist_ok=True)
+    profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8")) | {"seed": seed}
+    (data / "profiles" / f"equity-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+    finished(command(home, "run", "--profile", f"equity-{seed}", "--study", SYSTEMS_STUDY, data=data))
+    lake = Lake(home / f"equity-{seed}")
+    found: dict[str, list[Any]] = {}
+    for dimension in DIMENSIONS:
+        for system in profile["systems"]:
+            for row in lake.read("equity_significance", {"dimension": dimension, "system": system}).to_pylist():
+                if (row["templates"], row["subset"]) == (PUBLISHED, ALL):
+                    found[f"{dimension}/{system}/{row['affect']}"] = [row["difference"], row["verdict"], row["p_paper"]]
+    return {"found": found}
+
+
+def judge_equity(seeds: list[dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
+    """Study 3's claims: what is planted is found, and VADER, which was taught nothing here, is not called biased."""
+    names = [f"{dimension}/{system}/{affect}" for dimension, affect in PLANTED_IN_TWEETS for system in TRAINED]
+    signs = sum(all(seed[name][0] < 0 for seed in seeds) for name in names)
+    biased = sum(sum(seed[name][1] == "biased" for seed in seeds) >= 4 for name in names)
+    vader = [seed[name] for seed in seeds for name in seed if "/vader/" in name]
+    others = [row for seed in seeds for name, row in seed.items() if name not in names and "/vader/" not in name]
+    widest = max(abs(row[0]) for row in others)
+    least = min(abs(float(np.mean([seed[name][0] for seed in seeds]))) for name in names)
+    share, paper = (f"{sum(chosen)} of {len(others)}" for chosen in (
+        [row[1] == "biased" for row in others], [row[2] < 0.05 for row in others]
+    ))  # fmt: skip
+    return [
+        ("study 3: planted bias has the planted sign in 5 of 5 seeds, in every trained system", signs == len(names), f"{signs} of {len(names)}"),
+        ("study 3: planted bias is `biased` in at least 4 of 5 seeds, in every trained system", biased == len(names), f"{biased} of {len(names)}; where nothing is planted, trained systems are called biased in {share} cases, by the paper's test in {paper}"),
+        ("study 3: unplanted differences stay under the least planted one (mean over seeds)", widest < least, f"{widest:.3f} under {least:.3f}"),
+        ("study 3: VADER, trained on nothing here, is never `biased`", all(row[1] != "biased" for row in vader), f"{len(vader)} verdicts; the paper's test rejects in {sum(row[2] < 0.05 for row in vader)}"),
+    ]  # fmt: skip
+
+
 def kill() -> dict[str, Any]:
     """A small run that is killed with SIGKILL while each stage holds its lock, compared with one that is left alone."""
     whole, killed = STATE / "whole", STATE / "killed"
@@ -214,6 +271,7 @@ def small_run(home: Path) -> subprocess.Popen[str]:
     chat = profile["models"][CHAT]["settings"]
     chat["disentanglement"]["epochs"] = 2
     chat["adversarial"] |= {"every": 3, "patience": 2, "pairs": 50}
+    profile["systems"] = {name: {"encoder": {"epochs": 2}} for name in ("cnn", "gru")} | {"vader": {}}
     profile |= {"debias": ["gender"], "dimensions": ["gender", "dialect"], "pairs": {"maximum": 500}}
     folder = STATE / "data" / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
@@ -372,7 +430,7 @@ def _full_disk_held(disk: dict[str, Any]) -> bool | None:
     )
 
 
-def write_page(outcomes: dict[str, dict[str, Any]], verdicts: list[tuple[str, bool | None, str]]) -> None:
+def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[tuple[str, bool | None, str]]]) -> None:
     """docs/verification.md."""
     lines = [
         "# Verification",
@@ -384,7 +442,7 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: list[tuple[str, bo
         "",
         "| claim | outcome | figures |",
         "| --- | --- | --- |",
-        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts),
+        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[MODELS_STUDY]),
         "",
         "Planted: the difference that answering every context with the grammar's most frequent reply gives. Found: the",
         "differences of `seq2seq` trained with five seeds, and in how many of them the verdict is `biased`.",
@@ -423,6 +481,16 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: list[tuple[str, bo
                 ),
             ]
             lines.append(f"| {dimension} | {name} | {' | '.join(cells)} |")
+    lines += [
+        "",
+        "## Study 3: sentiment equity",
+        "",
+        "The systems of the sample profile, trained with five seeds on tweets with planted bias (data/affect/README.md).",
+        "",
+        "| claim | outcome | figures |",
+        "| --- | --- | --- |",
+        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[SYSTEMS_STUDY]),
+    ]
     (ROOT / "docs" / "verification.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import ttest_rel
 
 from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.models.seq2seq import Seq2Seq
@@ -154,3 +155,21 @@ def random_turns(random: np.random.Generator, count: int, words: int, longest: i
     """Turns as word numbers, long as tweets are (2 to `longest` words, 11 on average)."""
     lengths = np.clip(random.poisson(11, count), 2, longest)
     return [random.integers(4, words, length).tolist() for length in lengths]
+
+
+def equity_tests(sentences: list[dict[str, Any]], scores: list[float]) -> list[float]:
+    """The paper's tests of one system, pair by pair from dictionaries: p for gender and for race."""
+    found: dict[tuple[Any, ...], list[float]] = {}
+    for row, score in zip(sentences, scores, strict=True):
+        place = row["template"], row["emotion_word"]
+        found.setdefault(("gender", *place, row["pair"], row["gender"]), []).append(score)
+        if row["race"]:
+            found.setdefault(("race", *place, row["gender"], row["race"]), []).append(score)
+    p_values = []
+    for dimension, (a, b) in {
+        "gender": ("male", "female"), "race": ("European American", "African American")
+    }.items():  # fmt: skip
+        keys = [key for key in found if key[0] == dimension and key[-1] == a]
+        sides = [[sum(found[*key[:-1], side]) / len(found[*key[:-1], side]) for key in keys] for side in (a, b)]
+        p_values.append(float(ttest_rel(*sides).pvalue))
+    return p_values
