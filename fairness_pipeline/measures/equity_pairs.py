@@ -37,9 +37,10 @@ class Pairs(NamedTuple):
     a: csr_array
     b: csr_array
 
-    def without_emotion(self) -> np.ndarray:
-        """Which pairs' sentences hold no emotion word."""
-        return np.array([cell["emotion"] is None for cell in self.cells])
+    def of(self, subset: str) -> "Pairs":
+        """All pairs, or those whose sentences hold no emotion word."""
+        chosen = [i for i, cell in enumerate(self.cells) if subset == ALL or cell["emotion"] is None]
+        return Pairs([self.cells[i] for i in chosen], self.a[chosen], self.b[chosen])
 
 
 class People(NamedTuple):
@@ -74,7 +75,8 @@ class Design:
             for place, row in enumerate(sentences.to_pylist())
             if row["templates"] == templates and (member := _membership(row, dimension))
         ]
-        self.pairs = self._pairs(chosen)
+        everything = self._pairs(chosen)
+        self.pairs = {subset: everything.of(subset) for subset in SUBSETS}
         self.people = {
             subset: self._people([entry for entry in chosen if subset == ALL or entry[1]["emotion"] is None], dimension)
             for subset in SUBSETS
@@ -120,15 +122,15 @@ def scores_matrix(sentences: pa.Table, scores: pa.Table) -> tuple[list[str], np.
 
 def pair_table(design: Design, affects: list[str], scores: np.ndarray) -> pa.Table:
     """Every pair with both scores, as `EQUITY_PAIRS`; `scores` is (sentences, affects)."""
-    cells = design.pairs.cells
+    cells, a, b = design.pairs[ALL]
     columns = {name: [cell[name] for cell in cells] * len(affects) for name in cells[0]}
     return pa.table(
         {
             "templates": [design.templates] * (len(cells) * len(affects)),
             "affect": np.repeat(np.array(affects), len(cells)),
             **columns,
-            "score_a": (design.pairs.a @ scores).T.ravel(),
-            "score_b": (design.pairs.b @ scores).T.ravel(),
+            "score_a": (a @ scores).T.ravel(),
+            "score_b": (b @ scores).T.ravel(),
         },
         schema=EQUITY_PAIRS,
     )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.measures.equity_pairs import ALL, SUBSETS, Design
+from fairness_pipeline.measures.equity_pairs import SUBSETS, Design
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.person_level import label_permutation, pair_means_t, paired_t_columns
@@ -68,8 +68,8 @@ def _rows(
     margin: Margin,
     alpha: float,
 ) -> Iterator[dict[str, Any]]:
-    chosen = np.full(len(design.pairs.cells), True) if subset == ALL else design.pairs.without_emotion()
-    a, b = design.pairs.a[chosen] @ scores, design.pairs.b[chosen] @ scores
+    pairs = design.pairs[subset]
+    a, b = pairs.a @ scores, pairs.b @ scores
     paper = paired_t_columns(a, b)
     means, on_a, strata = design.people[subset]
     test, name = _PERSON_TESTS[dimension]

@@ -38,8 +38,8 @@ def audit(design: Design, dimension: str, scores: np.ndarray) -> dict[str, dict]
 @pytest.mark.parametrize("dimension", PAIRS)
 def test_pairs_are_the_papers(designs: dict[str, Design], dimension: str) -> None:
     design = designs[dimension]
-    assert (len(design.pairs.cells), design.pairs.without_emotion().sum()) == PAIRS[dimension]
-    for side in (design.pairs.a, design.pairs.b):
+    assert tuple(len(design.pairs[subset].cells) for subset in (ALL, WITHOUT)) == PAIRS[dimension]
+    for side in design.pairs[ALL][1:]:
         np.testing.assert_allclose(side.sum(axis=1), 1.0)
     assert len(design.people[ALL].on_a) == {"gender": 22, "race": 40}[dimension]
 
@@ -110,7 +110,7 @@ def test_all_equal_shifts_have_a_p(sentences: pa.Table, designs: dict[str, Desig
 
 def test_the_papers_test_is_scipys(designs: dict[str, Design]) -> None:
     scores = np.random.default_rng(2).uniform(size=(17280, 3))
-    a, b = designs["gender"].pairs.a @ scores, designs["gender"].pairs.b @ scores
+    a, b = designs["gender"].pairs[ALL].a @ scores, designs["gender"].pairs[ALL].b @ scores
     expected = ttest_rel(a, b)
     found = paired_t_columns(a, b)
     np.testing.assert_allclose(found.t, expected.statistic)
@@ -158,5 +158,5 @@ def test_person_level_tests_hold_their_level_where_the_papers_does_not(
         means, on_a, strata = design.people[ALL]
         rejected = (test(means @ scores, on_a, strata).p < 0.05).mean()
         assert 0.035 < rejected < 0.065, dimension
-        paper = (paired_t_columns(design.pairs.a @ scores, design.pairs.b @ scores).p < 0.05).mean()
+        paper = (paired_t_columns(design.pairs[ALL].a @ scores, design.pairs[ALL].b @ scores).p < 0.05).mean()
         assert paper > 0.5, dimension
