@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn.functional import cross_entropy, log_softmax
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from fairness_pipeline.debiasing.biased_text import BiasScorer, unbiased
 from fairness_pipeline.debiasing.registry import PROJECTION, Task
@@ -30,7 +31,6 @@ from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training
 from fairness_pipeline.models.devices import device_of
-from fairness_pipeline.models.recurrent import last_states
 from fairness_pipeline.models.training import VOCABULARY
 from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
 from fairness_pipeline.progress import report
@@ -71,7 +71,7 @@ class DisentanglementModel(nn.Module):
 
     def features(self, embedded: torch.Tensor, lengths: torch.Tensor) -> Features:
         """f(u) and f(s) of utterances given as word vectors (batch, words, embedding) of these lengths (on the CPU)."""
-        (hidden,) = last_states(self.encoder, embedded, lengths)
+        _, hidden = self.encoder(pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False))
         return Features(self.to_unbiased(hidden[0]), self.to_semantic(hidden[0]))
 
     def reconstruction_loss(self, features: Features, utterances: torch.Tensor) -> torch.Tensor:

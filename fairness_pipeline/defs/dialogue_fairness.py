@@ -191,7 +191,7 @@ def _model(project: Project, key: dict[str, str]) -> dict[str, object]:
     kind="checkpoint",
     axes=("model",),
     upstream=DIALOGUES,
-    code_version="2",
+    code_version="1",
     settings=_model,
     covers=lambda project, key: project.models[key["model"]].debiasing is None,
 )
@@ -274,7 +274,7 @@ def _disentangles(project: Project, key: dict[str, str]) -> bool:
     covers=_disentangles,
     upstream=DIALOGUES,
     upstream_of_base=("dialogue_models",),
-    code_version="2",
+    code_version="1",
     settings=_disentangling,
 )
 def disentanglement(run: Run) -> Made:
@@ -293,7 +293,7 @@ def disentanglement(run: Run) -> Made:
     kind="checkpoint",
     upstream=(*DIALOGUES, "disentanglement"),
     upstream_of_base=("dialogue_models",),
-    code_version="2",
+    code_version="1",
     settings=_debiasing,
 )
 def debiased_dialogue_models(run: Run) -> Made:

@@ -8,10 +8,10 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from fairness_pipeline.models.batching import Batch, pad
 from fairness_pipeline.models.devices import device_of
-from fairness_pipeline.models.recurrent import last_states
 from fairness_pipeline.models.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.training import VOCABULARY, Penalty, Trainer, train_on_dialogues
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
@@ -40,8 +40,9 @@ class Seq2Seq(nn.Module):
 
     def encode(self, contexts: torch.Tensor, lengths: torch.Tensor) -> State:
         """Contexts (batch, words) to the encoder's last state: hidden and cell, (layers, batch, hidden) each."""
-        hidden, cell = last_states(self.encoder, self.dropout(self.embedding(contexts)), lengths)
-        return hidden, cell
+        embedded = self.dropout(self.embedding(contexts))
+        _, state = self.encoder(pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False))
+        return state
 
     def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """The summed cross-entropy of the responses' words (in nats), and how many words. Padding costs nothing."""

@@ -242,6 +242,5 @@ def _optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.Opti
     parameters = model.parameters()
     if settings.optimiser == "sgd":
         return torch.optim.SGD(parameters, settings.learning_rate, momentum=settings.momentum)
-    if settings.optimiser == "adamax":
-        return torch.optim.Adamax(parameters, settings.learning_rate)
-    return torch.optim.Adam(parameters, settings.learning_rate, fused=True)
+    kind = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax}[settings.optimiser]
+    return kind(parameters, settings.learning_rate)
