@@ -38,6 +38,8 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(
         corpora=["tiny", "mine"], models={**profile["models"], "bot": {}},
     ))  # fmt: skip
+    scores = tiny.workspace / "scores" / "mine.csv"
+    scores.parent.mkdir(parents=True)
     with dg.DagsterInstance.ephemeral() as instance:
         context = dg.build_sensor_context(instance=instance)
         assert tick(context) == []  # the first look
@@ -49,6 +51,8 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
             lambda: pairs.write_text("context\tresponse\na\tb\nc\td\n"),
             lambda: (data / "models" / "new.yaml").unlink(),
             lambda: weights.write_text("other"),
+            lambda: scores.write_text("sentence_id,score"),
+            lambda: scores.write_text("sentence_id,score\n1,0.5"),
         ):
             touch()
             (request,) = tick(context)

@@ -51,8 +51,11 @@ class ClassifierScorer:
     def _model(self) -> tuple[Any, Any, Any]:
         if self._loaded is None:
             from transformers import AutoModelForSequenceClassification, AutoTokenizer
+            from transformers.utils import logging
 
             from fairness_pipeline.models.devices import device_of
+
+            logging.disable_progress_bar()  # the caller has its own
 
             name, revision = self.source.name, self.source.revision
             try:
