@@ -112,8 +112,9 @@ class Trainer:
 
     def _train_on(self, dialogues: EncodedDialogues, indices: Any) -> None:
         self.model.train()
-        batch = dialogues.batch(indices, next(self.model.parameters()).device)
-        with torch.autocast(batch.contexts.device.type, torch.bfloat16, self.settings.precision == "bfloat16"):
+        device = next(self.model.parameters()).device
+        batch = dialogues.batch(indices, device)
+        with torch.autocast(device.type, torch.bfloat16, self.settings.precision == "bfloat16"):
             total, terms = self.model(batch)
         loss = total / terms
         if self.penalty:
