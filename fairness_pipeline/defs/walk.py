@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import dagster as dg
 
+from fairness_pipeline.corpora.equity_sentences import equity_sentences
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.defs.lineage import (
     ONLY_IF_STALE,
@@ -102,6 +103,9 @@ class Walk:
         stale = {(step.name, partition_name(step.key)) for step in self.stale}
         known = unknown = 0
         for step in self.stale:
+            system = self.project.systems[step.key["system"]] if step.name == "equity_scores" else None
+            if system and system.endpoint:
+                known += len(equity_sentences()) * len(system.affects)
             if step.name != "responses" or not self.project.models[step.key["model"]].endpoint:
                 continue
             (key,) = upstream_keys(self.project, step.key, "context_pairs")

@@ -131,6 +131,17 @@ def test_scores_are_imported_by_command(audited: Project, tmp_path: Path) -> Non
     assert np.isfinite(significance(audited, "mine")["published"]["ci_low"])  # what was imported stands
 
 
+def test_a_dry_run_counts_the_requests_of_an_endpoint(audited: Project, data: Path) -> None:
+    (data / "systems").mkdir()
+    endpoint = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}
+    write_yaml(
+        data / "systems" / "bot.yaml", {"architecture": "endpoint", "affects": ["joy", "fear"], "endpoint": endpoint}
+    )
+    assert "no request to an endpoint" in run("--dry-run", *STUDY).stdout
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["systems"].update(bot={}))
+    assert f"; {2 * 17280:,} requests to endpoints" in run("--dry-run", *STUDY).stdout
+
+
 def test_a_wrong_system_file_is_named(audited: Project, data: Path) -> None:
     (data / "systems").mkdir()
     write_yaml(data / "systems" / "mine.yaml", {"architecture": "cnn", "affects": ["hope"]})
