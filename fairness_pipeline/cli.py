@@ -386,9 +386,11 @@ def _import_scores(arguments: argparse.Namespace) -> int:
 
     project, path = Project(arguments.profile), Path(arguments.file)
     check_key(arguments.system, "--system")
-    if arguments.system in project.systems and arguments.system not in project.score_files:
+    taken = arguments.system in project.systems and arguments.system not in project.score_files
+    if taken or arguments.system in project.models:
+        kind = "system" if taken else "model"
         raise FairnessError(
-            f"--system: profile '{project.name}' has a system '{arguments.system}' already; choose another name"
+            f"--system: profile '{project.name}' has a {kind} '{arguments.system}' already; choose another name"
         )
     scores = read_scores(path, equity_sentences())
     known = project.score_files.get(arguments.system)

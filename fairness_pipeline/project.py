@@ -100,7 +100,7 @@ class Project:
     def _add_scores(self, file: Path) -> None:
         """A score file in the workspace's `scores` is a system of its own, named after the file."""
         key = re.sub(r"[^a-z0-9_.-]+", "_", file.stem.lower()).lstrip("_.-0123456789") or "scores"
-        while key in self.systems:
+        while key in self.systems or key in self.models:
             key += "-file"
         self.systems[key] = SystemSpecification(architecture="scores", affects=AFFECTS)
         self.score_files[key] = file

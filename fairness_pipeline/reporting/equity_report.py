@@ -27,7 +27,7 @@ def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tupl
         stale: (dimension, system) of audits made with other settings or data than the profile's; they are marked so.
     """
     audits = equity_audits(project, lake)
-    measured = [audit for audit in audits if audit.measured]
+    measured = [audit for audit in audits if audit.measured and lake.card("equity_pairs", _key(audit))]
     return template("equity_report.html.j2").render(
         profile=project.name,
         description=project.profile.description,
@@ -35,7 +35,7 @@ def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tupl
         dimensions=project.dimensions,
         affects=AFFECTS,
         audits=audits,
-        missing=[audit for audit in audits if not audit.measured],
+        missing=[audit for audit in audits if audit not in measured],
         summaries=summaries(project, measured),
         turned=turned(measured),
         sections=[_section(project, lake, audit, stale) for audit in measured],
@@ -48,7 +48,7 @@ def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tupl
 
 def _section(project: Project, lake: Lake, audit: EquityAudit, stale: Collection[tuple[str, str]]) -> dict[str, Any]:
     groups = project.dimensions[audit.dimension].groups
-    pairs: pa.Table = lake.read("equity_pairs", {"dimension": audit.dimension, "system": audit.system})
+    pairs: pa.Table = lake.read("equity_pairs", _key(audit))
     return {
         "audit": audit,
         "groups": groups,
@@ -57,3 +57,7 @@ def _section(project: Project, lake: Lake, audit: EquityAudit, stale: Collection
         "gaps": widest_gaps(lake, audit.dimension, audit.system, _GAPS),
         "pairs": next(row["pairs"] for row in audit.rows if row["subset"] == ALL),
     }
+
+
+def _key(audit: EquityAudit) -> dict[str, str]:
+    return {"dimension": audit.dimension, "system": audit.system}

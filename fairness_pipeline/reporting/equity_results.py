@@ -107,18 +107,24 @@ def turned(audits: list[EquityAudit]) -> tuple[int, int]:
 
 
 def widest_gaps(lake: Lake, dimension: str, system: str, count: int) -> list[dict[str, Any]]:
-    """The published pairs whose scores differ most, with an example's `wording`; the widest first."""
+    """The published pairs whose scores differ most, with a sentence's `wording`, … for the person; the widest first."""
     pairs = lake.read("equity_pairs", {"dimension": dimension, "system": system})
     pairs = pairs.filter(pc.equal(pairs["templates"], PUBLISHED))
     gaps = pc.subtract(pairs["score_a"], pairs["score_b"])
     first = np.argsort(-np.abs(gaps.to_numpy()), kind="stable")[:count]
     sentences = lake.read("equity_sentences", {}).to_pylist()
-    wording = {(row["template"], row["emotion_word"]): row for row in sentences if row["templates"] == PUBLISHED}
+    wording = {
+        (row["template"], row["emotion_word"]): row["sentence"]
+        .replace(row["person"], "…")
+        .replace("herself", "himself")
+        for row in sentences
+        if row["templates"] == PUBLISHED and row["race"] is not None
+    }
     return [
         {
             **row,
             "gap": row["score_a"] - row["score_b"],
-            "wording": wording[row["template"], row["emotion_word"]]["sentence"],
+            "wording": wording[row["template"], row["emotion_word"]],
         }
         for row in pairs.take(first).to_pylist()
     ]

@@ -131,6 +131,13 @@ def test_labels_that_are_not_there_are_named(tmp_path: Path) -> None:
     silent = system("huggingface", affects=["joy"], huggingface={"name": name})
     with pytest.raises(FairnessError, match="say which stands for which affect"):
         registry.scorer(silent, tmp_path, tmp_path, 0)(TEXTS)
+    one = classifier(tmp_path / "one", num_labels=1)
+    single = system("huggingface", affects=["joy"], huggingface={"name": one, "labels": {"joy": "LABEL_0"}})
+    with pytest.raises(FairnessError, match="has one output"):
+        registry.scorer(single, tmp_path, tmp_path, 0)(TEXTS)
+    narrow = system("huggingface", affects=["joy"], huggingface={"name": one, "output_range": (50, 60)})
+    with pytest.raises(FairnessError, match="output_range: .* outside 50 to 60"):
+        registry.scorer(narrow, tmp_path, tmp_path, 0)(TEXTS)
     nowhere = system("huggingface", affects=["joy"], huggingface={"name": str(tmp_path / "no")})
     with pytest.raises(FairnessError, match="cannot be loaded"):
         registry.scorer(nowhere, tmp_path, tmp_path, 0)(TEXTS)
@@ -160,7 +167,9 @@ def test_an_endpoint_is_asked_once_for_each_sentence_and_affect(tmp_path: Path) 
     assert sum("fear" in prompt and "Ebony was furious" in prompt for prompt in asked) == 1
 
 
-@pytest.mark.parametrize("answer", ["very", "7", "50%", "-0.3", "0.2 or 0.3", "1.5"])
+@pytest.mark.parametrize(
+    "answer", ["very", "7", "50%", "-0.3", "0.2 or 0.3", "1.5", "0,8", "1/5", "1 out of 10", "0.5-0.7", "It is 0."]
+)
 def test_an_answer_that_is_no_score_is_shown(tmp_path: Path, answer: str) -> None:
     with serve(answering(answer, Counter())) as address:
         own = system("endpoint", affects=["joy"], endpoint={"base_url": f"{address}/v1", "model": "m"})
@@ -226,6 +235,7 @@ def test_scores_by_sentence_and_affect(sentences: pa.Table, tmp_path: Path) -> N
         (5, "5,x,-0.1", "line 6: score: expected a number from 0 to 1, found -0.1"),
         (5, "99999,x,0.5", "line 6: unknown sentence_id '99999'"),
         (5, "4,x,0.5", "line 6: sentence_id '4' was scored before, in line 5"),
+        (5, "5,Another sentence.,0.5", "line 6: sentence 5 is .* found 'Another sentence.'"),
         (5, "5,0.5", "line 6: expected 3 columns .sentence_id, sentence, score., found 2"),
         (0, "sentence_id;sentence;score", "line 1: .* separated by ';'"),
         (0, "sentence_id,sentence", "line 1: expected columns sentence_id .or sentence. and score"),

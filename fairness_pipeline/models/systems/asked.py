@@ -11,8 +11,9 @@ from fairness_pipeline.models import endpoint
 from fairness_pipeline.models.specification import Decoding, ModelSpecification
 from fairness_pipeline.models.systems.specification import AFFECT, SystemSpecification
 
-_NUMBER = re.compile(r"(?<![\w.-])(?:0(?:\.\d+)?|1(?:\.0+)?|\.\d+)(?![\w%]|\.\d)")
-"""A number from 0 to 1 that stands alone."""
+_FIGURES = re.compile(r"[-\d.,/%–]*\d[-\d.,/%–]*")
+_NUMBER = re.compile(r"(0?\.\d+|1\.0+|[01])\.?")
+"""A number from 0 to 1, perhaps at the end of a sentence; `0.` may be one that was cut off."""
 _MAX_TOKENS = 12
 
 
@@ -32,6 +33,7 @@ class AskedScorer:
         self.specification = specification
         self.folder = folder
         self.seed = seed
+        self._responders: dict[str, endpoint.EndpointResponder] = {}
 
     def __call__(self, sentences: pa.Table) -> dict[str, np.ndarray]:
         """The scores of each sentence."""
@@ -41,7 +43,10 @@ class AskedScorer:
     def _scores(self, affect: str, asked: pa.Table) -> np.ndarray:
         folder = self.folder / affect
         folder.mkdir(parents=True, exist_ok=True)
-        answers = endpoint.EndpointResponder(_asking(self.specification, affect), folder, self.seed)(asked)
+        if affect not in self._responders:  # one, which counts its requests, however often sentences come
+            asking = _asking(self.specification, affect)
+            self._responders[affect] = endpoint.EndpointResponder(asking, folder, self.seed)
+        answers = self._responders[affect](asked)
         texts = zip(asked["context"].to_pylist(), answers["response"].to_pylist(), strict=True)
         return np.array([_number(sentence, affect, answer, folder) for sentence, answer in texts])
 
@@ -52,13 +57,14 @@ def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: i
 
 
 def _number(sentence: str, affect: str, answer: str, folder: Path) -> float:
-    found = _NUMBER.findall(answer)
-    if len(found) != 1:
+    figures = _FIGURES.findall(answer)
+    found = _NUMBER.fullmatch(figures[0]) if len(figures) == 1 else None
+    if found is None or figures[0] in ("0.", "1."):
         raise FairnessError(
             f"{affect} of {sentence!r}: expected one number from 0 to 1 as the answer, found {answer[:80]!r}; the "
             f"answers are kept in {folder}: change endpoint.prompt, or delete the line there to ask again"
         )
-    return float(found[0])
+    return float(found[1])
 
 
 def _asking(specification: SystemSpecification, affect: str) -> ModelSpecification:

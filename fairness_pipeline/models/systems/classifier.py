@@ -44,7 +44,12 @@ class ClassifierScorer:
     def _scores(self, model: Any, logits: Any) -> Any:
         if not self.source.labels:
             low, high = self.source.output_range
-            return ((logits - low) / (high - low)).clamp(0.0, 1.0)
+            if logits.min() < low or logits.max() > high:
+                raise FairnessError(
+                    f"huggingface.output_range: '{self.source.name}' gave {logits.min():.4g} to {logits.max():.4g}, "
+                    f"outside {low:g} to {high:g}; give the range of its outputs"
+                )
+            return (logits - low) / (high - low)
         several = model.config.problem_type == "multi_label_classification"
         return logits.sigmoid() if several else logits.softmax(dim=-1)
 
@@ -77,6 +82,11 @@ class ClassifierScorer:
                     f"which affect, for example {{{self.specification.affects[0]}: {next(iter(places))}}}"
                 )
             return [0]
+        if len(places) == 1 and model.config.problem_type != "multi_label_classification":
+            raise FairnessError(
+                f"huggingface.labels: '{self.source.name}' has one output, whose share of all is always 1; leave "
+                "'labels' out and give its 'output_range'"
+            )
         columns = []
         for affect in self.specification.affects:
             label = self.source.labels[affect]

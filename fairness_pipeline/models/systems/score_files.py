@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,14 @@ def read_scores(path: Path, sentences: pa.Table) -> pa.Table:
         if place in seen:
             raise FairnessError(f"{path}, line {line}: {name} {row[name]!r} was scored before, in line {seen[place]}")
         seen[place], scores[place] = line, _score(path, line, row["score"])
+        if (
+            name == "sentence_id"
+            and known["sentence"].get(row.get("sentence", texts[identity - 1]).strip()) != identity
+        ):
+            raise FairnessError(
+                f"{path}, line {line}: sentence {identity} is {texts[identity - 1]!r}, found {row['sentence'][:80]!r}; "
+                "export the sentences again"
+            )
     if not scores:
         raise FairnessError(f"{path}: expected a score for every sentence, found a header only")
     sets = dict(zip(identities, sentences["templates"].to_pylist(), strict=True))
@@ -72,6 +81,10 @@ def read_scores(path: Path, sentences: pa.Table) -> pa.Table:
                     f"{path}: {len(missing):,} of the {len(wanted):,} {templates} sentences have no score for "
                     f"{affect}, the first is {missing[0]}: {texts[identities.index(missing[0])]!r}"
                 )
+    counts = Counter(affect for affect, _ in scores)
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{affect} {count:,}" for affect, count in counts.items())
+        raise FairnessError(f"{path}: score the reworded sentences for every affect or for none; found {found} scores")
     places = sorted(scores)
     return pa.table(
         {
