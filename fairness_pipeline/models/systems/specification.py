@@ -33,7 +33,7 @@ class EncoderSettings(Specification):
     embedding: Positive = 64
     hidden: Positive = 64
     filters: Positive = 64
-    widths: tuple[Positive, ...] = (2, 3, 4)
+    widths: Annotated[tuple[Positive, ...], pydantic.Field(min_length=1)] = (2, 3, 4)
     vocabulary: Positive = 20_000
     longest: Positive = 50
     dropout: DropoutRate = 0.3
