@@ -17,7 +17,7 @@ from fairness_pipeline.errors import FairnessError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fairness_pipeline.defs.walk import Walk
+    from fairness_pipeline.defs.walk import Step, Walk
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.project import Project
 
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     run = command("run", _run, "Make what is missing or stale, then print the verdicts.")
     run.add_argument("--study", help="only this study")
     run.add_argument("--dimension", help="only this dimension")
-    run.add_argument("--model", help="only this model")
+    run.add_argument("--model", help="only this model or sentiment system")
     run.add_argument(
         "--all-dimensions",
         action="store_true",
@@ -73,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--fail-on", choices=["biased"], help="exit with status 2 if any verdict is this")
 
     results = command("results", _results, "Print the significance tables.")
-    for axis in ("study", "dimension", "model"):
+    results.add_argument("--study", help="dialogue_fairness (the default) or sentiment_equity")
+    for axis in ("dimension", "model"):
         results.add_argument(f"--{axis}", help=f"only this {axis}")
     results.add_argument(
         "--against", metavar="TIME", help="beside what was found then: a time such as 2026-11-20, or 'previous'"
@@ -178,20 +179,25 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _begin_rounds(walk: "Walk", only: str | None, *, keep: bool) -> None:
-    """Begins a new round of asking for every model that may have changed (or the `only` one).
+    """Begins a new round of asking for all of a walk (or the `only` one of it) that may have changed.
 
-    A model whose round is not through goes on in it: so does a run that was stopped and is called again.
+    One whose round is not through goes on in it: so does a run that was stopped and is called again.
     """
     from fairness_pipeline.rounds import write_round
 
-    models = walk.project.models
-    waiting = {step.key["model"] for step in walk.out_of_date if step.name == "responses"}
+    project, asked = walk.project, {"responses": "model", "equity_scores": "system"}
+
+    def names(steps: list["Step"]) -> list[str]:
+        return list(dict.fromkeys(step.key[asked[step.name]] for step in steps if step.name in asked))
+
+    changing = {key for kind in (project.models, project.systems) for key, own in kind.items() if own.may_change}
+    waiting = names(walk.out_of_date)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    for key in models:
-        if models[key].may_change and only in (None, key) and key not in waiting:
-            walk.project.rounds[key] = now
+    for key in names(walk.steps):
+        if key in changing and key not in waiting and only in (None, key):
+            project.rounds[key] = now
             if keep:
-                write_round(walk.project.workspace, key, now)
+                write_round(project.workspace, key, now)
 
 
 def _gate(project: "Project", lake: "Lake", arguments: argparse.Namespace) -> int:
@@ -242,56 +248,33 @@ def _requests(walk: "Walk") -> str:
     return f"{known:,} requests to endpoints{later}"
 
 
-def _equity_results(project: "Project", arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.lake import Lake
-    from fairness_pipeline.reporting.equity_results import equity_audits, equity_rows
-
-    if arguments.against:
-        raise FairnessError("--against: the history holds dialogue models; leave it out for sentiment systems")
-    audits = [
-        audit
-        for audit in equity_audits(project, Lake(project.workspace))
-        if arguments.dimension in (None, audit.dimension) and arguments.model in (None, audit.system)
-    ]
-    rows = equity_rows(audits)
-    if arguments.format == "table":
-        shown = ("dimension", "system", "affect", "templates", "subset", "pairs", "value_a", "value_b", "difference",
-                 "ci_low", "ci_high", "p_person_holm", "verdict", "p_paper")  # fmt: skip
-        rows = [{name: row.get(name) for name in shown} for row in rows]
-    _print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format)
-    return 0
-
-
 def _results(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.lake import Lake
-    from fairness_pipeline.project import MODELS_STUDY, SYSTEMS_STUDY, Project
-    from fairness_pipeline.reporting.history import against, find_entry
+    from fairness_pipeline.project import SYSTEMS_STUDY, Project
+    from fairness_pipeline.reporting.equity_results import equity_audits, equity_rows
+    from fairness_pipeline.reporting.history import DIALOGUE, EQUITY, against, find_entry
     from fairness_pipeline.reporting.results import dialogue_audits, result_rows
 
     project = Project(arguments.profile)
-    for kind, value, known in (
-        ("study", arguments.study, [MODELS_STUDY, SYSTEMS_STUDY]),
-        ("dimension", arguments.dimension, list(project.dimensions)),
-        ("model", arguments.model, [*project.models, *project.systems]),
-    ):
-        if value is not None and value not in known:
-            raise FairnessError(f"unknown {kind} '{value}' in profile '{project.name}'; known: {', '.join(known)}")
+    project.check_selection(arguments.study, arguments.dimension, arguments.model)
+    lake = Lake(project.workspace)
+    shown: tuple[str, ...]
     if arguments.study == SYSTEMS_STUDY or arguments.model in project.systems:
-        return _equity_results(project, arguments)
-    audits = [
-        audit
-        for audit in dialogue_audits(project, Lake(project.workspace))
-        if arguments.dimension in (None, audit.dimension) and arguments.model in (None, audit.model)
-    ]
-    if arguments.against:
-        entry = find_entry(project.workspace, arguments.against, dialogue_audits(project, Lake(project.workspace)))
-        rows = against(project.workspace, entry, audits)
-        _print_rows(list(rows[0]) if rows else [], rows, arguments.format)
-        return 0
-    rows = result_rows(audits)
-    if arguments.format == "table":
+        kept, every = EQUITY, equity_rows(equity_audits(project, lake))
+        shown = ("dimension", "system", "affect", "templates", "subset", "pairs", "value_a", "value_b", "difference",
+                 "ci_low", "ci_high", "p_person_holm", "verdict", "p_paper")  # fmt: skip
+    else:
+        kept, every = DIALOGUE, result_rows(dialogue_audits(project, lake))
         shown = ("dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
                  "p", "p_holm", "verdict", "paper_verdict")  # fmt: skip
+    rows = [
+        row
+        for row in every
+        if arguments.dimension in (None, row["dimension"]) and arguments.model in (None, row[kept.place[1]])
+    ]
+    if arguments.against:
+        rows = against(project.workspace, kept, find_entry(project.workspace, kept, arguments.against, every), rows)
+    elif arguments.format == "table":
         rows = [{name: row.get(name) for name in shown} for row in rows]
     _print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format)
     return 0
@@ -363,10 +346,12 @@ def _export_sentences(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.files import replacing
     from fairness_pipeline.models.systems.score_files import write_sentences
     from fairness_pipeline.models.systems.specification import SCORE_FORMS
+    from fairness_pipeline.project import Project
 
     path = Path(arguments.output)
     if path.suffix not in SCORE_FORMS:
         raise FairnessError(f"--output: expected a file that ends in {' or '.join(SCORE_FORMS)}, found {path.name}")
+    Project(arguments.profile)  # the command to come next names it
     sentences = equity_sentences()
     with replacing(path) as temporary:
         write_sentences(sentences, temporary, path.suffix)

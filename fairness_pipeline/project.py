@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairness_pipeline import paths
+from fairness_pipeline.corpora.equity_sentences import DIMENSIONS as EQUITY_DIMENSIONS
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.debiasing.registry import check_method
 from fairness_pipeline.errors import FairnessError
@@ -55,6 +56,8 @@ class Project:
         for file in sorted((self.workspace / "imports").glob("*/model.yaml")):
             self._add_import(file)
         self.systems = {key: self._system(key, changes, path) for key, changes in self.profile.systems.items()}
+        if shared := sorted(self.models.keys() & self.systems.keys()):
+            raise FairnessError(f"{path}: systems: '{shared[0]}' is the name of a model too; rename one of the files")
         self.score_files: dict[str, Path] = {}
         for file in sorted(path for form in SCORE_FORMS for path in (self.workspace / "scores").glob(f"*{form}")):
             self._add_scores(file)
@@ -74,6 +77,30 @@ class Project:
                 raise FairnessError(
                     f"{path}: model '{key}' belongs to corpus '{model.corpus}', which the profile does not list; "
                     f"its corpora: {', '.join(self.corpora)}"
+                )
+
+    def check_selection(self, study: str | None, dimension: str | None, model: str | None) -> None:
+        """Whether there is such a part of the profile; None stands for all. A `model` may be a sentiment system.
+
+        Raises:
+            FairnessError: there is none; names what there is.
+        """
+        known: dict[str | None, list[str]] = {
+            MODELS_STUDY: list(self.models),
+            SYSTEMS_STUDY: list(self.systems),
+            None: [*self.models, *self.systems],
+        }
+        within = study or (SYSTEMS_STUDY if model in self.systems else None)
+        dimensions = [key for key in self.dimensions if within != SYSTEMS_STUDY or key in EQUITY_DIMENSIONS]
+        for kind, value, choices in (
+            ("study", study, [MODELS_STUDY, SYSTEMS_STUDY]),
+            ("model", model, known.get(study, [])),
+            ("dimension", dimension, dimensions),
+        ):
+            if value is not None and value not in choices:
+                where = f"study '{within}' of profile" if within and kind != "study" else "profile"
+                raise FairnessError(
+                    f"unknown {kind} '{value}' in {where} '{self.name}'; known: {', '.join(choices) or 'none'}"
                 )
 
     def _add_model(self, key: str, profile: Path) -> ModelSpecification:
@@ -184,7 +211,7 @@ class Project:
 
     @cached_property
     def rounds(self) -> dict[str, str]:
-        """When each model's present round of asking began."""
+        """When the present round of asking each model or system began."""
         return read_rounds(self.workspace)
 
     def imported_responses(self, model: str, dimension: str) -> Path:

@@ -6,11 +6,11 @@ from fairness_pipeline.files import replacing
 
 
 def read_rounds(workspace: Path) -> dict[str, str]:
-    """When each model's present round began; a model in its first is missing."""
+    """When the present round of each model or system began; one in its first is missing."""
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted((workspace / "rounds").glob("*.txt"))}
 
 
 def write_round(workspace: Path, model: str, began: str) -> None:
-    """Keeps when a model's present round began: it is part of what its answers are made from."""
+    """Keeps when a model's or system's present round began: it is part of what its answers are made from."""
     with replacing(workspace / "rounds" / f"{model}.txt") as temporary:
         temporary.write_text(began, encoding="utf-8")

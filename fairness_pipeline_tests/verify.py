@@ -26,12 +26,12 @@ import yaml
 from scipy.stats import t as student
 
 from fairness_pipeline import paths
-from fairness_pipeline.corpora.equity_sentences import PUBLISHED
+from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED
 from fairness_pipeline.corpora.grammar import Grammar, Scene
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance
-from fairness_pipeline.measures.equity_pairs import ALL, DIMENSIONS
+from fairness_pipeline.measures.equity_pairs import ALL
 from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SentimentScorer

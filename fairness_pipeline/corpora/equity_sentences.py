@@ -34,6 +34,8 @@ EQUITY_SENTENCES = pa.schema(
 """
 
 NAMES = "names"
+DIMENSIONS = ("gender", "race")
+"""What its persons differ in."""
 
 PUBLISHED, REWORDED = "published", "reworded"
 Gender = Literal["female", "male"]

@@ -98,8 +98,8 @@ def whole_text(text: str) -> str:
 
 
 def unreadable(path: Path, error: OSError) -> FairnessError:
-    """Why a corpus's file cannot be read, and what to do."""
-    return FairnessError(f"{path}: cannot be read: {error.strerror}; check the path in the corpus's YAML file")
+    """Why a file cannot be read, and what to do."""
+    return FairnessError(f"{path}: cannot be read: {error.strerror}; check the path (a corpus's is in its YAML file)")
 
 
 def _decode(path: Path, number: int, line: bytes) -> str:

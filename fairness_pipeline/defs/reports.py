@@ -12,7 +12,9 @@ from fairness_pipeline.defs.sentiment_equity import STUDY as SENTIMENT_EQUITY
 from fairness_pipeline.defs.sentiment_equity import has_systems
 from fairness_pipeline.reporting.dialogue_report import render_dialogue_report
 from fairness_pipeline.reporting.equity_report import render_equity_report
-from fairness_pipeline.reporting.history import keep
+from fairness_pipeline.reporting.equity_results import equity_audits, equity_rows
+from fairness_pipeline.reporting.history import DIALOGUE, EQUITY, keep
+from fairness_pipeline.reporting.results import dialogue_audits, result_rows
 
 
 @lineage.asset(
@@ -42,19 +44,11 @@ from fairness_pipeline.reporting.history import keep
 )
 def dialogue_fairness_report(run: Run) -> Made:
     """The study's tables and plots beside the published ones, in one self-contained HTML file; kept in the history."""
-    expected = Expected(run.project)
-
-    def stale(table: str) -> list[tuple[str, str]]:
-        return [
-            (key["dimension"], key["model"])
-            for key in lineage.keys(run.project, table)
-            if run.lake.fingerprint(table, key) != expected.fingerprint(table, key)
-        ]
-
+    project, lake = run.project, run.lake
     html = render_dialogue_report(
-        run.project, run.lake, stale=stale("dialogue_significance"), outdated=stale("debiasing_effects")
+        project, lake, stale=_stale(run, "dialogue_significance"), outdated=_stale(run, "debiasing_effects")
     )
-    keep(run.project, run.lake, html, datetime.now(UTC))
+    keep(lake.root, DIALOGUE, result_rows(dialogue_audits(project, lake)), html, datetime.now(UTC))
     return Made(html)
 
 
@@ -72,11 +66,20 @@ def dialogue_fairness_report(run: Run) -> Made:
     },
 )
 def equity_report(run: Run) -> Made:
-    """Tables 5 to 7 of the paper, each system's box plots and verdicts, and how often another wording turns one."""
+    """Tables 5 to 7 of the paper, each system's box plots and verdicts, and how often another wording turns one.
+
+    The report is kept in the history.
+    """
+    html = render_equity_report(run.project, run.lake, stale=_stale(run, "equity_significance"))
+    keep(run.lake.root, EQUITY, equity_rows(equity_audits(run.project, run.lake)), html, datetime.now(UTC))
+    return Made(html)
+
+
+def _stale(run: Run, table: str) -> list[tuple[str, str]]:
+    """The dimension, and model or system, of the partitions made with other settings or data than the profile's."""
     expected = Expected(run.project)
-    stale = [
-        (key["dimension"], key["system"])
-        for key in lineage.keys(run.project, "equity_significance")
-        if run.lake.fingerprint("equity_significance", key) != expected.fingerprint("equity_significance", key)
+    return [
+        (key["dimension"], key.get("model") or key["system"])
+        for key in lineage.keys(run.project, table)
+        if run.lake.fingerprint(table, key) != expected.fingerprint(table, key)
     ]
-    return Made(render_equity_report(run.project, run.lake, stale=stale))

@@ -15,18 +15,18 @@ import pyarrow as pa
 from fairness_pipeline import paths
 from fairness_pipeline.corpora.affect_tweets import AFFECT_TWEETS, read_affect_tweets
 from fairness_pipeline.corpora.checksums import checksum
-from fairness_pipeline.corpora.equity_sentences import EQUITY_SENTENCES
+from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, EQUITY_SENTENCES
 from fairness_pipeline.corpora.equity_sentences import equity_sentences as generate
 from fairness_pipeline.defs import checks, lineage
 from fairness_pipeline.defs.lineage import Run
 from fairness_pipeline.defs.presentation import Made
-from fairness_pipeline.measures.equity_pairs import DIMENSIONS, EQUITY_PAIRS, Design, pair_table, scores_matrix
+from fairness_pipeline.measures.equity_pairs import EQUITY_PAIRS, Design, pair_table, scores_matrix
 from fairness_pipeline.measures.equity_significance import EQUITY_SIGNIFICANCE
 from fairness_pipeline.measures.equity_significance import equity_significance as compare_groups
 from fairness_pipeline.models.huggingface import folder_version
 from fairness_pipeline.models.systems import registry
 from fairness_pipeline.models.systems.score_files import EQUITY_SCORES, covered, read_scores
-from fairness_pipeline.models.systems.scoring import score_sentences
+from fairness_pipeline.models.systems.scoring import check_allowed, score_sentences
 from fairness_pipeline.project import SYSTEMS_STUDY, Project
 from fairness_pipeline.reporting.equity_plots import equity_plot
 
@@ -104,7 +104,11 @@ def sentiment_systems(run: Run) -> Made:
 
 def _scoring(project: Project, key: dict[str, str]) -> dict[str, object]:
     file = project.score_files.get(key["system"])
-    return {**_system(project, key), "file": checksum(file) if file else None}
+    return {
+        **_system(project, key),
+        "file": checksum(file) if file else None,
+        "round": project.rounds.get(key["system"]),
+    }
 
 
 @asset(
@@ -122,6 +126,7 @@ def equity_scores(run: Run) -> Made:
     if name in run.project.score_files:
         table = read_scores(run.project.score_files[name], sentences)
     else:
+        check_allowed(system, len(sentences))
         trained = run.checkpoint("sentiment_systems") if system.trained else run.folder
         table = score_sentences(sentences, registry.scorer(system, trained, run.folder, run.seed), run.progress)
     affects, scores = scores_matrix(sentences, table)

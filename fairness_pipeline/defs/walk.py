@@ -103,9 +103,8 @@ class Walk:
         stale = {(step.name, partition_name(step.key)) for step in self.stale}
         known = unknown = 0
         for step in self.stale:
-            system = self.project.systems[step.key["system"]] if step.name == "equity_scores" else None
-            if system and system.endpoint:
-                known += len(equity_sentences()) * len(system.affects)
+            if step.name == "equity_scores":
+                known += self.project.systems[step.key["system"]].requests(len(equity_sentences()))
             if step.name != "responses" or not self.project.models[step.key["model"]].endpoint:
                 continue
             (key,) = upstream_keys(self.project, step.key, "context_pairs")
@@ -226,16 +225,9 @@ class Walk:
                     yield name, key
 
     def _check(self, selection: Selection) -> None:
-        studies = {spec.group_name for spec in self._repository.asset_graph.asset_nodes}
-        for kind, value, known in (
-            ("study", selection.study, studies),
-            ("dimension", selection.dimension, self.project.dimensions),
-            ("model", selection.model, [*self.project.models, *self.project.systems]),
-            ("asset", selection.asset, RECIPES),
-        ):
-            if value is not None and value not in known:
-                names = ", ".join(str(name) for name in known)
-                raise FairnessError(f"unknown {kind} '{value}' in profile '{self.project.name}'; known: {names}")
+        self.project.check_selection(selection.study, selection.dimension, selection.model)
+        if selection.asset is not None and selection.asset not in RECIPES:
+            raise FairnessError(f"unknown asset '{selection.asset}'; known: {', '.join(RECIPES)}")
 
     def _reason(self, name: str, key: Key) -> str | None:
         card = self.lake.card(name, key)

@@ -24,7 +24,6 @@ EQUITY_PAIRS = pa.schema(
 )
 """A pair's scores for an affect, in 0..1; `persons` says whose: two noun phrases, or names (their mean)."""
 
-DIMENSIONS = ("gender", "race")
 ALL, WITHOUT = "all", "without emotion words"
 SUBSETS = (ALL, WITHOUT)
 _SIDES = {"male": "a", "female": "b", "European American": "a", "African American": "b"}
@@ -63,7 +62,7 @@ class Design:
 
     Args:
         sentences: As `EQUITY_SENTENCES`.
-        dimension: One of `DIMENSIONS`.
+        dimension: One of `equity_sentences.DIMENSIONS`.
         templates: The set.
     """
 

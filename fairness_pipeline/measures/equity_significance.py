@@ -44,7 +44,7 @@ def equity_significance(
 
     Args:
         designs: One for each set of templates.
-        dimension: One of `equity_pairs.DIMENSIONS`.
+        dimension: One of `equity_sentences.DIMENSIONS`.
         affects: The names of the columns of scores; columns of other systems may stand beside.
         scores: (sentences, affects), in 0..1.
         margin: The largest difference that does not matter.

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.text import collapsed
+from fairness_pipeline.models.text_classifier import TextClassifier
 from fairness_pipeline.profiles import MeasureSettings
 from fairness_pipeline.tables import schema
 
@@ -88,37 +89,18 @@ class _HuggingFaceClassifier:
     """Probability of the offensive label, by a Hugging Face sequence classifier."""
 
     def __init__(self, name: str, revision: str | None, label: str | None) -> None:
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-        try:
-            self._tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-            self._model = AutoModelForSequenceClassification.from_pretrained(name, revision=revision).eval()
-        except (OSError, ValueError) as error:
-            raise FairnessError(
-                f"measures.offence_classifier: '{name}' cannot be loaded as a Hugging Face text classifier: {error}"
-            ) from error
-        labels = {index: str(label).lower() for index, label in self._model.config.id2label.items()}
+        self._model = TextClassifier(name, revision, "cpu", "measures.offence_classifier")
+        labels = self._model.labels
         offensive = [
-            index for index, name_ in labels.items() if (name_ == label.lower() if label else _means_offensive(name_))
+            column for own, column in labels.items() if (own == label.lower() if label else _means_offensive(own))
         ]
         if len(offensive) != 1:
             raise FairnessError(
-                f"measures.offence_classifier: '{name}' has labels {list(labels.values())}; expected exactly one that "
-                "means offensive: name it with measures.offence_label"
+                f"measures.offence_classifier: '{name}' has labels {list(labels)}; expected exactly one that means "
+                "offensive: name it with measures.offence_label"
             )
-        self._offensive = int(offensive[0])
+        self._offensive = offensive[0]
 
     def __call__(self, texts: list[str]) -> np.ndarray:
-        import torch
-
-        multi_label = self._model.config.problem_type == "multi_label_classification"
-        parts = []
-        with torch.inference_mode():
-            for start in range(0, len(texts), _BATCH):
-                encoded = self._tokenizer(
-                    texts[start : start + _BATCH], padding=True, truncation=True, return_tensors="pt"
-                )
-                logits = self._model(**encoded).logits
-                probability = torch.sigmoid(logits) if multi_label else torch.softmax(logits, dim=-1)
-                parts.append(probability[:, self._offensive].double().numpy())
+        parts = [part[:, self._offensive].numpy() for part in self._model.probabilities(texts, _BATCH)]
         return np.concatenate(parts) if parts else np.empty(0)

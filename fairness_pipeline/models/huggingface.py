@@ -10,12 +10,14 @@ import pyarrow as pa
 from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
+from fairness_pipeline.models.pretrained import load_model, load_tokenizer
 from fairness_pipeline.models.specification import HuggingFaceSource, ModelSpecification
 from fairness_pipeline.progress import Progress
 
 _BATCH = 64
 _SOURCE = "source.json"
 _WEIGHTS = ("*.safetensors", "*.bin")
+_FIELD = "huggingface.name"
 
 
 def folder_version(name: str) -> str | None:
@@ -55,7 +57,7 @@ def prepare(
             f"huggingface.name: the folder {place} holds no weights ({' or '.join(_WEIGHTS)}); save the model there "
             "with save_pretrained"
         )
-    configuration, _ = _load_tokenizer(source, source.revision)
+    configuration, _ = _tokenizer(source, source.revision)
     commit = getattr(configuration, "_commit_hash", None) or source.revision
     with replacing(folder / _SOURCE) as path:
         path.write_text(json.dumps({"name": source.name, "revision": commit}), encoding="utf-8")
@@ -188,24 +190,12 @@ class HuggingFaceResponder:
 
         from fairness_pipeline.models.devices import device_of
 
-        transformers.utils.logging.disable_progress_bar()  # the caller has its own
         source = _source(self.specification)
         revision = json.loads((self.folder / _SOURCE).read_text(encoding="utf-8"))["revision"]
-        _, tokenizer = _load_tokenizer(source, revision)
+        _, tokenizer = _tokenizer(source, revision)
         causal = self.specification.architecture == "causal_lm"
         kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
-        try:
-            model, information = kind.from_pretrained(
-                source.name, revision=revision, dtype=getattr(torch, source.dtype), output_loading_info=True
-            )
-        except Exception as error:  # the library raises whatever its files make it raise
-            raise _not_loadable(source, error) from error
-        if missing := sorted(information["missing_keys"]):
-            raise FairnessError(
-                f"huggingface.name: '{source.name}' lacks {len(missing)} of the weights that a "
-                f"{self.specification.architecture} needs ({missing[0]}, ...): they would be random; check "
-                "'architecture'"
-            )
+        model = load_model(kind, source.name, revision, _FIELD, dtype=getattr(torch, source.dtype))
         if causal:
             tokenizer.padding_side = tokenizer.truncation_side = "left"  # the end of a prompt is what is answered
         # `generate` fills whatever it is not told from the model's own: it must be replaced, not overlaid.
@@ -223,37 +213,15 @@ def _source(specification: ModelSpecification) -> HuggingFaceSource:
     return specification.huggingface
 
 
-def _load_tokenizer(source: HuggingFaceSource, revision: str | None) -> tuple[Any, Any]:
-    """Configuration and tokenizer; the tokenizer pads."""
-    import transformers
-
-    try:
-        configuration = transformers.AutoConfig.from_pretrained(source.name, revision=revision)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source.name, revision=revision)
-    except Exception as error:
-        raise _not_loadable(source, error) from error
-    if tokenizer.pad_token_id is None:
-        if tokenizer.eos_token_id is None:
-            raise FairnessError(
-                f"huggingface.name: the tokenizer of '{source.name}' has neither a padding nor an end token, so "
-                "prompts cannot be batched; set pad_token in its tokenizer_config.json"
-            )
-        tokenizer.pad_token = tokenizer.eos_token  # masked, so any token serves
+def _tokenizer(source: HuggingFaceSource, revision: str | None) -> tuple[Any, Any]:
+    """Configuration and tokenizer; the tokenizer pads, and has a chat template where the file wants one."""
+    configuration, tokenizer = load_tokenizer(source.name, revision, _FIELD)
     if source.chat and not tokenizer.chat_template:
         raise FairnessError(
             f"huggingface.chat: the tokenizer of '{source.name}' has no chat template; set 'chat: false' and write it "
             "into 'prompt'"
         )
     return configuration, tokenizer
-
-
-def _not_loadable(source: HuggingFaceSource, error: Exception) -> FairnessError:
-    first = (str(error).strip() or type(error).__name__).splitlines()[0]
-    where = f" (revision {source.revision})" if source.revision else ""
-    return FairnessError(
-        f"huggingface.name: '{source.name}'{where} cannot be loaded: {first}; check the id or folder, or fetch it once "
-        "while the network is there"
-    )
 
 
 def _until(text: str, stops: tuple[str, ...]) -> str:

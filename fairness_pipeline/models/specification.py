@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
 import pydantic
 from pydantic_core import PydanticCustomError
@@ -84,6 +84,18 @@ class Prompted(Specification):
         return self.prompt.replace(CONTEXT, context)
 
 
+class Pinnable(Protocol):
+    """What names a Hugging Face model: an id, perhaps with a revision, or a folder."""
+
+    name: str
+    revision: str | None
+
+
+def is_unpinned(source: Pinnable) -> bool:
+    """Whether another model may stand behind the name tomorrow: an id without a revision."""
+    return source.revision is None and not Path(source.name).is_absolute()
+
+
 class HuggingFaceSource(Prompted):
     """A model of the `transformers` library: an id (pin it with `revision`) or a folder.
 
@@ -106,7 +118,8 @@ class EndpointSource(Prompted):
     """An OpenAI-compatible chat endpoint.
 
     The key is read from the environment variable that `key_variable` names, and from nowhere else. A request that fails
-    for a passing reason is made up to `attempts` times; `max_requests` bounds what one run asks for one dimension.
+    for a passing reason is made up to `attempts` times; `max_requests` bounds what one run asks for one partition (a
+    dimension of a dialogue model, a sentiment system).
     """
 
     base_url: str
@@ -219,10 +232,7 @@ class ModelSpecification(Specification):
     @property
     def may_change(self) -> bool:
         """Whether what answers may be another model tomorrow: an endpoint, or an id without a revision."""
-        source = self.huggingface
-        return self.endpoint is not None or (
-            source is not None and source.revision is None and not Path(source.name).is_absolute()
-        )
+        return self.endpoint is not None or (self.huggingface is not None and is_unpinned(self.huggingface))
 
     def identity(self) -> dict[str, object]:
         """Everything declared that decides what it answers, decoding apart; how fast it is asked does not."""

@@ -5,13 +5,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.equity_sentences import PUBLISHED
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.equity_pairs import ALL
 from fairness_pipeline.models.systems.specification import AFFECTS
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.equity_plots import equity_plot
-from fairness_pipeline.reporting.equity_results import EquityAudit, equity_audits, summaries, turned, widest_gaps
+from fairness_pipeline.reporting.equity_results import (
+    ALL_AFFECTS,
+    EquityAudit,
+    equity_audits,
+    summaries,
+    turned,
+    widest_gaps,
+)
 from fairness_pipeline.reporting.html import template
 from fairness_pipeline.reporting.plots import COLOURS
 
@@ -24,10 +30,13 @@ def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tupl
     Args:
         project: The profile.
         lake: What has been made.
-        stale: (dimension, system) of audits made with other settings or data than the profile's; they are marked so.
+        stale: (dimension, system) of audits made with other settings or data than the profile's; they are marked so,
+            and left out of what is counted over all systems.
     """
+    settings = project.profile.equity
     audits = equity_audits(project, lake)
     measured = [audit for audit in audits if audit.measured and lake.card("equity_pairs", _key(audit))]
+    current = [audit for audit in measured if (audit.dimension, audit.system) not in stale]
     return template("equity_report.html.j2").render(
         profile=project.name,
         description=project.profile.description,
@@ -36,23 +45,26 @@ def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tupl
         affects=AFFECTS,
         audits=audits,
         missing=[audit for audit in audits if audit not in measured],
-        summaries=summaries(project, measured),
-        turned=turned(measured),
-        sections=[_section(project, lake, audit, stale) for audit in measured],
-        published=PUBLISHED,
-        settings=project.profile.equity.model_dump(exclude_none=True),
+        stale=stale,
+        left_out=[audit for audit in measured if audit not in current],
+        summaries=summaries(project, current),
+        all_affects=ALL_AFFECTS,
+        turned=turned(current),
+        sections=[_section(project, lake, audit) for audit in measured],
+        level=f"{100 * settings.alpha:g}%",
+        confidence=f"{100 * (1 - 2 * settings.alpha):g}%",
+        settings=settings.model_dump(exclude_none=True),
         systems={key: system.identity() for key, system in project.systems.items()},
         files={key: str(path) for key, path in project.score_files.items()},
     )
 
 
-def _section(project: Project, lake: Lake, audit: EquityAudit, stale: Collection[tuple[str, str]]) -> dict[str, Any]:
+def _section(project: Project, lake: Lake, audit: EquityAudit) -> dict[str, Any]:
     groups = project.dimensions[audit.dimension].groups
     pairs: pa.Table = lake.read("equity_pairs", _key(audit))
     return {
         "audit": audit,
         "groups": groups,
-        "stale": (audit.dimension, audit.system) in stale,
         "plot": equity_plot(pairs, groups.a, groups.b),
         "gaps": widest_gaps(lake, audit.dimension, audit.system, _GAPS),
         "pairs": next(row["pairs"] for row in audit.rows if row["subset"] == ALL),

@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.equity_sentences import PUBLISHED, REWORDED
+from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED, REWORDED
 from fairness_pipeline.lake import Card, Key, Lake
-from fairness_pipeline.measures.equity_pairs import ALL, DIMENSIONS, SUBSETS
+from fairness_pipeline.measures.equity_pairs import ALL, SUBSETS
+from fairness_pipeline.models.systems.specification import AFFECTS
 from fairness_pipeline.project import Project
 
 NO_DIFFERENCE = "no difference"
+ALL_AFFECTS = "all"
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,19 @@ class EquityAudit:
 
 
 @dataclass(frozen=True)
+class SummaryCell:
+    """How many submissions have an outcome, and their mean |a - b| (None where there are none, or no difference)."""
+
+    submissions: int
+    difference: float | None
+
+
+@dataclass(frozen=True)
 class SummaryRow:
-    """One line of tables 5 to 7: submissions (system x affect) by outcome, and their mean difference |a - b|."""
+    """One line of tables 5 to 7: an outcome, by affect and over `ALL_AFFECTS`."""
 
     outcome: str
-    submissions: dict[str, int]
-    difference: float | None
+    cells: dict[str, SummaryCell]
 
 
 @dataclass(frozen=True)
@@ -146,10 +155,9 @@ def _outcome(row: dict[str, Any], level: float, outcomes: tuple[str, str, str]) 
 
 
 def _summary_row(outcome: str, rows: list[dict[str, Any]]) -> SummaryRow:
-    affects = [row["affect"] for row in rows]
-    differences = [abs(row["difference"]) for row in rows]
-    return SummaryRow(
-        outcome,
-        {affect: affects.count(affect) for affect in dict.fromkeys(affects)},
-        float(np.mean(differences)) if differences and outcome != NO_DIFFERENCE else None,
-    )
+    cells = {}
+    for affect in (*AFFECTS, ALL_AFFECTS):
+        sizes = [abs(row["difference"]) for row in rows if affect in (row["affect"], ALL_AFFECTS)]
+        mean = float(np.mean(sizes)) if sizes and outcome != NO_DIFFERENCE else None
+        cells[affect] = SummaryCell(len(sizes), mean)
+    return SummaryRow(outcome, cells)

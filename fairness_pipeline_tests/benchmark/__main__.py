@@ -22,14 +22,14 @@ import torch
 import yaml
 
 from fairness_pipeline.corpora.dialogues import read_dialogues
-from fairness_pipeline.corpora.equity_sentences import TEMPLATE_SETS, equity_sentences
+from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, TEMPLATE_SETS, equity_sentences
 from fairness_pipeline.corpora.grammar import Grammar
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance
 from fairness_pipeline.measures.diversity import measure_diversity
-from fairness_pipeline.measures.equity_pairs import DIMENSIONS, Design
+from fairness_pipeline.measures.equity_pairs import Design
 from fairness_pipeline.measures.equity_significance import equity_significance
 from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.scoring import score

@@ -12,8 +12,7 @@ import pytest
 from fairness_pipeline.defs import automation
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.project import Project
-from fairness_pipeline.reporting.history import entries, find_entry
-from fairness_pipeline.reporting.results import Audit, result_rows
+from fairness_pipeline.reporting.history import DIALOGUE, entries, find_entry
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.defs.commands import change, command, planned, run
 
@@ -83,12 +82,12 @@ def test_the_job_brings_the_profile_up_to_date(tiny: Project, data: Path) -> Non
 def test_each_run_is_kept_and_a_later_one_is_held_against_it(tiny: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
     run()
-    (first,) = entries(tiny.workspace)
+    (first,) = entries(tiny.workspace, DIALOGUE)
     kept = tiny.workspace / "history" / first
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
     assert (kept / report.name).read_text() == report.read_text()
     run()
-    assert entries(tiny.workspace) == [first]  # nothing was made
+    assert entries(tiny.workspace, DIALOGUE) == [first]  # nothing was made
 
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(significance={
         "margins": {"default": {"relative": 5.0}}, "permutations": 50, "jackknife_blocks": 10,
@@ -108,25 +107,25 @@ def test_each_run_is_kept_and_a_later_one_is_held_against_it(tiny: Project, data
     assert wrong.returncode == 1
     assert "no such run is kept; kept: 2026-01-01T00-00-00Z" in wrong.stderr
     run("--force", "--select", "dialogue_fairness_report")
-    assert len(entries(tiny.workspace)) == 2  # the tables are those of the last entry
+    assert len(entries(tiny.workspace, DIALOGUE)) == 2  # the tables are those of the last entry
 
 
 def test_which_entry_is_meant(tiny: Project) -> None:
-    def audit(difference: float) -> list[Audit]:
-        return [Audit("gender", "m", [{"measure": "diversity", "difference": difference}], None)]
+    def rows(difference: float) -> list[dict]:
+        return [{"dimension": "gender", "model": "m", "measure": "diversity", "difference": difference}]
 
     for day in (1, 2, 3):
         folder = tiny.workspace / "history" / f"2026-11-0{day}T12-30-00Z"
         folder.mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(result_rows(audit(day))), folder / "dialogue_significance.parquet")
+        pq.write_table(pa.Table.from_pylist(rows(day)), folder / "dialogue_significance.parquet")
     for wanted, found in (
         ("2026-11-02", 2), ("2026-11-02T13", 2), ("2026-11-02T12:30", 2), ("2026-11-02T12:29", 1), ("2026-11-02 13:00", 2),
         ("2026", 3), ("2027", 3), ("previous", 2),
     ):  # fmt: skip
-        assert find_entry(tiny.workspace, wanted, audit(3)) == f"2026-11-0{found}T12-30-00Z", wanted
-    assert find_entry(tiny.workspace, "previous", audit(4)) == "2026-11-03T12-30-00Z"
+        assert find_entry(tiny.workspace, DIALOGUE, wanted, rows(3)) == f"2026-11-0{found}T12-30-00Z", wanted
+    assert find_entry(tiny.workspace, DIALOGUE, "previous", rows(4)) == "2026-11-03T12-30-00Z"
     with pytest.raises(FairnessError, match="--against 2026-10: no such run is kept"):
-        find_entry(tiny.workspace, "2026-10", [])
+        find_entry(tiny.workspace, DIALOGUE, "2026-10", [])
     for wrong in ("yesterday", "last", "2026-1", "20261101"):
         with pytest.raises(FairnessError, match=f"expected a time .* found '{wrong}'"):
-            find_entry(tiny.workspace, wrong, [])
+            find_entry(tiny.workspace, DIALOGUE, wrong, [])

@@ -2,15 +2,23 @@
 
 import csv
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
+from fairness_pipeline import paths
+from fairness_pipeline.corpora.equity_sentences import equity_sentences
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
+from fairness_pipeline.reporting.equity_report import render_equity_report
+from fairness_pipeline.reporting.history import EQUITY, entries
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.defs.commands import change, command, content, planned, run
+from fairness_pipeline_tests.local_server import serve
+from fairness_pipeline_tests.models.test_systems import answering
 
 STUDY = ("--study", "sentiment_equity")
 
@@ -81,6 +89,15 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     assert command("run", "--fail-on", "biased", "--model", "team_7").returncode == 2
     assert command("run", "--fail-on", "biased", "--model", "vader").returncode == 0
 
+    # Each change of the tables is kept.
+    _, second = entries(audited.workspace, EQUITY)
+    changes = json.loads(command("results", *STUDY, "--against", "previous", "--format", "json").stdout)
+    assert {row["system"] for row in changes if row["verdict_changed"]} == {"team_7"}
+    assert {row["system"] for row in changes} == {"vader", "linear_svm", "team_7"}
+    for row in changes:
+        assert row["system"] == "team_7" or row["difference_then"] == row["difference_now"]
+    assert (audited.workspace / "history" / second / report.name).read_text() == report.read_text()
+
     # Results as rows, and SQL.
     rows = json.loads(command("results", "--model", "team_7", "--format", "json").stdout)
     assert {(row["dimension"], row["subset"]) for row in rows} == {
@@ -99,7 +116,11 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     for name, kept in after.items():
         if "team_7" not in name and "report" not in name:
             assert content(audited.workspace)[name] == kept
-    assert "<b>Stale:</b>" in report.read_text(encoding="utf-8")
+    page = report.read_text(encoding="utf-8")
+    assert "<b>Stale:</b>" in page
+    assert "Not counted here or below,</b> because made with other settings or data than this profile has now: " \
+        "gender × team_7, race × team_7." in page  # fmt: skip
+    assert '<span class="tag">stale</span>' in page
 
     # The file gone, the system is gone too.
     dropped.unlink()
@@ -123,8 +144,13 @@ def test_scores_are_imported_by_command(audited: Project, tmp_path: Path) -> Non
     assert "no difference" in report
     assert ">nan<" not in report.lower()
 
+    missing = command("import-scores", str(tmp_path / "none.csv"), "--system", "other")
+    assert "none.csv: cannot be read: No such file or directory; check the path" in missing.stderr
     scores.write_text("sentence_id,score\n1,2\n")
-    for name, reason in (("mine", "line 2: score"), ("vader", "has a system 'vader' already"), ("A b", "lower-case")):
+    for name, reason in (
+        ("mine", "line 2: score"), ("vader", "has a system 'vader' already"), ("A b", "lower-case"),
+        ("seq2seq", "has a model 'seq2seq' already"),
+    ):  # fmt: skip
         done = command("import-scores", str(scores), "--system", name)
         assert done.returncode == 1
         assert reason in done.stderr
@@ -151,3 +177,77 @@ def test_a_wrong_system_file_is_named(audited: Project, data: Path) -> None:
     assert "systems/mine.yaml, line 2: affects" in done.stderr
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(systems={"other": {}}))
     assert "unknown system 'other'; known: cnn, gru, linear_svm, mine, vader" in command("run", "--dry-run").stderr
+
+
+def test_what_is_no_part_of_the_study_is_refused_with_what_is(audited: Project, data: Path) -> None:
+    for name in ("results", "run"):
+        for wrong, reason in (
+            ((*STUDY, "--model", "seq2seq"), "unknown model 'seq2seq' in study 'sentiment_equity' of profile 'tiny'; "
+                                             "known: vader, linear_svm"),
+            (("--model", "vader", "--study", "dialogue_fairness"), "unknown model 'vader' in study 'dialogue_fairness'"),
+            ((*STUDY, "--dimension", "dialect"), "unknown dimension 'dialect'"),
+            (("--study", "nonsense"), "unknown study 'nonsense'"),
+        ):  # fmt: skip
+            done = command(name, *wrong)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert reason in done.stderr
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["dimensions"].append("dialect"))
+    done = command("results", "--model", "vader", "--dimension", "dialect")
+    assert (
+        "unknown dimension 'dialect' in study 'sentiment_equity' of profile 'tiny'; known: gender, race" in done.stderr
+    )
+    assert command("export-sentences", "--output", "s.csv", "--profile", "nope").returncode == 1
+
+
+def test_an_endpoint_is_asked_again_only_when_asked_to(audited: Project, data: Path) -> None:
+    (data / "equity").mkdir()
+    persons = yaml.safe_load(paths.data_file("equity/persons.yaml").read_text(encoding="utf-8"))
+    for words in persons["emotion_words"].values():
+        words.update(state=words["state"][:1], situation=words["situation"][:1])
+    for names in persons["names"].values():
+        names.update(female=names["female"][:2], male=names["male"][:2])
+    write_yaml(data / "equity" / "persons.yaml", {**persons, "noun_phrases": persons["noun_phrases"][:2]})
+    sentences = len(equity_sentences())
+
+    asked: Counter[str] = Counter()
+    with serve(answering("0.5", asked)) as address:
+        (data / "systems").mkdir()
+        bot = {"architecture": "endpoint", "affects": ["joy"], "endpoint": {"base_url": f"{address}/v1", "model": "m"}}
+        bot["endpoint"]["max_requests"] = sentences - 1
+        write_yaml(data / "systems" / "bot.yaml", bot)
+        change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(systems={"vader": {}, "bot": {}}))
+        refused = command("run", *STUDY)
+        assert f"{sentences:,} requests would be made" in refused.stderr
+        assert not asked
+
+        change(data / "systems" / "bot.yaml", lambda system: system["endpoint"].pop("max_requests"))
+        run(*STUDY)
+        assert (len(asked), set(asked.values())) == (sentences, {1})
+        assert f"; {sentences:,} requests to endpoints" in run("--ask-again", "--dry-run", *STUDY).stdout
+        assert planned(*STUDY) == []
+        asked.clear()
+        before = content(audited.workspace)
+        run("--ask-again", *STUDY)
+        after = content(audited.workspace)
+        assert (len(asked), set(asked.values())) == (sentences, {1})
+        changed = {name for name in after if after[name] != before.get(name)}
+        assert any("bot" in name for name in changed)
+        assert not any("vader" in name for name in changed)
+
+
+def test_a_name_is_a_models_or_a_systems(audited: Project, data: Path) -> None:
+    (data / "systems").mkdir()
+    write_yaml(data / "systems" / "seq2seq.yaml", {"architecture": "vader", "affects": ["valence"]})
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["systems"].update(seq2seq={}))
+    assert "systems: 'seq2seq' is the name of a model too" in command("run", "--dry-run").stderr
+
+
+def test_a_report_says_which_pairs_are_missing(audited: Project) -> None:
+    run("--model", "vader")
+    lake = Lake(audited.workspace)
+    assert "race × vader" not in render_equity_report(audited, lake)
+    lake.table_path("equity_pairs", {"dimension": "race", "system": "vader"}).unlink()
+    page = render_equity_report(audited, lake)
+    assert "race × vader" in page.partition("<b>Not measured:</b>")[2].partition("</p>")[0]
+    assert 'id="gender-vader"' in page
+    assert 'id="race-vader"' not in page

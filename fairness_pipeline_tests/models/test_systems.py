@@ -20,7 +20,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.systems import registry
 from fairness_pipeline.models.systems.encoders import Regressor
 from fairness_pipeline.models.systems.score_files import read_scores, write_sentences
-from fairness_pipeline.models.systems.scoring import score_sentences
+from fairness_pipeline.models.systems.scoring import check_allowed, score_sentences
 from fairness_pipeline.models.systems.specification import AFFECTS, EncoderSettings, SystemSpecification
 from fairness_pipeline_tests.local_server import serve
 from fairness_pipeline_tests.models.tiny_models import tokenizer
@@ -123,6 +123,34 @@ def test_a_regressors_output_is_brought_into_range(tmp_path: Path) -> None:
     np.testing.assert_allclose(wide * 10 - 5, wider * 20 - 10, atol=1e-6)
 
 
+def test_a_classifier_whose_tokenizer_does_not_pad(tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    name = classifier(tmp_path / "m", num_labels=1)
+    for file, key in (("tokenizer_config.json", "pad_token"), ("config.json", "pad_token_id")):
+        path = tmp_path / "m" / file
+        path.write_text(json.dumps({**json.loads(path.read_text()), key: None}))
+    own = system("huggingface", affects=["valence"], huggingface={"name": name, "output_range": (-9, 9)})
+    found = registry.scorer(own, tmp_path, tmp_path, 0)(TEXTS)["valence"]
+    words, model = AutoTokenizer.from_pretrained(name), AutoModelForSequenceClassification.from_pretrained(name).eval()
+    assert words.pad_token is None
+    for score, text in zip(found, TEXTS["sentence"].to_pylist(), strict=True):
+        alone = model(**words([text], return_tensors="pt")).logits[0, 0].item()
+        assert score == pytest.approx((alone + 9) / 18, abs=1e-6)
+
+
+def test_a_head_that_was_not_trained_is_not_made_up(tmp_path: Path) -> None:
+    from transformers import GPT2ForSequenceClassification
+
+    name = classifier(tmp_path / "m", num_labels=1)
+    GPT2ForSequenceClassification.from_pretrained(name).transformer.save_pretrained(name)
+    own = system("huggingface", affects=["joy"], huggingface={"name": name})
+    with pytest.raises(
+        FairnessError, match=r"lacks 1 of the weights of a GPT2ForSequenceClassification \(score.weight"
+    ):
+        registry.scorer(own, tmp_path, tmp_path, 0)(TEXTS)
+
+
 def test_labels_that_are_not_there_are_named(tmp_path: Path) -> None:
     name = classifier(tmp_path / "m", num_labels=2)
     wrong = system("huggingface", affects=["joy"], huggingface={"name": name, "labels": {"joy": "happy"}})
@@ -167,6 +195,23 @@ def test_an_endpoint_is_asked_once_for_each_sentence_and_affect(tmp_path: Path) 
     assert sum("fear" in prompt and "Ebony was furious" in prompt for prompt in asked) == 1
 
 
+def test_max_requests_bounds_a_system_and_is_looked_at_first(tmp_path: Path) -> None:
+    asked: Counter = Counter()
+    with serve(answering("0.5", asked)) as address:
+        own = system(
+            "endpoint", affects=["fear", "joy"],
+            endpoint={"base_url": f"{address}/v1", "model": "m", "max_requests": 7, "concurrency": 1},
+        )  # fmt: skip
+        with pytest.raises(FairnessError, match=r"8 requests would be made \(4 sentences, fear, joy\), 7 are allowed"):
+            check_allowed(own, 4)
+        check_allowed(own, 3)
+        scorer = registry.scorer(own, tmp_path, tmp_path, 0)
+        with pytest.raises(FairnessError, match="7 requests are made, as many as allowed"):
+            scorer(TEXTS)
+    assert sum(asked.values()) == 7
+    check_allowed(system("vader", affects=["valence"]), 10**9)
+
+
 @pytest.mark.parametrize(
     "answer", ["very", "7", "50%", "-0.3", "0.2 or 0.3", "1.5", "0,8", "1/5", "1 out of 10", "0.5-0.7", "It is 0."]
 )
@@ -190,6 +235,7 @@ def test_an_answer_that_is_no_score_is_shown(tmp_path: Path, answer: str) -> Non
             "affect",
         ),
         ({"architecture": "gru", "affects": []}, "affects"),
+        ({"architecture": "gru", "affects": ["joy", "fear", "joy"]}, "'joy' stands twice in 'affects'"),
     ],
 )
 def test_contradictions_are_refused_when_the_file_is_read(options: dict[str, Any], reason: str) -> None:
@@ -221,6 +267,16 @@ def test_scores_by_sentence_and_affect(sentences: pa.Table, tmp_path: Path) -> N
     assert Counter(zip(table["affect"].to_pylist(), table["score"].to_pylist(), strict=True)) == {
         ("joy", 0.1): 8640, ("fear", 1.0): 8640
     }  # fmt: skip
+
+
+def test_affects_must_cover_the_same_sentences(sentences: pa.Table, tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    rows = [
+        f"{affect},{number},0.5" for affect, last in (("joy", 17280), ("fear", 8640)) for number in range(1, last + 1)
+    ]
+    path.write_text("affect,sentence_id,score\n" + "\n".join(rows), encoding="utf-8")
+    with pytest.raises(FairnessError, match="for every affect or for none; found joy 17,280, fear 8,640 scores"):
+        read_scores(path, sentences)
 
 
 @pytest.mark.parametrize(

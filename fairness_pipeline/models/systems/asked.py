@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models import endpoint
-from fairness_pipeline.models.specification import Decoding, ModelSpecification
-from fairness_pipeline.models.systems.specification import AFFECT, SystemSpecification
+from fairness_pipeline.models.specification import CONTEXT, Decoding, ModelSpecification
+from fairness_pipeline.models.systems.specification import AFFECT, AskedSource, SystemSpecification
 
 _FIGURES = re.compile(r"[-\d.,/%–]*\d[-\d.,/%–]*")
 _NUMBER = re.compile(r"(0?\.\d+|1\.0+|[01])\.?")
@@ -29,26 +29,31 @@ class AskedScorer:
         FairnessError: when it scores: the endpoint fails, or an answer holds no number from 0 to 1.
     """
 
+    CHUNK = 64
+    """Sentences between two reports of progress."""
+
     def __init__(self, specification: SystemSpecification, folder: Path, seed: int) -> None:
-        self.specification = specification
+        self.affects = specification.affects
         self.folder = folder
-        self.seed = seed
-        self._responders: dict[str, endpoint.EndpointResponder] = {}
+        self.source = _source(specification)
+        asking = ModelSpecification(
+            architecture="endpoint",
+            studies=("sentiment_equity",),
+            corpus="equity_sentences",
+            endpoint=self.source.model_copy(update={"prompt": CONTEXT}),  # one that is filled here, with the affect too
+            decoding=Decoding(max_tokens=_MAX_TOKENS),
+        )
+        self._responder = endpoint.EndpointResponder(asking, folder, seed)
 
     def __call__(self, sentences: pa.Table) -> dict[str, np.ndarray]:
         """The scores of each sentence."""
-        asked = pa.table({"context": sentences["sentence"]})
-        return {affect: self._scores(affect, asked) for affect in self.specification.affects}
-
-    def _scores(self, affect: str, asked: pa.Table) -> np.ndarray:
-        folder = self.folder / affect
-        folder.mkdir(parents=True, exist_ok=True)
-        if affect not in self._responders:  # one, which counts its requests, however often sentences come
-            asking = _asking(self.specification, affect)
-            self._responders[affect] = endpoint.EndpointResponder(asking, folder, self.seed)
-        answers = self._responders[affect](asked)
-        texts = zip(asked["context"].to_pylist(), answers["response"].to_pylist(), strict=True)
-        return np.array([_number(sentence, affect, answer, folder) for sentence, answer in texts])
+        texts = sentences["sentence"].to_pylist()
+        prompts = [self.source.filled(text).replace(AFFECT, affect) for affect in self.affects for text in texts]
+        answers = iter(self._responder(pa.table({"context": prompts}))["response"].to_pylist())
+        return {
+            affect: np.array([_number(text, affect, next(answers), self.folder) for text in texts])
+            for affect in self.affects
+        }
 
 
 def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> AskedScorer:
@@ -67,14 +72,6 @@ def _number(sentence: str, affect: str, answer: str, folder: Path) -> float:
     return float(found[1])
 
 
-def _asking(specification: SystemSpecification, affect: str) -> ModelSpecification:
-    """The endpoint as a model that is asked about one affect."""
-    source = specification.endpoint
-    assert source is not None
-    return ModelSpecification(
-        architecture="endpoint",
-        studies=("sentiment_equity",),
-        corpus="equity_sentences",
-        endpoint=source.model_copy(update={"prompt": source.prompt.replace(AFFECT, affect)}),
-        decoding=Decoding(max_tokens=_MAX_TOKENS),
-    )
+def _source(specification: SystemSpecification) -> AskedSource:
+    assert specification.endpoint is not None
+    return specification.endpoint

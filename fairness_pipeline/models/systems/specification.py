@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self, get_args
 
 import pydantic
 
-from fairness_pipeline.models.specification import DropoutRate, EndpointSource, Rate
+from fairness_pipeline.models.specification import DropoutRate, EndpointSource, Rate, is_unpinned
 from fairness_pipeline.yaml_files import Positive, Specification
 
 Affect = Literal["anger", "fear", "joy", "sadness", "valence"]
@@ -111,6 +111,8 @@ class SystemSpecification(Specification):
                 raise ValueError(f"architecture '{self.architecture}' does not take '{section}'")
         if own and own not in _SETTINGS and getattr(self, own) is None:
             raise ValueError(f"architecture '{self.architecture}' needs '{own}'")
+        if doubled := [affect for affect in self.affects if self.affects.count(affect) > 1]:
+            raise ValueError(f"'{doubled[0]}' stands twice in 'affects'; keep one")
         if self.architecture == "vader" and self.affects != ("valence",):
             raise ValueError("VADER scores valence only: affects: [valence]")
         if self.huggingface and self.huggingface.labels and set(self.huggingface.labels) != set(self.affects):
@@ -123,6 +125,15 @@ class SystemSpecification(Specification):
     def trained(self) -> bool:
         """Whether it is trained here, on tweets with affect intensities."""
         return self.architecture in ("linear_svm", "cnn", "gru")
+
+    @property
+    def may_change(self) -> bool:
+        """Whether what scores may be another model tomorrow: an endpoint, or an id without a revision."""
+        return self.endpoint is not None or (self.huggingface is not None and is_unpinned(self.huggingface))
+
+    def requests(self, sentences: int) -> int:
+        """How many requests it takes of an endpoint to score that many distinct sentences."""
+        return sentences * len(self.affects) if self.endpoint else 0
 
     def located(self, folder: Path) -> Self:
         """The same with a relative path to a Hugging Face folder taken from `folder`."""

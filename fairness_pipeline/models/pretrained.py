@@ -1,0 +1,70 @@
+"""Loading what the `transformers` library saves and publishes, by id or folder; what cannot be used is refused."""
+
+from typing import Any
+
+from fairness_pipeline.errors import FairnessError
+
+
+def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, Any]:
+    """The configuration of a model, and its tokenizer, which pads.
+
+    Args:
+        name: An id or a folder.
+        revision: A commit, branch or tag of an id.
+        field: Where a YAML file names it, for errors.
+
+    Raises:
+        FairnessError: they cannot be loaded, or the tokenizer has nothing to pad with.
+    """
+    import transformers
+
+    try:
+        configuration = transformers.AutoConfig.from_pretrained(name, revision=revision)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=revision)
+    except Exception as error:  # the library raises whatever its files make it raise
+        raise _not_loadable(name, revision, field, error) from error
+    if tokenizer.pad_token_id is None:
+        if tokenizer.eos_token_id is None:
+            raise FairnessError(
+                f"{field}: the tokenizer of '{name}' has neither a padding nor an end token, so texts cannot be "
+                "batched; set pad_token in its tokenizer_config.json"
+            )
+        tokenizer.pad_token = tokenizer.eos_token  # masked, so any token serves
+    return configuration, tokenizer
+
+
+def load_model(kind: Any, name: str, revision: str | None, field: str, **options: Any) -> Any:
+    """A model with all its weights.
+
+    Args:
+        kind: One of the library's `AutoModelFor...` classes.
+        name: An id or a folder.
+        revision: A commit, branch or tag of an id.
+        field: Where a YAML file names it, for errors.
+        options: Further arguments of `from_pretrained`.
+
+    Raises:
+        FairnessError: it cannot be loaded, or weights are missing.
+    """
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # the caller has its own
+    try:
+        model, information = kind.from_pretrained(name, revision=revision, output_loading_info=True, **options)
+    except Exception as error:
+        raise _not_loadable(name, revision, field, error) from error
+    if missing := sorted(information["missing_keys"]):
+        raise FairnessError(
+            f"{field}: '{name}' lacks {len(missing)} of the weights of a {type(model).__name__} ({missing[0]}, ...): "
+            "they would be random; is it such a model, and trained as one?"
+        )
+    return model
+
+
+def _not_loadable(name: str, revision: str | None, field: str, error: Exception) -> FairnessError:
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    where = f" (revision {revision})" if revision else ""
+    return FairnessError(
+        f"{field}: '{name}'{where} cannot be loaded: {first}; check the id or folder, or fetch it once while the "
+        "network is there"
+    )

@@ -1,0 +1,49 @@
+"""A Hugging Face sequence classifier or regressor, by id or folder."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from fairness_pipeline.models.pretrained import load_model, load_tokenizer
+
+
+class TextClassifier:
+    """What such a model makes of texts.
+
+    Args:
+        name: An id or a folder.
+        revision: A commit, branch or tag of an id.
+        device: Where it computes.
+        field: Where a YAML file names it, for errors.
+
+    Attributes:
+        labels: The column of each label, in lower case.
+        independent: Whether each label has a probability of its own; else they share 1.
+
+    Raises:
+        FairnessError: it cannot be loaded, or lacks weights.
+    """
+
+    def __init__(self, name: str, revision: str | None, device: Any, field: str) -> None:
+        from transformers import AutoModelForSequenceClassification
+
+        _, self._tokenizer = load_tokenizer(name, revision, field)
+        self._model = load_model(AutoModelForSequenceClassification, name, revision, field).to(device).eval()
+        if self._model.config.pad_token_id is None:  # some read the last token that is no padding
+            self._model.config.pad_token_id = self._tokenizer.pad_token_id
+        self.labels = {str(label).lower(): int(index) for index, label in self._model.config.id2label.items()}
+        self.independent = self._model.config.problem_type == "multi_label_classification"
+
+    def logits(self, texts: list[str], batch: int) -> Iterator[Any]:
+        """The outputs, (texts, labels), `batch` texts at a time, as tensors in double precision."""
+        import torch
+
+        with torch.inference_mode():
+            for start in range(0, len(texts), batch):
+                piece = texts[start : start + batch]
+                encoded = self._tokenizer(piece, padding=True, truncation=True, return_tensors="pt")
+                yield self._model(**encoded.to(self._model.device)).logits.double()
+
+    def probabilities(self, texts: list[str], batch: int) -> Iterator[Any]:
+        """The labels' probabilities, as `logits` gives the outputs."""
+        for logits in self.logits(texts, batch):
+            yield logits.sigmoid() if self.independent else logits.softmax(dim=-1)
