@@ -259,7 +259,7 @@ def _results(arguments: argparse.Namespace) -> int:
     project.check_selection(arguments.study, arguments.dimension, arguments.model)
     lake = Lake(project.workspace)
     shown: tuple[str, ...]
-    if arguments.study == SYSTEMS_STUDY or arguments.model in project.systems:
+    if arguments.study == SYSTEMS_STUDY or arguments.model in project.systems or not project.corpora:
         kept, every = EQUITY, equity_rows(equity_audits(project, lake))
         shown = ("dimension", "system", "affect", "templates", "subset", "pairs", "value_a", "value_b", "difference",
                  "ci_low", "ci_high", "p_person_holm", "verdict", "p_paper")  # fmt: skip

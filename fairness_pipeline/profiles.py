@@ -1,6 +1,6 @@
 """What a file of `data/profiles` may say: its corpora, dimensions and models, their sizes, seeds and margins."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
@@ -22,9 +22,9 @@ class Splits(Specification):
 
 
 class PairSettings(Specification):
-    """How context pairs are made."""
+    """How context pairs are made: at most `maximum`, by default as many as the papers have."""
 
-    maximum: Positive
+    maximum: Positive = 300_000
     both_sides: Literal["drop", "swap"] = "drop"
     pronouns: Literal["published", "extended"] = "published"
 
@@ -81,27 +81,34 @@ class Profile(Specification):
     `models` maps a model's key to what this profile changes in its file (its corpus, its sizes); models whose responses
     are imported come on top. Debiased models are made in the dimensions of `debias` (all where it is left out); those
     of the others wait until they are asked for. `systems` are the sentiment systems, with what the profile changes in
-    their files.
+    their files; a profile of systems alone needs neither corpora nor models. Where `splits` is left out every thread is
+    audited; that leaves nothing to train on.
     """
 
     description: str
     seed: int
-    corpora: tuple[str, ...]
+    corpora: tuple[str, ...] = ()
     dimensions: tuple[str, ...]
-    models: dict[str, dict[str, Any]]
+    models: dict[str, dict[str, Any]] = {}
     debias: tuple[str, ...] | None = None
     systems: dict[str, dict[str, Any]] = {}
     equity: EquitySettings = EquitySettings()
-    splits: Splits
-    pairs: PairSettings
+    splits: Splits = Splits(train=0, valid=0, test=0, audit=1)
+    pairs: PairSettings = PairSettings()
     measures: MeasureSettings = MeasureSettings()
     significance: SignificanceSettings = SignificanceSettings()
     examples: Positive = 8
 
+    @pydantic.model_validator(mode="after")
+    def _has_something_to_audit(self) -> Self:
+        if not self.corpora and "systems" not in self.model_fields_set:  # score files are systems that stand nowhere
+            raise ValueError("expected 'corpora' (to audit dialogue models on) or 'systems', found neither")
+        return self
+
     @pydantic.field_validator("corpora", "dimensions")
     @classmethod
-    def _not_empty(cls, names: Any) -> Any:
-        if not names:
+    def _each_once(cls, names: Any, field: pydantic.ValidationInfo) -> Any:
+        if not names and field.field_name == "dimensions":
             raise ValueError("expected at least one, found none")
         doubled = [name for name in names if list(names).count(name) > 1]
         if doubled:

@@ -20,6 +20,7 @@ from fairness_pipeline.reporting.results import dialogue_audits, result_rows
 @lineage.asset(
     study=DIALOGUE_FAIRNESS,
     kind="document",
+    covers=lambda project, key: bool(project.corpora),
     upstream=(
         *DIALOGUES,
         "contexts",

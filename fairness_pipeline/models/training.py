@@ -80,7 +80,7 @@ class Trainer:
         if not len(train) or not len(valid):
             raise FairnessError(
                 f"nothing to train on: {len(train):,} training and {len(valid):,} validation dialogues; "
-                "the corpus is too small for the profile's splits"
+                "the corpus is too small for the profile's 'splits'"
             )
         if (self.folder / self.WEIGHTS).exists():
             return json.loads((self.folder / self.HISTORY).read_text(encoding="utf-8"))

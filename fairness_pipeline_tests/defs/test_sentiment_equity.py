@@ -235,6 +235,20 @@ def test_an_endpoint_is_asked_again_only_when_asked_to(audited: Project, data: P
         assert not any("vader" in name for name in changed)
 
 
+def test_a_profile_of_systems_alone(audited: Project, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = {"description": "d", "seed": 1, "dimensions": ["gender", "dialect"]}
+    write_yaml(data / "profiles" / "alone.yaml", profile)
+    monkeypatch.setenv("FAIRNESS_PROFILE", "alone")
+    assert "expected 'corpora' (to audit dialogue models on) or 'systems', found neither" in command("run").stderr
+    write_yaml(data / "profiles" / "alone.yaml", {**profile, "systems": {"vader": {}}})
+    done = run()
+    assert "5 made" in done.stdout
+    assert "equity_report.html" in done.stdout
+    assert "dialogue_fairness_report.html" not in done.stdout
+    rows = json.loads(command("results", "--format", "json").stdout)
+    assert {(row["dimension"], row["system"], row["affect"]) for row in rows} == {("gender", "vader", "valence")}
+
+
 def test_a_name_is_a_models_or_a_systems(audited: Project, data: Path) -> None:
     (data / "systems").mkdir()
     write_yaml(data / "systems" / "seq2seq.yaml", {"architecture": "vader", "affects": ["valence"]})
