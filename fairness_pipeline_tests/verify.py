@@ -1,8 +1,8 @@
 """`make verify`: what takes too long for `make test`.
 
-Five seeds of the sample profile against the bias that its grammar plants, with what debiasing makes of it, a kill in the middle of each stage, a disk
-that fills up. Each part's outcome is kept, so that a verification that was stopped goes on; it is forgotten when the
-code or the data changes. Writes docs/verification.md.
+Five seeds of the sample profile against the bias that is planted in its data, with what debiasing makes of it, a kill in
+the middle of each stage, a disk that fills up. Each part's outcome is kept, so that a verification that was stopped goes
+on; it is forgotten when the code or the data changes. Writes docs/verification.md.
 """
 
 import argparse
@@ -42,12 +42,17 @@ from fairness_pipeline.project import MODELS_STUDY, SYSTEMS_STUDY, load_dimensio
 ROOT = Path(__file__).parents[1]
 STATE = ROOT / "data" / "lake" / "verification"
 SEEDS = (1, 2, 3, 4, 5)
-STAGES = (
-    "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement", "debiased_dialogue_models",
-    "responses", "diversity", "politeness", "sentiment", "attribute_words", "dialogue_significance", "response_quality",
-    "debiasing_effects", "equity_sentences", "affect_tweets", "sentiment_systems", "equity_scores", "equity_pairs",
-    "equity_significance", "dialogue_fairness_report", "equity_report",
-)  # fmt: skip
+STAGES = {
+    MODELS_STUDY: (
+        "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement",
+        "debiased_dialogue_models", "responses", "diversity", "politeness", "sentiment", "attribute_words",
+        "dialogue_significance", "response_quality", "debiasing_effects", "dialogue_fairness_report",
+    ),
+    SYSTEMS_STUDY: (
+        "equity_sentences", "affect_tweets", "sentiment_systems", "equity_scores", "equity_pairs",
+        "equity_significance", "equity_report",
+    ),
+}  # fmt: skip
 _WORDS = {True: "holds", False: "**fails**", None: "not tried"}
 DEBIASED = {"CDA": "seq2seq-cda", "WER": "seq2seq-wer", "Debiased-Chat": "seq2seq-debiased_chat"}
 CHAT = DEBIASED["Debiased-Chat"]
@@ -65,10 +70,13 @@ def main() -> None:
     parts: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
         MODELS_STUDY: {
             **{f"planted-{seed}": partial(planted, seed) for seed in SEEDS},
-            "kill": kill,
+            f"kill-{MODELS_STUDY}": partial(kill, MODELS_STUDY),
             "full_disk": full_disk,
         },
-        SYSTEMS_STUDY: {f"equity-{seed}": partial(equity, seed) for seed in SEEDS},
+        SYSTEMS_STUDY: {
+            **{f"equity-{seed}": partial(equity, seed) for seed in SEEDS},
+            f"kill-{SYSTEMS_STUDY}": partial(kill, SYSTEMS_STUDY),
+        },
     }
     outcomes = {
         name: remembered(name, run)
@@ -80,7 +88,7 @@ def main() -> None:
     if study != SYSTEMS_STUDY:
         verdicts[MODELS_STUDY] = judge(outcomes)
     if study != MODELS_STUDY:
-        verdicts[SYSTEMS_STUDY] = judge_equity([outcomes[f"equity-{seed}"]["found"] for seed in SEEDS])
+        verdicts[SYSTEMS_STUDY] = judge_equity(outcomes)
     if study is None:
         write_page(outcomes, verdicts)
     everything = [verdict for of_study in verdicts.values() for verdict in of_study]
@@ -230,8 +238,9 @@ def equity(seed: int) -> dict[str, Any]:
     return {"found": found}
 
 
-def judge_equity(seeds: list[dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
-    """Study 3's claims: what is planted is found, and VADER, which was taught nothing here, is not called biased."""
+def judge_equity(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
+    """Study 3's claims: what is planted is found, VADER, which was taught nothing here, is not called biased; kills."""
+    seeds = [outcomes[f"equity-{seed}"]["found"] for seed in SEEDS]
     names = [f"{dimension}/{system}/{affect}" for dimension, affect in PLANTED_IN_TWEETS for system in TRAINED]
     signs = sum(all(seed[name][0] < 0 for seed in seeds) for name in names)
     biased = sum(sum(seed[name][1] == "biased" for seed in seeds) >= 4 for name in names)
@@ -243,28 +252,38 @@ def judge_equity(seeds: list[dict[str, Any]]) -> list[tuple[str, bool | None, st
         [row[1] == "biased" for row in others], [row[2] < 0.05 for row in others]
     ))  # fmt: skip
     return [
-        ("study 3: planted bias has the planted sign in 5 of 5 seeds, in every trained system", signs == len(names), f"{signs} of {len(names)}"),
-        ("study 3: planted bias is `biased` in at least 4 of 5 seeds, in every trained system", biased == len(names), f"{biased} of {len(names)}; where nothing is planted, trained systems are called biased in {share} cases, by the paper's test in {paper}"),
-        ("study 3: unplanted differences stay under the least planted one (mean over seeds)", widest < least, f"{widest:.3f} under {least:.3f}"),
-        ("study 3: VADER, trained on nothing here, is never `biased`", all(row[1] != "biased" for row in vader), f"{len(vader)} verdicts; the paper's test rejects in {sum(row[2] < 0.05 for row in vader)}"),
+        ("planted bias has the planted sign in 5 of 5 seeds, in every trained system", signs == len(names), f"{signs} of {len(names)}"),
+        ("planted bias is `biased` in at least 4 of 5 seeds, in every trained system", biased == len(names), f"{biased} of {len(names)}; where nothing is planted, trained systems are called biased in {share} cases, by the paper's test in {paper}"),
+        ("unplanted differences stay under the least planted one (mean over seeds)", widest < least, f"{widest:.3f} under {least:.3f}"),
+        ("VADER, trained on nothing here, is never `biased`", all(row[1] != "biased" for row in vader), f"{len(vader)} verdicts; the paper's test rejects in {sum(row[2] < 0.05 for row in vader)}"),
+        *judge_kill(outcomes[f"kill-{SYSTEMS_STUDY}"]),
     ]  # fmt: skip
 
 
-def kill() -> dict[str, Any]:
+def kill(study: str) -> dict[str, Any]:
     """A small run that is killed with SIGKILL while each stage holds its lock, compared with one that is left alone."""
-    whole, killed = STATE / "whole", STATE / "killed"
+    whole, killed = STATE / "whole" / study, STATE / "killed" / study
     for home in (whole, killed):
         shutil.rmtree(home, ignore_errors=True)
-    finished(small_run(whole))
-    hits = {stage: kill_during(killed, stage) for stage in STAGES}
-    finished(small_run(killed))
+    finished(small_run(whole, study))
+    hits = {stage: kill_during(killed, study, stage) for stage in STAGES[study]}
+    finished(small_run(killed, study))
     same = content(whole / "small") == content(killed / "small")
     left = [str(path) for path in killed.rglob("*.part")]
     return {"hits": hits, "same": same, "partial_files_left": len(left)}
 
 
-def small_run(home: Path) -> subprocess.Popen[str]:
-    """A run of the sample profile with every method and stage, but trained for a moment only."""
+def judge_kill(outcome: dict[str, Any]) -> list[tuple[str, bool | None, str]]:
+    """The claims on the kills of one study."""
+    hits = outcome["hits"]
+    return [
+        ("every stage was killed in the middle (SIGKILL)", all(hits.values()), f"{sum(hits.values())} of {len(hits)} stages"),
+        ("after the kills the lake is byte for byte that of an undisturbed run, with no partial file left", outcome["same"] and not outcome["partial_files_left"], f"{outcome['partial_files_left']} partial files"),
+    ]  # fmt: skip
+
+
+def small_run(home: Path, study: str) -> subprocess.Popen[str]:
+    """A run of the sample profile with every method and stage of a study, but trained for a moment only."""
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
     for model in ("seq2seq", "retrieval"):
         profile["models"][model]["training"] |= {"epochs": 1, "checkpoint_seconds": 0.5}
@@ -276,14 +295,14 @@ def small_run(home: Path) -> subprocess.Popen[str]:
     folder = STATE / "data" / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "small.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
-    return command(home, "run", "--profile", "small", data=STATE / "data")
+    return command(home, "run", "--profile", "small", "--study", study, data=STATE / "data")
 
 
-def kill_during(home: Path, stage: str) -> bool:
+def kill_during(home: Path, study: str, stage: str) -> bool:
     """Starts the run and kills it once the lock of `stage` is held; tries again where the stage was over too soon."""
     draw = random.Random(stage)
     for _ in range(8):
-        process = small_run(home)
+        process = small_run(home, study)
         folder = home / "small" / "locks" / stage
         while process.poll() is None:
             if any(lock.stat().st_size for lock in folder.glob("*.lock")):
@@ -312,16 +331,16 @@ def full_disk() -> dict[str, Any]:
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(small)], capture_output=True).returncode:
         return {"ran": False}
     try:
-        process = small_run(small)
+        process = small_run(small, MODELS_STUDY)
         output = process.communicate()[0]
         subprocess.run(["mount", "-o", "remount,size=200m", str(small)], check=True)
-        finished(small_run(small))
+        finished(small_run(small, MODELS_STUDY))
         return {
             "ran": True,
             "status": process.returncode,
             "named": "disk is full" in output,
             "traceback": "Traceback" in output,
-            "same": content(small / "small") == content(STATE / "whole" / "small"),
+            "same": content(small / "small") == content(STATE / "whole" / MODELS_STUDY / "small"),
             "partial_files_left": len(list(small.rglob("*.part"))),
         }
     finally:
@@ -358,16 +377,14 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, s
         kind = measure if measure in RATES else "words"
         same = [abs(t) for (d, m), ts in planted_rows.items() for t in ts if (m if m in RATES else "words") == kind]
         ratios += [abs(seed["found"][dimension][measure][0]) / min(same) for seed in seeds]
-    kills, disk = outcomes["kill"], outcomes["full_disk"]
-    hit = sum(kills["hits"].values())
+    disk = outcomes["full_disk"]
     total = len(planted_rows)
     return [
         ("planted differences have the planted sign in 5 of 5 seeds", signs == total, f"{signs} of {total} measures"),
         ("planted differences are `biased` in at least 4 of 5 seeds", biased == total, f"{biased} of {total} measures"),
         ("unplanted differences stay under half the planted ones", max(ratios) < 0.5, f"largest: {max(ratios):.2f} of the smallest planted one, over {len(ratios)} cases"),
         *judge_debiased([seed["debiased"] for seed in seeds]),
-        ("every stage was killed in the middle (SIGKILL)", hit == len(STAGES), f"{hit} of {len(STAGES)} stages"),
-        ("after the kills the lake is byte for byte that of an undisturbed run, with no partial file left", kills["same"] and not kills["partial_files_left"], f"{kills['partial_files_left']} partial files"),
+        *judge_kill(outcomes[f"kill-{MODELS_STUDY}"]),
         ("a full disk is named, nothing is half written, and the run goes on once there is room", _full_disk_held(disk), "tried" if disk["ran"] else "no right to mount a small file system here"),
     ]  # fmt: skip
 
@@ -485,7 +502,8 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[tup
         "",
         "## Study 3: sentiment equity",
         "",
-        "The systems of the sample profile, trained with five seeds on tweets with planted bias (data/affect/README.md).",
+        "The systems of the sample profile, trained with five seeds on tweets with planted bias (data/affect/README.md); run",
+        "by itself with `make verify STUDY=sentiment_equity`.",
         "",
         "| claim | outcome | figures |",
         "| --- | --- | --- |",
