@@ -102,9 +102,11 @@ class Walk:
         """Requests that the stale steps would make of endpoints, and partitions for which that cannot be told yet."""
         stale = {(step.name, partition_name(step.key)) for step in self.stale}
         known = unknown = 0
+        systems = [self.project.systems[step.key["system"]] for step in self.stale if step.name == "equity_scores"]
+        if any(system.endpoint for system in systems):
+            sentences = len(equity_sentences())
+            known += sum(system.requests(sentences) for system in systems)
         for step in self.stale:
-            if step.name == "equity_scores":
-                known += self.project.systems[step.key["system"]].requests(len(equity_sentences()))
             if step.name != "responses" or not self.project.models[step.key["model"]].endpoint:
                 continue
             (key,) = upstream_keys(self.project, step.key, "context_pairs")

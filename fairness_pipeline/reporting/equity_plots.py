@@ -25,8 +25,10 @@ def equity_plot(pairs: pa.Table, group_a: str, group_b: str) -> bytes:
     for affect, templates in kinds:
         chosen = pairs.filter(pc.and_(pc.equal(pairs["affect"], affect), pc.equal(pairs["templates"], templates)))
         differences.append(pc.subtract(chosen["score_a"], chosen["score_b"]).to_numpy())
-    figure = Figure(figsize=(7.2, 1.0 + 0.34 * len(kinds)), dpi=110, layout="constrained")
-    axes = figure.add_subplot()
+    width, height = 7.2, 0.8 + 0.34 * len(kinds)
+    left, below = 1.35 / width, 0.55 / height  # room for the labels; a layout that finds it out draws three times
+    figure = Figure(figsize=(width, height), dpi=110)
+    axes = figure.add_axes((left, below, 0.98 - left, 0.96 - below))
     axes.boxplot(
         differences,
         orientation="horizontal",

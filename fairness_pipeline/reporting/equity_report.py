@@ -17,6 +17,7 @@ from fairness_pipeline.reporting.equity_results import (
     summaries,
     turned,
     widest_gaps,
+    wordings,
 )
 from fairness_pipeline.reporting.html import template
 from fairness_pipeline.reporting.plots import COLOURS
@@ -49,6 +50,7 @@ def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tupl
         left_out=[audit for audit in measured if audit not in current],
         summaries=summaries(project, current),
         all_affects=ALL_AFFECTS,
+        wordings=wordings(lake) if measured else {},
         turned=turned(current),
         sections=[_section(project, lake, audit) for audit in measured],
         level=f"{100 * settings.alpha:g}%",
@@ -66,7 +68,7 @@ def _section(project: Project, lake: Lake, audit: EquityAudit) -> dict[str, Any]
         "audit": audit,
         "groups": groups,
         "plot": equity_plot(pairs, groups.a, groups.b),
-        "gaps": widest_gaps(lake, audit.dimension, audit.system, _GAPS),
+        "gaps": widest_gaps(pairs, _GAPS),
         "pairs": next(row["pairs"] for row in audit.rows if row["subset"] == ALL),
     }
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED, REWORDED
@@ -115,28 +116,28 @@ def turned(audits: list[EquityAudit]) -> tuple[int, int]:
     return sum(first != second for first, second in both), len(both)
 
 
-def widest_gaps(lake: Lake, dimension: str, system: str, count: int) -> list[dict[str, Any]]:
-    """The published pairs whose scores differ most, with a sentence's `wording`, … for the person; the widest first."""
-    pairs = lake.read("equity_pairs", {"dimension": dimension, "system": system})
-    pairs = pairs.filter(pc.equal(pairs["templates"], PUBLISHED))
-    gaps = pc.subtract(pairs["score_a"], pairs["score_b"])
-    first = np.argsort(-np.abs(gaps.to_numpy()), kind="stable")[:count]
-    sentences = lake.read("equity_sentences", {}).to_pylist()
-    wording = {
+def wordings(lake: Lake) -> dict[tuple[int, str | None], str]:
+    """The published sentences by template and emotion word, with `…` for the person."""
+    return {
         (row["template"], row["emotion_word"]): row["sentence"]
         .replace(row["person"], "…")
         .replace("herself", "himself")
-        for row in sentences
+        for row in lake.read("equity_sentences", {}).to_pylist()
         if row["templates"] == PUBLISHED and row["race"] is not None
     }
-    return [
-        {
-            **row,
-            "gap": row["score_a"] - row["score_b"],
-            "wording": wording[row["template"], row["emotion_word"]],
-        }
-        for row in pairs.take(first).to_pylist()
-    ]
+
+
+def widest_gaps(pairs: pa.Table, count: int) -> list[dict[str, Any]]:
+    """The published pairs whose scores differ most, with their `gap`; the widest first.
+
+    Args:
+        pairs: As `EQUITY_PAIRS`.
+        count: How many.
+    """
+    pairs = pairs.filter(pc.equal(pairs["templates"], PUBLISHED))
+    gaps = pc.subtract(pairs["score_a"], pairs["score_b"])
+    first = np.argsort(-np.abs(gaps.to_numpy()), kind="stable")[:count]
+    return [{**row, "gap": row["score_a"] - row["score_b"]} for row in pairs.take(first).to_pylist()]
 
 
 def equity_rows(audits: list[EquityAudit]) -> list[dict[str, Any]]:
