@@ -158,12 +158,20 @@ def _run(arguments: argparse.Namespace) -> int:
         ) from None
     bad = [outcome for outcome in outcomes if outcome.state != "made"]
     lake = Lake(project.workspace)
-    asked = {(step.key["dimension"], step.key["model"]) for step in walk.steps if step.name == "dialogue_significance"}
-    audits = [audit for audit in dialogue_audits(project, lake) if (audit.dimension, audit.model) in asked]
+    lost = [outcome.step for outcome in bad]
+    current = {(step.name, *step.key.values()) for step in walk.steps if step not in lost}
+    audits = [
+        audit
+        for audit in dialogue_audits(project, lake)
+        if ("dialogue_significance", audit.dimension, audit.model) in current
+    ]
     if audits:
         print_verdicts(project, audits)
-    systems = {(step.key["dimension"], step.key["system"]) for step in walk.steps if step.name == "equity_significance"}
-    equity = [audit for audit in equity_audits(project, lake) if (audit.dimension, audit.system) in systems]
+    equity = [
+        audit
+        for audit in equity_audits(project, lake)
+        if ("equity_significance", audit.dimension, audit.system) in current
+    ]
     if equity:
         print_equity_verdicts(project, equity)
     made, fresh = len(outcomes) - len(bad), len(walk.steps) - len(walk.stale)
@@ -229,14 +237,18 @@ def _gate(project: "Project", lake: "Lake", arguments: argparse.Namespace) -> in
         and arguments.dimension in (None, audit.dimension)
         and arguments.model in (None, audit.system)
     ]
-    rows = [row for found in (models, systems) for audit in found for row in audit.rows]
     missing = [f"{audit.dimension} x {audit.model}" for audit in models if not audit.measured]
     missing += [f"{audit.dimension} x {audit.system}" for audit in systems if not audit.measured]
-    if missing or not rows:
+    if missing or not models + systems:
         raise FairnessError(
             f"--fail-on: not measured: {', '.join(missing) or 'anything'}; a gate that saw nothing must not open"
         )
-    return _BIASED if any(row["verdict"] == arguments.fail_on for row in rows) else 0
+    rows = [(f"{audit.dimension} {audit.model} {row['measure']}", row) for audit in models for row in audit.rows]
+    rows += [(f"{audit.dimension} {audit.system} {row['affect']}", row) for audit in systems for row in audit.headline]
+    found = [name for name, row in rows if row["verdict"] == arguments.fail_on]
+    if found:
+        print(f"--fail-on {arguments.fail_on}: {', '.join(found)}", file=sys.stderr)
+    return _BIASED if found else 0
 
 
 def _requests(walk: "Walk") -> str:
@@ -245,7 +257,7 @@ def _requests(walk: "Walk") -> str:
     if not known and not unknown:
         return "no request to an endpoint"
     later = f", and those of {unknown} partitions whose pairs are not made yet" if unknown else ""
-    return f"{known:,} requests to endpoints{later}"
+    return f"{known:,} requests to endpoints{later} (fewer where a stopped run has left answers)"
 
 
 def _results(arguments: argparse.Namespace) -> int:
@@ -259,7 +271,7 @@ def _results(arguments: argparse.Namespace) -> int:
     project.check_selection(arguments.study, arguments.dimension, arguments.model)
     lake = Lake(project.workspace)
     shown: tuple[str, ...]
-    if arguments.study == SYSTEMS_STUDY or arguments.model in project.systems or not project.corpora:
+    if arguments.study == SYSTEMS_STUDY or arguments.model in project.systems or not project.models:
         kept, every = EQUITY, equity_rows(equity_audits(project, lake))
         shown = ("dimension", "system", "affect", "templates", "subset", "pairs", "value_a", "value_b", "difference",
                  "ci_low", "ci_high", "p_person_holm", "verdict", "p_paper")  # fmt: skip
@@ -365,7 +377,7 @@ def _export_sentences(arguments: argparse.Namespace) -> int:
 def _import_scores(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.corpora.equity_sentences import equity_sentences
     from fairness_pipeline.files import replacing
-    from fairness_pipeline.models.systems.score_files import read_scores
+    from fairness_pipeline.models.systems.score_files import read_scores, unread_columns
     from fairness_pipeline.paths import check_key
     from fairness_pipeline.project import Project
 
@@ -384,7 +396,10 @@ def _import_scores(arguments: argparse.Namespace) -> int:
         shutil.copyfile(path, temporary)
     if known and known != target:
         known.unlink()
-    print(f"{scores.num_rows:,} scores of '{arguments.system}' in {target}; now:")
+    affects, unread = ", ".join(scores["affect"].unique().to_pylist()), ", ".join(unread_columns(path))
+    print(f"{scores.num_rows:,} scores of '{arguments.system}' ({affects}) in {target}; now:")
+    if unread:
+        print(f"(columns that were not read: {unread})", file=sys.stderr)
     print(f"fairness-pipeline run --profile {project.name} --model {arguments.system}")
     return 0
 

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from fairness_pipeline.corpora.equity_sentences import GROUPS
 from fairness_pipeline.defs.resources import Listener
 from fairness_pipeline.defs.walk import Outcome, Step
 from fairness_pipeline.lake import Key, partition_name
@@ -119,8 +120,8 @@ def print_equity_verdicts(project: Project, audits: list[EquityAudit]) -> None:
             verdict = row["verdict"] if row else "not measured"
             text = f"{verdict} {row['difference']:+.4f}" if row else "-" if audit.measured else verdict
             cells.append(f"[{_STYLES[verdict]}]{text}[/]")
-        groups = project.dimensions[audit.dimension].groups
-        table.add_row(f"{audit.dimension}\n[dim]{groups.a} / {groups.b}[/dim]", escape(audit.system), *cells)
+        groups = " / ".join(GROUPS[audit.dimension])
+        table.add_row(f"{audit.dimension}\n[dim]{groups}[/dim]", escape(audit.system), *cells)
     Console(width=150 if not Console().is_terminal else None).print(table)
 
 

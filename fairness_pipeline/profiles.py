@@ -66,8 +66,8 @@ class SignificanceSettings(Specification):
 class EquitySettings(Specification):
     """How sentiment systems are trained and judged.
 
-    `tweets` are files in the format of SemEval-2018 Task 1: paths, or names inside the data folder. `margin` is the
-    largest difference between the groups' scores (in 0..1) that does not matter.
+    `tweets` are files in the format of SemEval-2018 Task 1: whole paths, or names inside the data folder. `margin` is
+    the largest difference between the groups' scores (in 0..1) that does not matter.
     """
 
     tweets: Annotated[tuple[str, ...], pydantic.Field(min_length=1)] = ("affect/sample.tsv",)

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairness_pipeline import paths
-from fairness_pipeline.corpora.equity_sentences import DIMENSIONS as EQUITY_DIMENSIONS
+from fairness_pipeline.corpora.equity_sentences import DIMENSIONS as SYSTEMS_DIMENSIONS
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.debiasing.registry import check_method
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.models.specification import ModelSpecification
-from fairness_pipeline.models.systems.specification import AFFECTS, SCORE_FORMS, SystemSpecification
+from fairness_pipeline.models.systems.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.profiles import Profile
 from fairness_pipeline.rounds import read_rounds
 from fairness_pipeline.yaml_files import S, load, read_yaml, validate
@@ -59,8 +59,14 @@ class Project:
         if shared := sorted(self.models.keys() & self.systems.keys()):
             raise FairnessError(f"{path}: systems: '{shared[0]}' is the name of a model too; rename one of the files")
         self.score_files: dict[str, Path] = {}
-        for file in sorted(path for form in SCORE_FORMS for path in (self.workspace / "scores").glob(f"*{form}")):
-            self._add_scores(file)
+        for file in sorted((self.workspace / "scores").glob("[!.]*")):
+            if file.is_file():
+                self._add_scores(file)
+        if self.systems and not set(self.dimensions) & set(SYSTEMS_DIMENSIONS):
+            raise FairnessError(
+                f"{path}: dimensions: sentiment systems are audited in {' and '.join(SYSTEMS_DIMENSIONS)}; expected "
+                f"one of them, found {', '.join(self.dimensions)}"
+            )
         for key in self.profile.debias or ():
             if key not in self.dimensions:
                 raise FairnessError(
@@ -91,7 +97,7 @@ class Project:
             None: [*self.models, *self.systems],
         }
         within = study or (SYSTEMS_STUDY if model in self.systems else None)
-        dimensions = [key for key in self.dimensions if within != SYSTEMS_STUDY or key in EQUITY_DIMENSIONS]
+        dimensions = [key for key in self.dimensions if within != SYSTEMS_STUDY or key in SYSTEMS_DIMENSIONS]
         for kind, value, choices in (
             ("study", study, [MODELS_STUDY, SYSTEMS_STUDY]),
             ("model", model, known.get(study, [])),
@@ -122,10 +128,14 @@ class Project:
     def _system(self, key: str, changes: dict[str, Any], profile: Path) -> SystemSpecification:
         path = _find("systems", key, profile, "systems")
         declared = load(SystemSpecification, path).model_dump(exclude_unset=True)
+        if declared["architecture"] == "scores":
+            raise FairnessError(
+                f"{path}: architecture: 'scores' needs no file here: give the scores to fairness-pipeline import-scores"
+            )
         return _changed(SystemSpecification, key, declared, changes, path, profile).located(path.parent)
 
     def _add_scores(self, file: Path) -> None:
-        """A score file in the workspace's `scores` is a system of its own, named after the file."""
+        """A file in the workspace's `scores` is a system of its own, named after it; what it holds is read later."""
         key = re.sub(r"[^a-z0-9_.-]+", "_", file.stem.lower()).lstrip("_.-0123456789") or "scores"
         while key in self.systems or key in self.models:
             key += "-file"

@@ -34,8 +34,9 @@ EQUITY_SENTENCES = pa.schema(
 """
 
 NAMES = "names"
-DIMENSIONS = ("gender", "race")
-"""What its persons differ in."""
+GROUPS = {"gender": ("male", "female"), "race": ("European American", "African American")}
+"""What its persons differ in: the groups of side a and of side b, as the persons' file names them."""
+DIMENSIONS = tuple(GROUPS)
 
 PUBLISHED, REWORDED = "published", "reworded"
 Gender = Literal["female", "male"]
@@ -70,6 +71,16 @@ class Persons(Specification):
     objects: dict[str, str]
     reflexives: dict[Gender, str]
     emotion_words: dict[str, EmotionWords]
+
+    @pydantic.field_validator("names")
+    @classmethod
+    def _check(cls, names: dict[str, dict[Gender, tuple[str, ...]]]) -> dict[str, dict[Gender, tuple[str, ...]]]:
+        if set(names) != set(GROUPS["race"]):
+            raise ValueError(f"expected names of {' and '.join(GROUPS['race'])}, found {', '.join(names) or 'none'}")
+        for race, genders in names.items():
+            if set(genders) != set(GENDERS) or any(len(chosen) < 2 for chosen in genders.values()):
+                raise ValueError(f"{race}: expected at least two names of each of {' and '.join(GENDERS)}")
+        return names
 
 
 class Templates(Specification):
@@ -134,7 +145,7 @@ def people(recipe: Persons) -> list[Person]:
 
 
 def _sentences(template: str, recipe: Persons) -> Iterator[dict[str, Any]]:
-    kind = next((kind for kind in ("state", "situation") if kind in template), None)
+    kind = next((kind for kind in ("state", "situation") if f"{kind}}}" in template), None)
     words: list[tuple[str | None, str | None]] = [(None, None)]
     if kind:
         words = [(emotion, word) for emotion, both in recipe.emotion_words.items() for word in getattr(both, kind)]

@@ -15,6 +15,7 @@ import dagster as dg
 
 from fairness_pipeline import paths
 from fairness_pipeline.defs.resources import current_project
+from fairness_pipeline.defs.sentiment_equity import equity_files
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.huggingface import folder_files
 from fairness_pipeline.project import Project
@@ -106,5 +107,6 @@ def _sources(project: Project) -> Iterator[Path]:
     for system in project.systems.values():
         yield from folder_files(system.huggingface.name) if system.huggingface else ()
     yield from project.score_files.values()
+    yield from equity_files(project)
     yield from folder_files(project.profile.measures.offence_classifier)
     yield from (project.workspace / "imports").glob("*/*.parquet")

@@ -346,7 +346,6 @@ def responses(run: Run) -> Made:
             registry.responder(model, run.checkpoint(_trained_as(run)), run.folder, run.seed),
             run.folder,
             run.progress,
-            most=model.endpoint.max_requests if model.endpoint else None,
             keep_empty=model.decoding.keep_empty,
         )
         table = answers.table

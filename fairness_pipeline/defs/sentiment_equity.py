@@ -15,7 +15,7 @@ import pyarrow as pa
 from fairness_pipeline import paths
 from fairness_pipeline.corpora.affect_tweets import AFFECT_TWEETS, read_affect_tweets
 from fairness_pipeline.corpora.checksums import checksum
-from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, EQUITY_SENTENCES
+from fairness_pipeline.corpora.equity_sentences import EQUITY_SENTENCES, GROUPS
 from fairness_pipeline.corpora.equity_sentences import equity_sentences as generate
 from fairness_pipeline.defs import checks, lineage
 from fairness_pipeline.defs.lineage import Run
@@ -26,7 +26,7 @@ from fairness_pipeline.measures.equity_significance import equity_significance a
 from fairness_pipeline.models.huggingface import folder_version
 from fairness_pipeline.models.systems import registry
 from fairness_pipeline.models.systems.score_files import EQUITY_SCORES, covered, read_scores
-from fairness_pipeline.models.systems.scoring import check_allowed, score_sentences
+from fairness_pipeline.models.systems.scoring import score_sentences
 from fairness_pipeline.project import SYSTEMS_STUDY, Project
 from fairness_pipeline.reporting.equity_plots import equity_plot
 
@@ -34,8 +34,22 @@ STUDY = SYSTEMS_STUDY
 asset = partial(lineage.asset, study=STUDY)
 
 
+def _recipe_files() -> dict[str, Path]:
+    return {name: paths.data_file(f"equity/{name}.yaml") for name in ("persons", "templates")}
+
+
+def _tweet_files(project: Project) -> list[Path]:
+    names = [Path(name).expanduser() for name in project.profile.equity.tweets]
+    return [name if name.is_absolute() else paths.data_file(str(name)) for name in names]
+
+
+def equity_files(project: Project) -> list[Path]:
+    """The files that the study is made from, besides those of the systems."""
+    return [*_recipe_files().values(), *_tweet_files(project)] if project.systems else []
+
+
 def _recipe(project: Project, key: dict[str, str]) -> dict[str, object]:
-    return {name: checksum(paths.data_file(f"equity/{name}.yaml")) for name in ("persons", "templates")}
+    return {name: checksum(path) for name, path in _recipe_files().items()}
 
 
 def has_systems(project: Project, key: dict[str, str]) -> bool:
@@ -50,11 +64,6 @@ def equity_sentences(run: Run) -> Made:
     return Made(
         table, {"sentences": dict(Counter(table["templates"].to_pylist()))}, tables={"sample": table.slice(0, 8)}
     )
-
-
-def _tweet_files(project: Project) -> list[Path]:
-    names = project.profile.equity.tweets
-    return [Path(name) if Path(name).is_file() else paths.data_file(name) for name in names]
 
 
 @asset(
@@ -126,7 +135,6 @@ def equity_scores(run: Run) -> Made:
     if name in run.project.score_files:
         table = read_scores(run.project.score_files[name], sentences)
     else:
-        check_allowed(system, len(sentences))
         trained = run.checkpoint("sentiment_systems") if system.trained else run.folder
         table = score_sentences(sentences, registry.scorer(system, trained, run.folder, run.seed), run.progress)
     affects, scores = scores_matrix(sentences, table)
@@ -137,7 +145,7 @@ def equity_scores(run: Run) -> Made:
 of_a_system = partial(
     asset,
     axes=("dimension", "system"),
-    covers=lambda project, key: key["dimension"] in DIMENSIONS,
+    covers=lambda project, key: key["dimension"] in GROUPS,
     upstream=("equity_sentences", "equity_scores"),
 )
 
@@ -147,8 +155,7 @@ def equity_pairs(run: Run) -> Made:
     """The paper's pairs of scores: 1,584 for gender and 288 for race, by affect and set of templates (section 5)."""
     designs, affects, scores = _compared(run)
     table = pa.concat_tables([pair_table(design, affects, scores) for design in designs])
-    groups = run.project.dimensions[run.key["dimension"]].groups
-    picture = equity_plot(table, groups.a, groups.b)
+    picture = equity_plot(table, *GROUPS[run.key["dimension"]])
     return Made(table, {"pairs": table.num_rows}, pictures={"differences": picture})
 
 

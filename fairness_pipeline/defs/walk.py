@@ -14,6 +14,7 @@ from fairness_pipeline.defs.lineage import (
     ONLY_IF_STALE,
     RECIPES,
     Expected,
+    as_found,
     inputs,
     keys,
     recipe,
@@ -188,12 +189,12 @@ class Walk:
 
     def _partitions(self, selection: Selection) -> Iterator[tuple[str, Key]]:
         """The partitions asked for and all that they are made from, in lineage order."""
-        self._check(selection)
         study, model, system = selection.study, selection.model, None
         if model in self.project.systems:
             study, model, system = SYSTEMS_STUDY, None, model
         elif model:
             study = study or MODELS_STUDY
+        self._check(selection, study)
         base = self.project.base_of({"model": model}) if model else None
         dimensions = {selection.dimension} if selection.dimension else set(self.project.dimensions)
         models = {model} if model else set(self.project.models)
@@ -226,10 +227,12 @@ class Walk:
                 if (name, partition_name(key)) in wanted:
                     yield name, key
 
-    def _check(self, selection: Selection) -> None:
+    def _check(self, selection: Selection, study: str | None) -> None:
         self.project.check_selection(selection.study, selection.dimension, selection.model)
-        if selection.asset is not None and selection.asset not in RECIPES:
-            raise FairnessError(f"unknown asset '{selection.asset}'; known: {', '.join(RECIPES)}")
+        assets = [name for name, own in RECIPES.items() if study in (None, own.study)]
+        if selection.asset is not None and selection.asset not in assets:
+            where = f" in study '{study}'" if study else ""
+            raise FairnessError(f"unknown asset '{selection.asset}'{where}; known: {', '.join(assets)}")
 
     def _reason(self, name: str, key: Key) -> str | None:
         card = self.lake.card(name, key)
@@ -245,11 +248,12 @@ class Walk:
             return self._expected.inputs(name, key)
         # A report describes what the lake will hold: partitions outside the selection stay as they are.
         wanted = {(n, partition_name(k)) for n, k in self._wanted}
+        found = as_found(self.lake, self._expected)
 
         def upstream(source: str, source_key: Key) -> str | None:
             if (source, partition_name(source_key)) in wanted:
                 return self._expected.fingerprint(source, source_key)
-            return self.lake.fingerprint(source, source_key)
+            return found(source, source_key)
 
         return inputs(self.project, name, key, upstream)
 

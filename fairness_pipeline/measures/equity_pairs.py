@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
+from fairness_pipeline.corpora.equity_sentences import GROUPS
+
 EQUITY_PAIRS = pa.schema(
     [
         pa.field("templates", pa.string(), False),
@@ -26,7 +28,7 @@ EQUITY_PAIRS = pa.schema(
 
 ALL, WITHOUT = "all", "without emotion words"
 SUBSETS = (ALL, WITHOUT)
-_SIDES = {"male": "a", "female": "b", "European American": "a", "African American": "b"}
+_SIDES = {group: side for groups in GROUPS.values() for side, group in zip("ab", groups, strict=True)}
 
 
 class Pairs(NamedTuple):

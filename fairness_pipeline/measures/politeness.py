@@ -90,6 +90,11 @@ class _HuggingFaceClassifier:
 
     def __init__(self, name: str, revision: str | None, label: str | None) -> None:
         self._model = TextClassifier(name, revision, "cpu", "measures.offence_classifier")
+        if self._model.regression:
+            raise FairnessError(
+                f"measures.offence_classifier: '{name}' is a regressor; expected a classifier with a label that means "
+                "offensive"
+            )
         labels = self._model.labels
         offensive = [
             column for own, column in labels.items() if (own == label.lower() if label else _means_offensive(own))

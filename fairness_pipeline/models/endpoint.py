@@ -78,6 +78,30 @@ class EndpointResponder:
             _run(self._ask_all(missing))
         return pa.table({"response": pa.array([self._answers[text] for text in texts], pa.string())})
 
+    def check_allowed(self, contexts: list[str]) -> None:
+        """Refuses, before anything is asked, what `max_requests` does not allow.
+
+        Args:
+            contexts: All that will be asked, each once.
+
+        Raises:
+            FairnessError: that takes more requests, answers that are kept apart.
+        """
+        missing, most = sum(context not in self._answers for context in contexts), self.source.max_requests
+        if most is not None and missing > most:
+            raise FairnessError(
+                f"endpoint.max_requests: {missing:,} requests would be made, {most:,} are allowed; nothing was asked: "
+                "raise it, or ask for less (pairs.maximum in the profile, a sentiment system's 'affects')"
+            )
+
+    def forget(self, contexts: list[str]) -> None:
+        """Drops the answers to some contexts, so that they are asked again."""
+        for context in contexts:
+            self._answers.pop(context, None)
+        lines = (_line(context, answer) for context, answer in self._answers.items())
+        with replacing(self.folder / _JOURNAL) as path:
+            path.write_text("".join(lines), encoding="utf-8")
+
     async def _ask_all(self, contexts: Iterable[str]) -> None:
         key = _key(self.source)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -92,7 +116,7 @@ class EndpointResponder:
                         for context in waiting:  # shared: each context goes to one worker
                             answer = await self._ask(client, context)
                             self._answers[context] = answer
-                            journal.write(json.dumps({"context": context, "response": answer}) + "\n")
+                            journal.write(_line(context, answer))
                             journal.flush()
 
                     async with asyncio.TaskGroup() as group:
@@ -220,6 +244,10 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
                 loop, task = begun[0]
                 loop.call_soon_threadsafe(task.cancel)
             raise
+
+
+def _line(context: str, answer: str) -> str:
+    return json.dumps({"context": context, "response": answer}) + "\n"
 
 
 def _journal(path: Path) -> Iterable[tuple[str, str]]:

@@ -39,29 +39,23 @@ def respond(
     folder: Path,
     progress: Progress | None = None,
     *,
-    most: int | None = None,
     keep_empty: bool = False,
 ) -> Responses:
     """The responses to both contexts of every pair.
 
     Args:
         pairs: Columns `pair_id`, `context_a`, `context_b`.
-        responder: Answers a table of contexts.
+        responder: Answers a table of contexts. One that costs has `check_allowed`, which is given all of them before.
         folder: Keeps the chunks answered so far; a run that was killed takes them up again.
         progress: Told how many distinct contexts are answered.
-        most: Distinct contexts that may be asked.
         keep_empty: Whether an empty response stands as one without words.
 
     Raises:
-        FairnessError: there are more distinct contexts than `most`; or the model gave an empty response, or not one a
-            context.
+        FairnessError: the model gave an empty response, or not one a context; or `check_allowed` refuses.
     """
     asked = distinct_contexts(pairs)
-    if most is not None and len(asked) > most:
-        raise FairnessError(
-            f"endpoint.max_requests: {len(asked):,} distinct contexts would be asked, {most:,} are allowed; nothing "
-            "was asked: raise it, or lower pairs.maximum in the profile"
-        )
+    if check := getattr(responder, "check_allowed", None):
+        check(asked.to_pylist())
     answers = answer_each(asked, responder, folder, progress, keep_empty=keep_empty)
     sides = []
     for side in ("a", "b"):

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Self
 
 import pydantic
 from pydantic_core import PydanticCustomError
@@ -84,26 +84,29 @@ class Prompted(Specification):
         return self.prompt.replace(CONTEXT, context)
 
 
-class Pinnable(Protocol):
-    """What names a Hugging Face model: an id, perhaps with a revision, or a folder."""
+class Pretrained(Specification):
+    """A model of the `transformers` library: an id (pin it with `revision`) or a folder."""
 
     name: str
-    revision: str | None
+    revision: str | None = None
+
+    @property
+    def may_change(self) -> bool:
+        """Whether another model may stand behind the name tomorrow: an id without a revision."""
+        return self.revision is None and not Path(self.name).is_absolute()
+
+    def located(self, folder: Path) -> Self:
+        """The same with the path of its folder whole; a relative one starts at the YAML's `folder`."""
+        place = folder / Path(self.name).expanduser()
+        return self.model_copy(update={"name": str(place.resolve())}) if place.is_dir() else self
 
 
-def is_unpinned(source: Pinnable) -> bool:
-    """Whether another model may stand behind the name tomorrow: an id without a revision."""
-    return source.revision is None and not Path(source.name).is_absolute()
-
-
-class HuggingFaceSource(Prompted):
-    """A model of the `transformers` library: an id (pin it with `revision`) or a folder.
+class HuggingFaceSource(Pretrained, Prompted):
+    """A causal language model or an encoder-decoder.
 
     With `chat` the tokenizer's own chat template goes around prompt and system prompt.
     """
 
-    name: str
-    revision: str | None = None
     chat: bool = False
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
 
@@ -218,11 +221,7 @@ class ModelSpecification(Specification):
 
     def located(self, folder: Path) -> Self:
         """The same with the path of its Hugging Face folder whole; a relative one starts at the YAML's `folder`."""
-        source = self.huggingface
-        place = folder / Path(source.name).expanduser() if source else folder
-        if source is None or not place.is_dir():
-            return self
-        return self.model_copy(update={"huggingface": source.model_copy(update={"name": str(place.resolve())})})
+        return self.model_copy(update={"huggingface": self.huggingface and self.huggingface.located(folder)})
 
     @property
     def trained(self) -> bool:
@@ -232,7 +231,7 @@ class ModelSpecification(Specification):
     @property
     def may_change(self) -> bool:
         """Whether what answers may be another model tomorrow: an endpoint, or an id without a revision."""
-        return self.endpoint is not None or (self.huggingface is not None and is_unpinned(self.huggingface))
+        return bool(self.endpoint or (self.huggingface and self.huggingface.may_change))
 
     def identity(self) -> dict[str, object]:
         """Everything declared that decides what it answers, decoding apart; how fast it is asked does not."""

@@ -17,7 +17,7 @@ class TextClassifier:
 
     Attributes:
         labels: The column of each label, in lower case.
-        independent: Whether each label has a probability of its own; else they share 1.
+        regression: Whether its outputs are numbers of their own, not probabilities.
 
     Raises:
         FairnessError: it cannot be loaded, or lacks weights.
@@ -31,7 +31,9 @@ class TextClassifier:
         if self._model.config.pad_token_id is None:  # some read the last token that is no padding
             self._model.config.pad_token_id = self._tokenizer.pad_token_id
         self.labels = {str(label).lower(): int(index) for index, label in self._model.config.id2label.items()}
-        self.independent = self._model.config.problem_type == "multi_label_classification"
+        kind = self._model.config.problem_type
+        self._independent = kind == "multi_label_classification"
+        self.regression = kind == "regression" or (len(self.labels) == 1 and not self._independent)
 
     def logits(self, texts: list[str], batch: int) -> Iterator[Any]:
         """The outputs, (texts, labels), `batch` texts at a time, as tensors in double precision."""
@@ -44,6 +46,6 @@ class TextClassifier:
                 yield self._model(**encoded.to(self._model.device)).logits.double()
 
     def probabilities(self, texts: list[str], batch: int) -> Iterator[Any]:
-        """The labels' probabilities, as `logits` gives the outputs."""
+        """A classifier's probabilities of the labels, as `logits` gives the outputs."""
         for logits in self.logits(texts, batch):
-            yield logits.sigmoid() if self.independent else logits.softmax(dim=-1)
+            yield logits.sigmoid() if self._independent else logits.softmax(dim=-1)

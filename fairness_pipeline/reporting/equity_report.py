@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fairness_pipeline.corpora.equity_sentences import GROUPS
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.equity_pairs import ALL
 from fairness_pipeline.models.systems.specification import AFFECTS
@@ -43,6 +44,7 @@ def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tupl
         description=project.profile.description,
         colours=COLOURS,
         dimensions=project.dimensions,
+        groups=GROUPS,
         affects=AFFECTS,
         audits=audits,
         missing=[audit for audit in audits if audit not in measured],
@@ -62,12 +64,11 @@ def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tupl
 
 
 def _section(project: Project, lake: Lake, audit: EquityAudit) -> dict[str, Any]:
-    groups = project.dimensions[audit.dimension].groups
+    group_a, group_b = GROUPS[audit.dimension]
     pairs: pa.Table = lake.read("equity_pairs", _key(audit))
     return {
         "audit": audit,
-        "groups": groups,
-        "plot": equity_plot(pairs, groups.a, groups.b),
+        "plot": equity_plot(pairs, group_a, group_b),
         "gaps": widest_gaps(pairs, _GAPS),
         "pairs": next(row["pairs"] for row in audit.rows if row["subset"] == ALL),
     }

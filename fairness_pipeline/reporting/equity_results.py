@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED, REWORDED
+from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED, REWORDED
 from fairness_pipeline.lake import Card, Key, Lake
 from fairness_pipeline.measures.equity_pairs import ALL, SUBSETS
 from fairness_pipeline.models.systems.specification import AFFECTS
@@ -30,6 +30,11 @@ class EquityAudit:
     def measured(self) -> bool:
         """Whether the lake holds its significance table."""
         return bool(self.rows)
+
+    @property
+    def headline(self) -> list[dict[str, Any]]:
+        """The rows whose verdict is the audit's: all sentences of the published templates, an affect each."""
+        return [row for row in self.rows if (row["templates"], row["subset"]) == (PUBLISHED, ALL)]
 
     def row(self, affect: str, templates: str = PUBLISHED, subset: str = ALL) -> dict[str, Any] | None:
         """The row of one comparison, if there is one."""
@@ -67,7 +72,7 @@ class Summary:
 def equity_audits(project: Project, lake: Lake) -> list[EquityAudit]:
     """Every dimension of the study and system of the profile, measured or not."""
     audits = []
-    for dimension in (name for name in project.dimensions if name in DIMENSIONS):
+    for dimension in (name for name in project.dimensions if name in GROUPS):
         for system in project.systems:
             key: Key = {"dimension": dimension, "system": system}
             card = lake.card("equity_significance", key)
@@ -85,8 +90,8 @@ def summaries(project: Project, audits: list[EquityAudit]) -> list[Summary]:
     level = project.profile.equity.alpha / max(1, 2 * len(submissions))
     found = []
     for dimension in dict.fromkeys(audit.dimension for audit in audits if audit.measured):
-        groups = project.dimensions[dimension].groups
-        outcomes = (NO_DIFFERENCE, f"{groups.b} higher", f"{groups.a} higher")
+        group_a, group_b = GROUPS[dimension]
+        outcomes = (NO_DIFFERENCE, f"{group_b} higher", f"{group_a} higher")
         for subset in SUBSETS:
             rows = [
                 row
@@ -108,10 +113,8 @@ def turned(audits: list[EquityAudit]) -> tuple[int, int]:
     both = [
         (row["verdict"], other["verdict"])
         for audit in audits
-        for row in audit.rows
-        if row["templates"] == PUBLISHED
-        and row["subset"] == ALL
-        and (other := audit.row(row["affect"], REWORDED)) is not None
+        for row in audit.headline
+        if (other := audit.row(row["affect"], REWORDED)) is not None
     ]
     return sum(first != second for first, second in both), len(both)
 

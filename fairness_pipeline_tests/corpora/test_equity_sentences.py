@@ -3,14 +3,18 @@
 import csv
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+import yaml
 
+from fairness_pipeline import paths
 from fairness_pipeline.corpora.affect_tweets import read_affect_tweets
 from fairness_pipeline.corpora.equity_sentences import TEMPLATE_SETS, check_released, equity_sentences
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline_tests.conftest import write_yaml
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +100,36 @@ def test_tweets_of_another_form_are_refused(tmp_path: Path, content: str, reason
     path.write_text(content, encoding="utf-8")
     with pytest.raises(FairnessError, match=reason):
         read_affect_tweets([path])
+
+
+def overlaid(data: Path, name: str, edit: Any) -> None:
+    document = yaml.safe_load(paths.data_file(f"equity/{name}.yaml").read_text(encoding="utf-8"))
+    edit(document)
+    (data / "equity").mkdir(exist_ok=True)
+    write_yaml(data / "equity" / f"{name}.yaml", document)
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (
+            lambda p: p["names"].update({"Martian": p["names"]["African American"]}),
+            "expected names of European American",
+        ),
+        (lambda p: p["names"].pop("African American"), "expected names of European American and African American"),
+        (lambda p: p["names"]["African American"].pop("male"), "African American: expected at least two names of each"),
+        (lambda p: p["names"]["African American"].update(male=["Leroy"]), "expected at least two names of each"),
+    ],
+)
+def test_persons_that_cannot_be_compared_are_refused(data: Path, edit: Any, reason: str) -> None:
+    overlaid(data, "persons", edit)
+    with pytest.raises(FairnessError, match=f"persons.yaml, line .*: names: .*{reason}"):
+        equity_sentences()
+
+
+def test_a_word_that_is_no_place_takes_no_emotion(data: Path) -> None:
+    overlaid(data, "templates", lambda t: t.update(published=["{subject} left the state in a situation."]))
+    table = equity_sentences()
+    published = table.filter(pc.equal(table["templates"], "published"))
+    assert published.num_rows == 60
+    assert published["emotion_word"].null_count == 60

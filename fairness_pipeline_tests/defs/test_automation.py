@@ -37,6 +37,11 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(
         corpora=["tiny", "mine"], models={**profile["models"], "bot": {}},
     ))  # fmt: skip
+    tweets = tmp_path / "tweets.tsv"
+    tweets.write_text("")
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(equity={"tweets": [str(tweets)]}))
+    (data / "equity").mkdir()
+    (data / "equity" / "templates.yaml").write_text("")
     scores = tiny.workspace / "scores" / "mine.csv"
     scores.parent.mkdir(parents=True)
     with dg.DagsterInstance.ephemeral() as instance:
@@ -52,6 +57,8 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
             lambda: weights.write_text("other"),
             lambda: scores.write_text("sentence_id,score"),
             lambda: scores.write_text("sentence_id,score\n1,0.5"),
+            lambda: (data / "equity" / "templates.yaml").write_text("published: []"),
+            lambda: tweets.write_text("ID\tTweet"),
         ):
             touch()
             (request,) = tick(context)

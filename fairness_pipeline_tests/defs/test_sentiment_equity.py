@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -86,7 +87,8 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
         assert row["difference"] == pytest.approx(-0.1)
     assert {row["verdict"] for row in significance(audited, "team_7", "race").values()} == {"fair"}
     assert "team_7" in report.read_text(encoding="utf-8")
-    assert command("run", "--fail-on", "biased", "--model", "team_7").returncode == 2
+    gate = command("run", "--fail-on", "biased", "--model", "team_7")
+    assert (gate.returncode, gate.stderr) == (2, "--fail-on biased: gender team_7 joy\n")
     assert command("run", "--fail-on", "biased", "--model", "vader").returncode == 0
 
     # Each change of the tables is kept.
@@ -107,11 +109,13 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     assert counted.stdout.split() == ["n", "17280"]
 
     # A wrong file is refused with its line; the other systems stay, and the report says what is missing.
-    text = dropped.read_text().splitlines()
+    right = dropped.read_bytes()
+    text = right.decode().splitlines()
     dropped.write_text("\n".join([*text[:41], "40,joy,much", *text[42:]]))
     done = command("run", *STUDY)
     assert done.returncode == 1
     assert "Team 7.csv, line 42: " in done.stderr
+    assert "team_7" not in done.stdout.partition("Sentiment equity, profile")[2]
     assert "Traceback" not in done.stderr
     for name, kept in after.items():
         if "team_7" not in name and "report" not in name:
@@ -121,6 +125,19 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     assert "Not counted here or below,</b> because made with other settings or data than this profile has now: " \
         "gender × team_7, race × team_7." in page  # fmt: skip
     assert '<span class="tag">stale</span>' in page
+
+    # The right file back: nothing else is to be made, and the report says so.
+    dropped.write_bytes(right)
+    assert planned(*STUDY) == ["equity_report"]
+    run(*STUDY)
+    page = report.read_text(encoding="utf-8")
+    assert "<b>Stale:</b>" not in page
+    assert "Not counted here" not in page
+
+    # A change that nobody has run yet shows in the report that another system brings along.
+    dropped.write_text("\n".join([*text[:41], "41,joy,0.9", *text[42:]]))
+    run("--model", "vader")
+    assert "<b>Stale:</b>" in report.read_text(encoding="utf-8")
 
     # The file gone, the system is gone too.
     dropped.unlink()
@@ -187,6 +204,8 @@ def test_what_is_no_part_of_the_study_is_refused_with_what_is(audited: Project, 
             (("--model", "vader", "--study", "dialogue_fairness"), "unknown model 'vader' in study 'dialogue_fairness'"),
             ((*STUDY, "--dimension", "dialect"), "unknown dimension 'dialect'"),
             (("--study", "nonsense"), "unknown study 'nonsense'"),
+            *([((*STUDY, "--select", "responses"), "unknown asset 'responses' in study 'sentiment_equity'"),
+               (("--model", "vader", "--select", "responses"), "unknown asset 'responses'")] if name == "run" else []),
         ):  # fmt: skip
             done = command(name, *wrong)
             assert (done.returncode, done.stdout) == (1, "")
@@ -247,6 +266,54 @@ def test_a_profile_of_systems_alone(audited: Project, data: Path, monkeypatch: p
     assert "dialogue_fairness_report.html" not in done.stdout
     rows = json.loads(command("results", "--format", "json").stdout)
     assert {(row["dimension"], row["system"], row["affect"]) for row in rows} == {("gender", "vader", "valence")}
+
+
+def test_the_gate_looks_at_the_verdicts_that_are_shown(audited: Project, tmp_path: Path) -> None:
+    exported = tmp_path / "sentences.csv"
+    command("export-sentences", "--output", str(exported))
+    fair, biased = (
+        write_scores(tmp_path / f"{shift}.csv", exported, shift).read_text().splitlines() for shift in (0.0, 0.1)
+    )
+    mixed = audited.workspace / "scores" / "MIXED.CSV"
+    mixed.parent.mkdir(parents=True)
+    mixed.write_text("\n".join([*fair[:8641], *biased[8641:]]))
+    (mixed.parent / ".hidden.csv").write_text("a side file")
+    done = run("--model", "mixed", "--fail-on", "biased")
+    assert "fair +0.0000" in done.stdout
+    assert {row["verdict"] for row in significance(audited, "mixed").values()} == {"fair", "biased"}
+
+
+def test_the_groups_are_the_studys_whatever_the_dimension_calls_its_own(
+    audited: Project, data: Path, tmp_path: Path
+) -> None:
+    swapped = yaml.safe_load(paths.yaml_files("dimensions")["gender"].read_text(encoding="utf-8"))
+    swapped["groups"] = {"a": "female", "b": "male"}
+    write_yaml(data / "dimensions" / "gender.yaml", swapped)
+    exported = tmp_path / "sentences.csv"
+    command("export-sentences", "--output", str(exported))
+    write_scores(audited.workspace / "scores" / "mine.csv", exported, shift=0.1)
+    done = run("--model", "mine")
+    assert "male / female" in done.stdout
+    assert "biased -0.1000" in done.stdout
+    page = (audited.workspace / "reports" / "equity_report.html").read_text(encoding="utf-8")
+    (higher,) = re.findall(r'">([a-z]+) higher</td><td>0</td><td>0</td><td>1<div', page.partition("Gender, all")[2])[:1]
+    assert higher == "female"
+
+
+def test_what_only_looks_like_a_system_is_refused(audited: Project, data: Path) -> None:
+    scores = audited.workspace / "scores"
+    scores.mkdir(parents=True)
+    (scores / "notes.txt").write_text("no scores")
+    done = command("run", "--model", "notes")
+    assert "notes.txt: expected a file that ends in .csv or .tsv" in done.stderr
+    (data / "systems").mkdir()
+    write_yaml(data / "systems" / "mine.yaml", {"architecture": "scores", "affects": ["joy"]})
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["systems"].update(mine={}))
+    assert "mine.yaml: architecture: 'scores' needs no file here" in command("run", "--dry-run").stderr
+    change(
+        data / "profiles" / "tiny.yaml", lambda profile: profile.update(systems={"vader": {}}, dimensions=["dialect"])
+    )
+    assert "sentiment systems are audited in gender and race; expected one" in command("run", "--dry-run").stderr
 
 
 def test_a_name_is_a_models_or_a_systems(audited: Project, data: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models import endpoint, registry
+from fairness_pipeline.models.endpoint import EndpointResponder
 from fairness_pipeline.models.specification import ModelSpecification
 from fairness_pipeline.yaml_files import load
 from fairness_pipeline_tests.local_server import answer, serve
@@ -245,6 +246,23 @@ def test_the_number_of_requests_is_bounded(tmp_path: Path) -> None:
         assert server.asked == ["a", "a", "a"]
         assert ask(spec, tmp_path, "a", "b") == ["A", "B"]
     assert server.asked[3:] == ["b"]
+
+
+def test_more_than_is_allowed_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    server = ChatServer()
+    with serve(server) as address:
+        asking = EndpointResponder(specification(address, max_requests=2), tmp_path, 0)
+        with pytest.raises(FairnessError, match="max_requests: 3 requests would be made, 2 are allowed; nothing was"):
+            asking.check_allowed(["a", "b", "c"])
+        assert server.asked == []
+        ask(specification(address), tmp_path, "b")
+        asking = EndpointResponder(specification(address, max_requests=2), tmp_path, 0)
+        asking.check_allowed(["a", "b", "c"])  # what is kept costs nothing
+        asking.forget(["b"])
+        with pytest.raises(FairnessError, match="3 requests would be made"):
+            asking.check_allowed(["a", "b", "c"])
+    with pytest.raises(FairnessError, match="3 requests would be made"):  # forgotten on disk too
+        EndpointResponder(specification(address, max_requests=2), tmp_path, 0).check_allowed(["a", "b", "c"])
 
 
 def test_a_line_that_a_kill_cut_short_is_asked_again(tmp_path: Path) -> None:

@@ -253,6 +253,15 @@ def test_a_killed_responding_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert answers.table.equals(respond(asked, Echo(), tmp_path / "fresh").table)
 
 
+def test_a_responder_that_costs_is_told_all_before_it_is_asked(tmp_path: Path) -> None:
+    class Dear(Echo):
+        def check_allowed(self, contexts: list[str]) -> None:
+            raise FairnessError(f"{sorted(contexts)} after {self.asked}")
+
+    with pytest.raises(FairnessError, match=r"\['a', 'b', 'c'\] after \[\]"):
+        respond(pairs(("a", "b"), ("b", "c")), Dear(), tmp_path)
+
+
 def test_bad_answers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match="gave an empty response to: 'a'"):
         respond(pairs(("a", "bb")), lambda t: pa.table({"response": [" "] * t.num_rows}), tmp_path)

@@ -20,7 +20,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.systems import registry
 from fairness_pipeline.models.systems.encoders import Regressor
 from fairness_pipeline.models.systems.score_files import read_scores, write_sentences
-from fairness_pipeline.models.systems.scoring import check_allowed, score_sentences
+from fairness_pipeline.models.systems.scoring import score_sentences
 from fairness_pipeline.models.systems.specification import AFFECTS, EncoderSettings, SystemSpecification
 from fairness_pipeline_tests.local_server import serve
 from fairness_pipeline_tests.models.tiny_models import tokenizer
@@ -123,6 +123,31 @@ def test_a_regressors_output_is_brought_into_range(tmp_path: Path) -> None:
     np.testing.assert_allclose(wide * 10 - 5, wider * 20 - 10, atol=1e-6)
 
 
+def test_a_regressor_of_several_numbers_is_read_by_its_labels(tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    labels = {0: "valence", 1: "arousal", 2: "joy"}
+    name = classifier(tmp_path / "m", id2label=labels, problem_type="regression", num_labels=3)
+    own = system(
+        "huggingface", affects=["joy", "valence"],
+        huggingface={"name": name, "labels": {"joy": "joy", "valence": "Valence"}, "output_range": (-4, 4)},
+    )  # fmt: skip
+    found = registry.scorer(own, tmp_path, tmp_path, 0)(TEXTS)
+    words, model = AutoTokenizer.from_pretrained(name), AutoModelForSequenceClassification.from_pretrained(name).eval()
+    for i, text in enumerate(TEXTS["sentence"].to_pylist()):
+        outputs = model(**words([text], return_tensors="pt")).logits[0].tolist()
+        assert found["valence"][i] == pytest.approx((outputs[0] + 4) / 8, abs=1e-6)
+        assert found["joy"][i] == pytest.approx((outputs[2] + 4) / 8, abs=1e-6)
+
+
+def test_a_system_that_gives_no_number_is_refused(sentences: pa.Table) -> None:
+    def broken(asked: pa.Table) -> dict[str, np.ndarray]:
+        return {"joy": np.where(np.arange(len(asked)) == 1, np.nan, 0.5)}
+
+    with pytest.raises(FairnessError, match="joy: the system gave no number .* for 1 of 3 sentences, the first is '"):
+        score_sentences(sentences.slice(0, 3), broken)
+
+
 def test_a_classifier_whose_tokenizer_does_not_pad(tmp_path: Path) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -160,9 +185,9 @@ def test_labels_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match="say which stands for which affect"):
         registry.scorer(silent, tmp_path, tmp_path, 0)(TEXTS)
     one = classifier(tmp_path / "one", num_labels=1)
-    single = system("huggingface", affects=["joy"], huggingface={"name": one, "labels": {"joy": "LABEL_0"}})
-    with pytest.raises(FairnessError, match="has one output"):
-        registry.scorer(single, tmp_path, tmp_path, 0)(TEXTS)
+    ranged = {"name": name, "labels": {"joy": "LABEL_0"}, "output_range": (-1, 1)}
+    with pytest.raises(FairnessError, match="output_range: .* is a classifier, whose probabilities lie in 0..1"):
+        registry.scorer(system("huggingface", affects=["joy"], huggingface=ranged), tmp_path, tmp_path, 0)(TEXTS)
     narrow = system("huggingface", affects=["joy"], huggingface={"name": one, "output_range": (50, 60)})
     with pytest.raises(FairnessError, match="output_range: .* outside 50 to 60"):
         registry.scorer(narrow, tmp_path, tmp_path, 0)(TEXTS)
@@ -202,14 +227,17 @@ def test_max_requests_bounds_a_system_and_is_looked_at_first(tmp_path: Path) -> 
             "endpoint", affects=["fear", "joy"],
             endpoint={"base_url": f"{address}/v1", "model": "m", "max_requests": 7, "concurrency": 1},
         )  # fmt: skip
-        with pytest.raises(FairnessError, match=r"8 requests would be made \(4 sentences, fear, joy\), 7 are allowed"):
-            check_allowed(own, 4)
-        check_allowed(own, 3)
         scorer = registry.scorer(own, tmp_path, tmp_path, 0)
+        few = equity_sentences().slice(0, 4)
+        with pytest.raises(FairnessError, match="8 requests would be made, 7 are allowed; nothing was asked"):
+            score_sentences(few, scorer)
+        assert not asked
         with pytest.raises(FairnessError, match="7 requests are made, as many as allowed"):
-            scorer(TEXTS)
-    assert sum(asked.values()) == 7
-    check_allowed(system("vader", affects=["valence"]), 10**9)
+            scorer(few)
+        assert sum(asked.values()) == 7
+        found = score_sentences(few, registry.scorer(own, tmp_path, tmp_path, 0))  # the rest is allowed
+    assert found["score"].to_pylist() == [0.5] * 8
+    assert set(asked.values()) == {1}
 
 
 @pytest.mark.parametrize(
@@ -218,8 +246,25 @@ def test_max_requests_bounds_a_system_and_is_looked_at_first(tmp_path: Path) -> 
 def test_an_answer_that_is_no_score_is_shown(tmp_path: Path, answer: str) -> None:
     with serve(answering(answer, Counter())) as address:
         own = system("endpoint", affects=["joy"], endpoint={"base_url": f"{address}/v1", "model": "m"})
-        with pytest.raises(FairnessError, match="joy of 'She feels happy.': expected one number from 0 to 1"):
+        with pytest.raises(FairnessError, match="5 of 5 answers hold no number from 0 to 1, such as"):
             registry.scorer(own, tmp_path, tmp_path, 0)(TEXTS)
+
+
+def test_an_answer_that_is_no_score_is_asked_for_again(tmp_path: Path) -> None:
+    asked: Counter = Counter()
+    own: Any = None
+    for answer, wrong in (("0.25", None), ("I cannot rate this", "furious"), ("0.75", None)):
+        with serve(answering(answer, asked)) as address:
+            own = system("endpoint", affects=["joy"], endpoint={"base_url": f"{address}/v1", "model": "m"})
+            texts = TEXTS.slice(0, 2) if answer == "0.25" else TEXTS
+            scorer = registry.scorer(own, tmp_path, tmp_path, 0)
+            if wrong:
+                with pytest.raises(FairnessError, match=f"2 of 5 answers hold no number .*'{answer}' to .*{wrong}"):
+                    scorer(texts)
+            else:
+                found = scorer(texts)["joy"].tolist()
+    assert found == [0.25, 0.25, 0.75, 0.75, 0.25]
+    assert sum(asked.values()) == 2 + 2 + 2
 
 
 @pytest.mark.parametrize(
@@ -233,6 +278,13 @@ def test_an_answer_that_is_no_score_is_shown(tmp_path: Path, answer: str) -> Non
         (
             {"architecture": "endpoint", "endpoint": {"base_url": "http://h", "model": "m", "prompt": "{context}"}},
             "affect",
+        ),
+        (
+            {
+                "architecture": "endpoint",
+                "endpoint": {"base_url": "http://h", "model": "m", "system": "Rate {affect}."},
+            },
+            "is replaced in 'prompt' only",
         ),
         ({"architecture": "gru", "affects": []}, "affects"),
         ({"architecture": "gru", "affects": ["joy", "fear", "joy"]}, "'joy' stands twice in 'affects'"),
@@ -286,9 +338,10 @@ def test_affects_must_cover_the_same_sentences(sentences: pa.Table, tmp_path: Pa
         (9000, None, "1 of the 8,640 reworded sentences have no score"),
         (5, "5,x,high", "line 6: score: expected a number from 0 to 1, found 'high'"),
         (5, "5,x,", "line 6: score: expected a number from 0 to 1, found ''"),
-        (5, "5,x,nan", "line 6: score: expected a number from 0 to 1, found nan"),
-        (5, "5,x,1.01", "line 6: score: expected a number from 0 to 1, found 1.01"),
-        (5, "5,x,-0.1", "line 6: score: expected a number from 0 to 1, found -0.1"),
+        (5, "5,x,nan", "line 6: score: expected a number from 0 to 1, found 'nan'"),
+        (5, "5,x,1.01", "line 6: score: expected a number from 0 to 1, found '1.01'"),
+        (5, "5,x,-0.1", "line 6: score: expected a number from 0 to 1, found '-0.1'"),
+        (5, "5,x,0_1", "line 6: score: expected a number from 0 to 1, found '0_1'"),
         (5, "99999,x,0.5", "line 6: unknown sentence_id '99999'"),
         (5, "4,x,0.5", "line 6: sentence_id '4' was scored before, in line 5"),
         (5, "5,Another sentence.,0.5", "line 6: sentence 5 is .* found 'Another sentence.'"),

@@ -15,6 +15,7 @@ _FIGURES = re.compile(r"[-\d.,/%–]*\d[-\d.,/%–]*")
 _NUMBER = re.compile(r"(0?\.\d+|1\.0+|[01])\.?")
 """A number from 0 to 1, perhaps at the end of a sentence; `0.` may be one that was cut off."""
 _MAX_TOKENS = 12
+_SHOWN = 80
 
 
 class AskedScorer:
@@ -34,7 +35,6 @@ class AskedScorer:
 
     def __init__(self, specification: SystemSpecification, folder: Path, seed: int) -> None:
         self.affects = specification.affects
-        self.folder = folder
         self.source = _source(specification)
         asking = ModelSpecification(
             architecture="endpoint",
@@ -47,13 +47,26 @@ class AskedScorer:
 
     def __call__(self, sentences: pa.Table) -> dict[str, np.ndarray]:
         """The scores of each sentence."""
-        texts = sentences["sentence"].to_pylist()
-        prompts = [self.source.filled(text).replace(AFFECT, affect) for affect in self.affects for text in texts]
-        answers = iter(self._responder(pa.table({"context": prompts}))["response"].to_pylist())
-        return {
-            affect: np.array([_number(text, affect, next(answers), self.folder) for text in texts])
-            for affect in self.affects
-        }
+        prompts = self._prompts(sentences["sentence"].to_pylist())
+        answers = self._responder(pa.table({"context": prompts}))["response"].to_pylist()
+        scores = [_number(answer) for answer in answers]
+        wrong = [place for place, score in enumerate(scores) if score is None]
+        if wrong:
+            self._responder.forget([prompts[place] for place in wrong])
+            raise FairnessError(
+                f"{len(wrong):,} of {len(answers):,} answers hold no number from 0 to 1, such as "
+                f"{answers[wrong[0]][:_SHOWN]!r} to {prompts[wrong[0]]!r}; they are not kept: change endpoint.prompt, "
+                "or run again to ask for them again"
+            )
+        return dict(zip(self.affects, np.array(scores, float).reshape(len(self.affects), -1), strict=True))
+
+    def check_allowed(self, sentences: list[str]) -> None:
+        """Refuses, before anything is asked, what `max_requests` does not allow for all these sentences."""
+        self._responder.check_allowed(self._prompts(sentences))
+
+    def _prompts(self, sentences: list[str]) -> list[str]:
+        """One affect after the other."""
+        return [self.source.filled(text).replace(AFFECT, affect) for affect in self.affects for text in sentences]
 
 
 def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> AskedScorer:
@@ -61,15 +74,11 @@ def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: i
     return AskedScorer(specification, work, seed)
 
 
-def _number(sentence: str, affect: str, answer: str, folder: Path) -> float:
+def _number(answer: str) -> float | None:
+    """The only number in an answer, if there is one, and it lies between 0 and 1."""
     figures = _FIGURES.findall(answer)
     found = _NUMBER.fullmatch(figures[0]) if len(figures) == 1 else None
-    if found is None or figures[0] in ("0.", "1."):
-        raise FairnessError(
-            f"{affect} of {sentence!r}: expected one number from 0 to 1 as the answer, found {answer[:80]!r}; the "
-            f"answers are kept in {folder}: change endpoint.prompt, or delete the line there to ask again"
-        )
-    return float(found[1])
+    return float(found[1]) if found and figures[0] not in ("0.", "1.") else None
 
 
 def _source(specification: SystemSpecification) -> AskedSource:

@@ -1,6 +1,5 @@
 """A Hugging Face sequence classifier or regressor, by id or folder, as a system."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +33,21 @@ class ClassifierScorer:
         """The scores of each sentence."""
         model, columns = self._model()
         texts = sentences["sentence"].to_pylist()
-        outputs = model.probabilities(texts, self.source.batch) if self.source.labels else self._in_range(model, texts)
+        outputs = (model.logits if model.regression else model.probabilities)(texts, self.source.batch)
         scores = np.concatenate([part[:, columns].cpu().numpy() for part in outputs])
+        if model.regression:
+            scores = self._in_range(scores)
         return dict(zip(self.specification.affects, scores.T, strict=True))
 
-    def _in_range(self, model: TextClassifier, texts: list[str]) -> Iterator[Any]:
-        low, high = self.source.output_range
-        for outputs in model.logits(texts, self.source.batch):
-            if outputs.min() < low or outputs.max() > high:
-                raise FairnessError(
-                    f"huggingface.output_range: '{self.source.name}' gave {outputs.min():.4g} to {outputs.max():.4g}, "
-                    f"outside {low:g} to {high:g}; give the range of its outputs"
-                )
-            yield (outputs - low) / (high - low)
+    def _in_range(self, outputs: np.ndarray) -> np.ndarray:
+        """A regressor's outputs, brought into 0..1."""
+        low, high = self.source.output_range or (0.0, 1.0)
+        if outputs.min() < low or outputs.max() > high:
+            raise FairnessError(
+                f"huggingface.output_range: '{self.source.name}' gave {outputs.min():.4g} to {outputs.max():.4g}, "
+                f"outside {low:g} to {high:g}; give the range of its outputs"
+            )
+        return (outputs - low) / (high - low)
 
     def _model(self) -> tuple[TextClassifier, list[int]]:
         if self._loaded is None:
@@ -59,6 +60,11 @@ class ClassifierScorer:
 
     def _columns(self, model: TextClassifier) -> list[int]:
         """The model's output for each affect."""
+        if self.source.output_range and not model.regression:
+            raise FairnessError(
+                f"huggingface.output_range: '{self.source.name}' is a classifier, whose probabilities lie in 0..1; "
+                "leave it out, or set its problem_type to 'regression' in its config.json"
+            )
         if not self.source.labels:
             if len(model.labels) != 1:
                 raise FairnessError(
@@ -66,11 +72,6 @@ class ClassifierScorer:
                     f"for which affect, for example {{{self.specification.affects[0]}: {next(iter(model.labels))}}}"
                 )
             return [0]
-        if len(model.labels) == 1 and not model.independent:
-            raise FairnessError(
-                f"huggingface.labels: '{self.source.name}' has one output, whose share of all is always 1; leave "
-                "'labels' out and give its 'output_range'"
-            )
         columns = []
         for affect in self.specification.affects:
             label = self.source.labels[affect]

@@ -81,7 +81,9 @@ def of_affect(tweets: pa.Table, affect: str) -> pa.Table:
     part = tweets.filter(pc.equal(tweets["affect"], affect))
     if not part.num_rows:
         found = ", ".join(sorted(tweets["affect"].unique().to_pylist())) or "none"
-        raise FairnessError(f"no tweets to train on for '{affect}': the profile's affect_tweets hold {found}")
+        raise FairnessError(
+            f"no tweets to train on for '{affect}': the files of the profile's equity.tweets hold {found}"
+        )
     return part
 
 

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ EQUITY_SCORES = schema(
 """A score in 0..1 for a sentence and an affect that the system predicts."""
 
 _DEFAULT_AFFECT = "valence"
+_COLUMNS = ("sentence_id", "sentence", "affect", "score")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def read_scores(path: Path, sentences: pa.Table) -> pa.Table:
@@ -97,13 +100,13 @@ def read_scores(path: Path, sentences: pa.Table) -> pa.Table:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    if path.suffix not in SCORE_FORMS:
+    if path.suffix.lower() not in SCORE_FORMS:
         raise FairnessError(f"{path}: expected a file that ends in {' or '.join(SCORE_FORMS)}")
     if path.is_file() and _begins_with_mark(path):
         raise FairnessError(f"{path}, line 1: begins with a byte order mark; save it as UTF-8 without one")
     tabs = ((line, text.split("\t")) for line, text in read_lines(path) if text)
     names: list[str] = []
-    for line, cells in read_csv_rows(path) if path.suffix == ".csv" else tabs:
+    for line, cells in read_csv_rows(path) if path.suffix.lower() == ".csv" else tabs:
         if not names:
             names = [cell.strip().lower() for cell in cells]
             _check_header(path, line, names)
@@ -117,6 +120,11 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         raise FairnessError(f"{path}: expected a header with sentence_id (or sentence) and score, found an empty file")
 
 
+def unread_columns(path: Path) -> list[str]:
+    """The columns of a score file that say nothing to `read_scores`."""
+    return [name for name in next(_rows(path), (0, {}))[1] if name not in _COLUMNS]
+
+
 def _begins_with_mark(path: Path) -> bool:
     with path.open("rb") as stream:
         return stream.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
@@ -127,7 +135,7 @@ def _check_header(path: Path, line: int, names: list[str]) -> None:
         if len(set(names)) < len(names):
             raise FairnessError(f"{path}, line {line}: a column stands twice: {', '.join(names)}")
         return
-    separator = "commas" if path.suffix == ".csv" else "tabs"
+    separator = "commas" if path.suffix.lower() == ".csv" else "tabs"
     used = next((mark for mark in (";", "\t", ",", "|") if mark in names[0]), None)
     hint = f"; is it separated by {used!r}? {path.suffix} means {separator}" if used else ""
     raise FairnessError(
@@ -136,12 +144,9 @@ def _check_header(path: Path, line: int, names: list[str]) -> None:
 
 
 def _score(path: Path, line: int, text: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        raise FairnessError(f"{path}, line {line}: score: expected a number from 0 to 1, found {text!r}") from None
-    if not 0 <= score <= 1:  # NaN too
-        raise FairnessError(f"{path}, line {line}: score: expected a number from 0 to 1, found {text}")
+    score = float(text) if _NUMBER.fullmatch(text.strip()) else -1.0
+    if not 0 <= score <= 1:
+        raise FairnessError(f"{path}, line {line}: score: expected a number from 0 to 1, found {text[:40]!r}")
     return score
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self, get_args
 
 import pydantic
 
-from fairness_pipeline.models.specification import DropoutRate, EndpointSource, Rate, is_unpinned
+from fairness_pipeline.models.specification import DropoutRate, EndpointSource, Pretrained, Rate
 from fairness_pipeline.yaml_files import Positive, Specification
 
 Affect = Literal["anger", "fear", "joy", "sadness", "valence"]
@@ -42,29 +42,26 @@ class EncoderSettings(Specification):
     learning_rate: Rate = 0.002
 
 
-class ClassifierSource(Specification):
-    """A Hugging Face sequence classifier or regressor, by id (pin it with `revision`) or folder.
+class ClassifierSource(Pretrained):
+    """A sequence classifier or regressor.
 
-    `labels` says which label's probability is the score of which affect. A regressor's one output is the score of the
-    only affect, brought from `output_range` into 0..1.
+    `labels` says which label's probability is the score of which affect. A regressor's outputs are brought from
+    `output_range` (0 to 1 where it is left out) into 0..1; one with a single output needs no `labels`.
     """
 
-    name: str
-    revision: str | None = None
     labels: dict[Affect, str] = {}
-    output_range: tuple[float, float] = (0.0, 1.0)
+    output_range: tuple[float, float] | None = None
     batch: Positive = 64
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        low, high = self.output_range
-        if not low < high:
+        if self.output_range and not self.output_range[0] < self.output_range[1]:
             raise ValueError("expected 'output_range' as [lowest, highest]")
         return self
 
 
 class AskedSource(EndpointSource):
-    """An OpenAI-compatible endpoint that is asked for a score; `{affect}` and `{context}` are replaced."""
+    """An OpenAI-compatible endpoint that is asked for a score; in `prompt` `{affect}` and `{context}` are replaced."""
 
     prompt: str = _PROMPT
 
@@ -74,6 +71,13 @@ class AskedSource(EndpointSource):
         if AFFECT not in prompt:
             raise ValueError(f"expected {AFFECT} where the affect's name goes")
         return prompt
+
+    @pydantic.field_validator("system")
+    @classmethod
+    def _is_the_same_for_all(cls, system: str | None) -> str | None:
+        if AFFECT in (system or ""):
+            raise ValueError(f"{AFFECT} is replaced in 'prompt' only; leave it out here")
+        return system
 
 
 _SECTIONS: dict[str, str | None] = {
@@ -129,7 +133,7 @@ class SystemSpecification(Specification):
     @property
     def may_change(self) -> bool:
         """Whether what scores may be another model tomorrow: an endpoint, or an id without a revision."""
-        return self.endpoint is not None or (self.huggingface is not None and is_unpinned(self.huggingface))
+        return bool(self.endpoint or (self.huggingface and self.huggingface.may_change))
 
     def requests(self, sentences: int) -> int:
         """How many requests it takes of an endpoint to score that many distinct sentences."""
@@ -137,10 +141,7 @@ class SystemSpecification(Specification):
 
     def located(self, folder: Path) -> Self:
         """The same with a relative path to a Hugging Face folder taken from `folder`."""
-        if self.huggingface is None or not (folder / self.huggingface.name).is_dir():
-            return self
-        name = str((folder / self.huggingface.name).resolve())
-        return self.model_copy(update={"huggingface": self.huggingface.model_copy(update={"name": name})})
+        return self.model_copy(update={"huggingface": self.huggingface and self.huggingface.located(folder)})
 
     def identity(self) -> dict[str, object]:
         """What decides its scores, as JSON can hold it; how an endpoint is reached does not."""
