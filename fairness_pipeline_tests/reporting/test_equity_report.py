@@ -71,8 +71,9 @@ def test_verdicts_that_turn_are_counted_over_those_measured_under_both() -> None
             row("fear", 0, 1, subset=WITHOUT), row("fear", 0, 1, subset=WITHOUT, templates=REWORDED, verdict="biased"),
         ),
         audit("s2", row("joy", 0, 1)),
+        audit("s3", row("joy", 0, 1), row("joy", 0, 1, templates=REWORDED)),
     ]  # fmt: skip
-    assert turned(audits) == (1, 2)
+    assert turned(audits) == (1, 3)
 
 
 def test_the_widest_gaps_come_first() -> None:
