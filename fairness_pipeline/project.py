@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairness_pipeline import paths
-from fairness_pipeline.corpora.equity_sentences import DIMENSIONS as SYSTEMS_DIMENSIONS
+from fairness_pipeline.corpora.equity_sentences import DIMENSIONS as EQUITY_DIMENSIONS
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.debiasing.registry import check_method
 from fairness_pipeline.errors import FairnessError
@@ -62,9 +62,9 @@ class Project:
         for file in sorted((self.workspace / "scores").glob("[!.]*")):
             if file.is_file():
                 self._add_scores(file)
-        if self.systems and not set(self.dimensions) & set(SYSTEMS_DIMENSIONS):
+        if self.systems and not self.systems_dimensions:
             raise FairnessError(
-                f"{path}: dimensions: sentiment systems are audited in {' and '.join(SYSTEMS_DIMENSIONS)}; expected "
+                f"{path}: dimensions: sentiment systems are audited in {' and '.join(EQUITY_DIMENSIONS)}; expected "
                 f"one of them, found {', '.join(self.dimensions)}"
             )
         for key in self.profile.debias or ():
@@ -85,6 +85,11 @@ class Project:
                     f"its corpora: {', '.join(self.corpora)}"
                 )
 
+    @property
+    def systems_dimensions(self) -> list[str]:
+        """The profile's dimensions in which sentiment systems are audited."""
+        return [key for key in self.dimensions if key in EQUITY_DIMENSIONS]
+
     def check_selection(self, study: str | None, dimension: str | None, model: str | None) -> None:
         """Whether there is such a part of the profile; None stands for all. A `model` may be a sentiment system.
 
@@ -97,7 +102,7 @@ class Project:
             None: [*self.models, *self.systems],
         }
         within = study or (SYSTEMS_STUDY if model in self.systems else None)
-        dimensions = [key for key in self.dimensions if within != SYSTEMS_STUDY or key in SYSTEMS_DIMENSIONS]
+        dimensions = self.systems_dimensions if within == SYSTEMS_STUDY else list(self.dimensions)
         for kind, value, choices in (
             ("study", study, [MODELS_STUDY, SYSTEMS_STUDY]),
             ("model", model, known.get(study, [])),

@@ -11,28 +11,28 @@ from fairness_pipeline.project import Project
 Axes = tuple[str, ...]
 
 
-def axis_values(project: Project, axis: str) -> list[str]:
-    """The partition keys along one axis, in the profile's order."""
+def axis_values(project: Project, axes: Axes) -> dict[str, list[str]]:
+    """The partition keys along each of an asset's axes, in the profile's order."""
     named: dict[str, list[str]] = {
         "corpus": list(project.corpora),
-        "dimension": list(project.dimensions),
+        "dimension": project.systems_dimensions if "system" in axes else list(project.dimensions),
         "model": list(project.models),
         "system": list(project.systems),
     }
-    return named[axis]
+    return {axis: named[axis] for axis in axes}
 
 
 def definition(project: Project, axes: Axes) -> dg.PartitionsDefinition | None:
     """Dagster's partitions for an asset with these axes."""
     if not axes:
         return None
-    statics = {axis: dg.StaticPartitionsDefinition(axis_values(project, axis)) for axis in axes}
+    statics = {axis: dg.StaticPartitionsDefinition(values) for axis, values in axis_values(project, axes).items()}
     return statics[axes[0]] if len(axes) == 1 else dg.MultiPartitionsDefinition(statics)
 
 
 def keys(project: Project, axes: Axes) -> list[Key]:
     """Every partition of an asset with these axes."""
-    values = product(*(axis_values(project, axis) for axis in axes))
+    values = product(*axis_values(project, axes).values())
     return [dict(zip(axes, combination, strict=True)) for combination in values]
 
 
@@ -59,7 +59,7 @@ def upstream_keys(project: Project, key: Key, axes: Axes) -> list[Key]:
     known = dict(key)
     if "model" in key:
         known["corpus"] = project.models[key["model"]].corpus
-    choices = ([known[axis]] if axis in known else axis_values(project, axis) for axis in axes)
+    choices = ([known[axis]] if axis in known else values for axis, values in axis_values(project, axes).items())
     return [dict(zip(axes, combination, strict=True)) for combination in product(*choices)]
 
 

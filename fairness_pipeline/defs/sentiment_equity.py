@@ -145,7 +145,6 @@ def equity_scores(run: Run) -> Made:
 of_a_system = partial(
     asset,
     axes=("dimension", "system"),
-    covers=lambda project, key: key["dimension"] in GROUPS,
     upstream=("equity_sentences", "equity_scores"),
 )
 

@@ -72,7 +72,7 @@ class Summary:
 def equity_audits(project: Project, lake: Lake) -> list[EquityAudit]:
     """Every dimension of the study and system of the profile, measured or not."""
     audits = []
-    for dimension in (name for name in project.dimensions if name in GROUPS):
+    for dimension in project.systems_dimensions:
         for system in project.systems:
             key: Key = {"dimension": dimension, "system": system}
             card = lake.card("equity_significance", key)
