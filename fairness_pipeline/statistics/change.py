@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+import scipy
 
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.resampling import NGrams, left_out
@@ -100,7 +100,7 @@ def _p(estimate: Estimate) -> float:
         return 1.0
     if estimate.error == 0:
         return 1.0 if estimate.centre == 0 else 0.0
-    return float(2 * student.sf(abs(estimate.centre) / estimate.error, estimate.freedom))
+    return float(2 * scipy.stats.t.sf(abs(estimate.centre) / estimate.error, estimate.freedom))
 
 
 _IN_DOUBT = 0.05

@@ -1,7 +1,7 @@
 """p values adjusted for having looked at several measures."""
 
 import numpy as np
-from scipy.stats import false_discovery_control
+import scipy
 
 
 def holm(p_values: list[float]) -> list[float]:
@@ -20,4 +20,4 @@ def holm(p_values: list[float]) -> list[float]:
 
 def benjamini_hochberg(p_values: list[float]) -> list[float]:
     """Benjamini and Hochberg's adjustment, which bounds the share of false rejections; order kept."""
-    return false_discovery_control(p_values, method="bh").tolist() if p_values else []
+    return scipy.stats.false_discovery_control(p_values, method="bh").tolist() if p_values else []

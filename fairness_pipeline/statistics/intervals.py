@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm, t
+import scipy  # its statistics, most of a second to load, load when they are first used
 
 
 class Estimate(NamedTuple):
@@ -47,7 +47,7 @@ class Estimate(NamedTuple):
         return float(self._distribution().cdf(excess / self.error))
 
     def _distribution(self):  # type: ignore[no-untyped-def]
-        return t(self.freedom) if math.isfinite(self.freedom) else norm()
+        return scipy.stats.t(self.freedom) if math.isfinite(self.freedom) else scipy.stats.norm()
 
 
 def rate_difference(only_a: int, only_b: int, pairs: int) -> Estimate:

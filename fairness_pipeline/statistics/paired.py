@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom, ttest_rel, wilcoxon
+import scipy
 
 
 class PairedTest(NamedTuple):
@@ -31,7 +31,7 @@ def mcnemar_mid_p(only_a: int, only_b: int) -> PairedTest:
     smaller = min(only_a, only_b)
     if only_a == only_b:
         return PairedTest(name, float(smaller), 1.0)
-    p = 2 * binom.cdf(smaller, discordant, 0.5) - binom.pmf(smaller, discordant, 0.5)
+    p = 2 * scipy.stats.binom.cdf(smaller, discordant, 0.5) - scipy.stats.binom.pmf(smaller, discordant, 0.5)
     return PairedTest(name, float(smaller), float(min(p, 1.0)))
 
 
@@ -50,7 +50,7 @@ def paired_t(a: np.ndarray, b: np.ndarray) -> PairedTest:
         return PairedTest(
             "sign flip", None, float(2.0 ** (1 - len(difference))), "every pair differs by the same amount"
         )
-    result = ttest_rel(a, b)
+    result = scipy.stats.ttest_rel(a, b)
     return PairedTest(name, float(result.statistic), float(result.pvalue))
 
 
@@ -59,4 +59,4 @@ def wilcoxon_p(a: np.ndarray, b: np.ndarray) -> float:
     difference = a - b
     if not difference.any():
         return 1.0
-    return float(wilcoxon(difference, zero_method="pratt", method="asymptotic").pvalue)
+    return float(scipy.stats.wilcoxon(difference, zero_method="pratt", method="asymptotic").pvalue)
