@@ -27,7 +27,7 @@ lint: $(VENV)/.installed
 	@$(BIN)/mypy
 
 test: lint
-	@$(BIN)/pytest -rs -n 2 --dist worksteal
+	@$(BIN)/pytest -rs -n 2 --dist load --maxschedchunk 1
 
 verify: $(VENV)/.installed
 	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))

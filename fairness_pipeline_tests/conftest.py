@@ -23,7 +23,7 @@ TINY = {
             "seq2seq": {"layers": 1, "hidden": 16, "embedding": 8, "vocabulary": 300, "dropout": 0.1},
             "training": {
                 "optimiser": "adam", "learning_rate": 0.01, "momentum": 0.0, "clipping": 1.0, "batch_tokens": 512,
-                "epochs": 2, "patience": 2, "checkpoint_seconds": 0.0,
+                "epochs": 2, "patience": 2, "checkpoint_seconds": 0.5,
             },
         }
     },
@@ -31,6 +31,11 @@ TINY = {
     "pairs": {"maximum": 100},
     "significance": {"permutations": 50, "jackknife_blocks": 10},
 }  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The whole runs come first, so that no worker is left alone with a long one at the end."""
+    items.sort(key=lambda item: ("defs" in item.path.parts, item.path.name), reverse=True)
 
 
 @pytest.fixture

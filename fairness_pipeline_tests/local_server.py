@@ -23,6 +23,7 @@ def serve(handler: Handler) -> Iterator[str]:
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
+        request_queue_size = 128  # as many as ask at once, and more: who finds no place tries again a second later
 
         def handle_error(self, request: object, client_address: object) -> None:
             pass  # a client that was killed
