@@ -258,7 +258,7 @@ def test_a_kill_in_the_middle_is_taken_up_again(
     tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed with SIGKILL while the model trains: the next run resumes it, and all is byte for byte as without a kill."""
-    change(data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(epochs=40, patience=40))
+    change(data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(epochs=12, patience=12))
     run()
     whole = content(tiny.workspace)
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "killed"))
