@@ -58,7 +58,7 @@ def dialogue_fairness_report(run: Run) -> Made:
     kind="document",
     covers=has_systems,
     upstream=("equity_sentences", "equity_scores", "equity_pairs", "equity_significance"),
-    code_version="1",
+    code_version="2",
     settings=lambda project, key: {
         "description": project.profile.description,
         "equity": project.profile.equity.model_dump(),

@@ -54,7 +54,7 @@ def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tupl
         all_affects=ALL_AFFECTS,
         wordings=wordings(lake) if measured else {},
         turned=turned(current),
-        sections=[_section(project, lake, audit) for audit in measured],
+        sections=[_section(lake, audit) for audit in measured],
         level=f"{100 * settings.alpha:g}%",
         confidence=f"{100 * (1 - 2 * settings.alpha):g}%",
         settings=settings.model_dump(exclude_none=True),
@@ -63,12 +63,11 @@ def render_equity_report(project: Project, lake: Lake, *, stale: Collection[tupl
     )
 
 
-def _section(project: Project, lake: Lake, audit: EquityAudit) -> dict[str, Any]:
-    group_a, group_b = GROUPS[audit.dimension]
+def _section(lake: Lake, audit: EquityAudit) -> dict[str, Any]:
     pairs: pa.Table = lake.read("equity_pairs", _key(audit))
     return {
         "audit": audit,
-        "plot": equity_plot(pairs, group_a, group_b),
+        "plot": equity_plot(pairs, *GROUPS[audit.dimension]),
         "gaps": widest_gaps(pairs, _GAPS),
         "pairs": next(row["pairs"] for row in audit.rows if row["subset"] == ALL),
     }

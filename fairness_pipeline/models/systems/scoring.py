@@ -32,9 +32,9 @@ def score_sentences(sentences: pa.Table, scorer: Scorer, progress: Progress | No
     for start in range(0, len(order), size):
         parts.append(scorer(pa.table({"sentence": pa.array(texts[order[start : start + size]], pa.string())})))
         report(progress, min(start + size, len(order)), len(order), "sentences")
-    for affect in parts[0]:
-        scores = np.concatenate([part[affect] for part in parts])
-        if (wrong := ~np.isfinite(scores)).any():
+    scores = {affect: np.concatenate([part[affect] for part in parts]) for affect in parts[0]}
+    for affect, found in scores.items():
+        if (wrong := ~np.isfinite(found)).any():
             raise FairnessError(
                 f"{affect}: the system gave no number (NaN or infinite) for {wrong.sum():,} of {len(texts):,} "
                 f"sentences, the first is {str(texts[order[wrong.argmax()]])!r}; look at its weights"
@@ -45,10 +45,10 @@ def score_sentences(sentences: pa.Table, scorer: Scorer, progress: Progress | No
             {
                 "sentence_id": sentences["sentence_id"],
                 "affect": pa.repeat(affect, sentences.num_rows),
-                "score": np.concatenate([part[affect] for part in parts])[back],
+                "score": found[back],
             },
             schema=EQUITY_SCORES,
         )
-        for affect in parts[0]
+        for affect, found in scores.items()
     ]
     return pa.concat_tables(tables)
