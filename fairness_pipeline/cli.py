@@ -156,7 +156,8 @@ def _run(arguments: argparse.Namespace) -> int:
             + ("(the disk is full): make room, or set" if full else f"({reason}); check the folder, or set")
             + " FAIRNESS_HOME to another disk, and run again: it goes on from here"
         ) from None
-    bad = [outcome for outcome in outcomes if outcome.state != "made"]
+    bad = [outcome for outcome in outcomes if outcome.state in ("failed", "skipped")]
+    made = sum(outcome.state == "made" for outcome in outcomes)
     lake = Lake(project.workspace)
     lost = [outcome.step for outcome in bad]
     current = {(step.name, *step.key.values()) for step in walk.steps if step not in lost}
@@ -174,7 +175,7 @@ def _run(arguments: argparse.Namespace) -> int:
     ]
     if equity:
         print_equity_verdicts(project, equity)
-    made, fresh = len(outcomes) - len(bad), len(walk.steps) - len(walk.stale)
+    fresh = len(walk.steps) - made - len(bad)
     print(f"\n{made} made, {fresh} up to date, {len(bad)} not made, {time.monotonic() - started:.0f} s")
     for name in dict.fromkeys(step.name for step in walk.steps if step.name in REPORTS):
         if lake.document_path(name).exists():

@@ -60,9 +60,10 @@ class RunDisplay(Listener):
     def ended(self, outcome: Outcome) -> Outcome:
         """A step has ended; gives the outcome back."""
         self._done += 1
-        style = {"made": "", "failed": "red", "skipped": "yellow"}[outcome.state]
+        style = {"made": "", "unchanged": "dim", "failed": "red", "skipped": "yellow"}[outcome.state]
         text = f"[{self._done:>3}/{self._stale}] {outcome.step.label}"
-        detail = f"{outcome.seconds:6.1f} s" if outcome.state == "made" else f"{outcome.state}: {outcome.detail}"
+        done = {"made": f"{outcome.seconds:6.1f} s", "unchanged": "unchanged"}
+        detail = done.get(outcome.state) or f"{outcome.state}: {outcome.detail}"
         self._console.print(f"{text:<58} {detail}", style=style or None, markup=False)
         return outcome
 

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from hashlib import sha256
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,13 +27,17 @@ _METADATA = b"fairness_pipeline"
 class Card:
     """What stands beside the data of one partition.
 
-    `inputs` are the settings, versions and upstream fingerprints that were read, and `fingerprint` is their hash:
-    two partitions with one fingerprint hold the same. `figures` were found while it was made.
+    `inputs` are the settings, versions and contents of upstream partitions that it was made from, and `fingerprint` is
+    their hash. `content` is the hash of what was made, figures included, which the lake fills in: two runs with one
+    fingerprint need not give the same (an endpoint may change its mind). `figures` were found while it was made;
+    `files` are the sizes of a checkpoint's or document's files, in bytes.
     """
 
     fingerprint: str
     inputs: dict[str, Any]
     figures: dict[str, Any] = field(default_factory=dict)
+    content: str = ""
+    files: dict[str, int] = field(default_factory=dict)
 
 
 def fingerprint(inputs: dict[str, Any]) -> str:
@@ -86,9 +90,14 @@ class Lake:
         """
         if data.schema.names != schema.names:
             raise FairnessError(f"{table}: expected columns {schema.names}, found {data.schema.names}")
-        described = schema.with_metadata({_METADATA: json.dumps(asdict(card), sort_keys=True).encode()})
         with replacing(self.table_path(table, key)) as temporary:
-            pq.write_table(data.cast(schema).replace_schema_metadata(described.metadata), temporary, compression="zstd")
+            with temporary.open("wb") as stream:
+                hashed = _Hashed(stream)
+                with pq.ParquetWriter(hashed, schema, compression="zstd") as writer:
+                    writer.write_table(data.cast(schema))
+                    made = replace(card, content=_content(card, str(schema), hashed.digest.hexdigest()))
+                    described = json.dumps(asdict(made), sort_keys=True)
+                    writer.add_key_value_metadata({_METADATA: described})
             yield data
 
     # Folders (checkpoints) and documents (reports): a card in JSON points to what is current.
@@ -114,9 +123,20 @@ class Lake:
         return self.root / "reports" / f"{name}.html"
 
     def write_card(self, asset: str, key: Key, card: Card) -> None:
-        """Makes a finished checkpoint or document the current one."""
+        """Makes a finished checkpoint or document the current one; its files are hashed here."""
+        folder, files = self._files(asset, key, card.fingerprint)
+        hashes = [f"{path.relative_to(folder)} {_checksum(path)}" for path in files]
+        sizes = {str(path.relative_to(self.root)): path.stat().st_size for path in files}
+        whole = replace(card, content=_content(card, *hashes), files=sizes)
         with replacing(self._card_path(asset, key)) as temporary:
-            temporary.write_text(json.dumps(asdict(card), indent=1, sort_keys=True), encoding="utf-8")
+            temporary.write_text(json.dumps(asdict(whole), indent=1, sort_keys=True), encoding="utf-8")
+
+    def was_finished(self, asset: str, key: Key, fingerprint: str) -> bool:
+        """Whether a checkpoint with this fingerprint was finished once: its folder is then whole, or damaged."""
+        try:
+            return bool(json.loads(self._card_path(asset, key).read_bytes())["fingerprint"] == fingerprint)
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
 
     def remove_card(self, asset: str, key: Key) -> None:
         """Makes a checkpoint or document count as not made."""
@@ -132,16 +152,15 @@ class Lake:
                 content = pq.read_metadata(path).metadata[_METADATA]
                 return Card(**json.loads(content))
             card = Card(**json.loads(self._card_path(asset, key).read_bytes()))
-            folder = self.folder(asset, key, card.fingerprint)
-            content = (path for pattern in ("*.safetensors", "source.json") for path in folder.glob(pattern))
-            return card if self.document_path(asset).is_file() or any(content) else None
+            whole = all((self.root / name).stat().st_size == size for name, size in card.files.items())
+            return card if card.files and whole else None
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             return None
 
-    def fingerprint(self, asset: str, key: Key) -> str | None:
-        """What a partition was made from; None where it is missing or damaged."""
+    def content(self, asset: str, key: Key) -> str | None:
+        """The hash of what a partition holds; None where it is missing or damaged."""
         card = self.card(asset, key)
-        return card.fingerprint if card else None
+        return card.content if card else None
 
     @contextmanager
     def lock(self, asset: str, key: Key, waiting: Callable[[str], None]) -> Iterator[None]:
@@ -158,3 +177,43 @@ class Lake:
 
     def _card_path(self, asset: str, key: Key) -> Path:
         return self.root / "cards" / asset / f"{partition_name(key).replace('/', ',') or 'all'}.json"
+
+    def _files(self, asset: str, key: Key, fingerprint: str) -> tuple[Path, list[Path]]:
+        """What a card vouches for, and the folder it lies in: a document, or all of a checkpoint's folder."""
+        document = self.document_path(asset)
+        if document.is_file():
+            return document.parent, [document]
+        folder = self.folder(asset, key, fingerprint)
+        return folder, sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+class _Hashed:
+    """A stream that hashes what is written to it: a table's columns are hashed on their way to the disk."""
+
+    closed = False
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.digest = sha256()
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        return self._stream.write(data)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def close(self) -> None:
+        self.closed = True  # the stream is closed by who opened it
+
+
+def _content(card: Card, *hashes: str) -> str:
+    return sha256("\n".join([*hashes, json.dumps(card.figures, sort_keys=True)]).encode()).hexdigest()
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()

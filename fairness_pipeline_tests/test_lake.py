@@ -34,7 +34,39 @@ def test_a_table_and_its_card(tmp_path: Path) -> None:
     write(lake)
     assert lake.table_path("things", KEY) == tmp_path / "tables/things/dimension=gender/model=m/part-0.parquet"
     assert lake.read("things", KEY).equals(TABLE)
-    assert lake.card("things", KEY) == Card("f" * 64, {"x": 1}, {"rows": 2})
+    card = lake.card("things", KEY)
+    assert card == Card("f" * 64, {"x": 1}, {"rows": 2}, card.content)
+
+
+def test_the_content_is_what_was_made_and_nothing_else(tmp_path: Path) -> None:
+    """Not the settings, nor the time, nor the fingerprint; but every value, and the figures."""
+
+    def content(table: pa.Table = TABLE, card: Card | None = None) -> str:
+        lake = Lake(tmp_path)
+        write(lake, table, card=card)
+        return lake.content("things", KEY)
+
+    first = content()
+    assert len(first) == 64
+    assert content() == first
+    assert content(card=Card("e" * 64, {"x": 2}, {"rows": 2})) == first
+    assert content(card=Card("f" * 64, {"x": 1}, {"rows": 3})) != first
+    assert content(pa.table({"side": ["a", "b"], "n": [1, 3]}, schema=SCHEMA)) != first
+    assert content(pa.table({"side": ["a"], "n": [1]}, schema=SCHEMA)) != first
+
+    lake, key = Lake(tmp_path), {"model": "m"}
+    folder = lake.folder("models", key, "f" * 64)
+    folder.mkdir(parents=True)
+    found = set()
+    for text in ("one", "two", "one"):
+        (folder / "model.safetensors").write_text(text)
+        lake.write_card("models", key, Card("f" * 64, {}))
+        found.add(lake.content("models", key))
+    assert len(found) == 2
+    (folder / "model.safetensors").write_text("on")  # truncated
+    assert lake.card("models", key) is None
+    assert lake.was_finished("models", key, "f" * 64)
+    assert not lake.was_finished("models", key, "e" * 64)
 
 
 def test_same_content_same_bytes(tmp_path: Path) -> None:
@@ -88,7 +120,11 @@ def test_a_card_proves_nothing_without_what_it_vouches_for(tmp_path: Path) -> No
     folder = lake.folder("models", {"model": "m"}, "f" * 64)
     folder.mkdir(parents=True)
     (folder / "model.safetensors").touch()
-    assert lake.card("models", {"model": "m"}) == Card("f" * 64, {})
+    assert lake.card("models", {"model": "m"}) is None
+    lake.write_card("models", {"model": "m"}, Card("f" * 64, {}))
+    assert lake.card("models", {"model": "m"}).fingerprint == "f" * 64
+    (folder / "model.safetensors").unlink()
+    assert lake.card("models", {"model": "m"}) is None
 
 
 def test_a_full_disk(tmp_path: Path) -> None:

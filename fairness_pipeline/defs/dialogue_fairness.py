@@ -320,6 +320,7 @@ def _decoding(project: Project, key: dict[str, str]) -> dict[str, object]:
     model = project.models[key["model"]]
     imported = project.imported_responses(key["model"], key["dimension"])
     return {
+        **_model(project, key),
         "decoding": model.decoding.model_dump(),
         "imported": checksum(imported) if model.architecture == "imported" else None,
     }
@@ -457,7 +458,7 @@ def _was_trained(project: Project, key: dict[str, str]) -> bool:
     upstream=(*DIALOGUES, "dialogue_models", "debiased_dialogue_models"),
     code_version="1",
     settings=lambda project, key: {
-        "decoding": project.models[key["model"]].decoding.model_dump(),
+        "answering": _decoding(project, key),
         "published": published_quality_of(project, **key),
         "versions": _versions("sacrebleu"),
     },

@@ -4,6 +4,7 @@ Assets write to the lake themselves instead of through an IO manager: computing,
 one lock, checkpoints are folders that outlive a killed run, and a table that fails a check must not take effect.
 """
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +26,9 @@ from fairness_pipeline.progress import Progress
 from fairness_pipeline.project import Project
 
 ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
-"""A run with this tag leaves alone what another run has made fresh while it waited for the lock."""
+"""A run with this tag leaves alone what is up to date by now: another run made it, or upstream came out as before."""
+LEFT_ALONE = "left_alone"
+"""The metadata of a partition that such a run left alone."""
 
 Settings = Callable[[Project, Key], dict[str, Any]]
 Covers = Callable[[Project, Key], bool]
@@ -143,60 +146,81 @@ def sources(project: Project, name: str, key: Key) -> list[tuple[str, Key]]:
     return found
 
 
-def inputs(project: Project, name: str, key: Key, upstream: Callable[[str, Key], str | None]) -> dict[str, Any]:
-    """Everything that determines the content of a partition; its hash is the partition's fingerprint.
+class State:
+    """What a lake holds of a profile, and what of it is out of date; both are taken to stay as they are.
+
+    What a partition was made from counts, and what came of it: its inputs name the contents of the upstream partitions,
+    so that a table whose upstream was made again is stale if that came out another, and only then.
 
     Args:
         project: The profile.
-        name: The asset.
-        key: Its partition.
-        upstream: Gives the fingerprint of an upstream partition, None where it is missing.
-    """
-    own = recipe(name)
-    return {
-        "asset": name,
-        "code_version": own.code_version,
-        "partition": key,
-        "seed": project.profile.seed,
-        "settings": own.settings(project, key),
-        "upstream": {"/".join([source, *k.values()]): upstream(source, k) for source, k in sources(project, name, key)},
-    }
-
-
-class Expected:
-    """What every partition's inputs and fingerprint will be once everything upstream is up to date.
-
-    Args:
-        project: The profile, whose files are taken to stay as they are.
+        lake: Its lake.
     """
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, lake: Lake) -> None:
         self.project = project
-        self._known: dict[tuple[str, str], dict[str, Any]] = {}
+        self.lake = lake
+        self._stale: dict[tuple[str, str], bool] = {}
 
     def inputs(self, name: str, key: Key) -> dict[str, Any]:
-        """The inputs of one partition."""
-        known = name, partition_name(key)
-        if known not in self._known:
-            try:
-                self._known[known] = inputs(self.project, name, key, self.fingerprint)
-            except FairnessError as error:  # of this partition alone: making it says so, and the others are made
-                self._known[known] = {"cannot be read": str(error)}
-        return self._known[known]
+        """Everything that a partition would be made from now; its hash is the partition's fingerprint.
 
-    def fingerprint(self, name: str, key: Key) -> str:
-        """The fingerprint of one partition."""
-        return fingerprint(self.inputs(name, key))
+        Raises:
+            FairnessError: a file that it is made from cannot be read.
+        """
+        own = recipe(name)
+        return {
+            "asset": name,
+            "code_version": own.code_version,
+            "partition": key,
+            "seed": self.project.profile.seed,
+            "settings": own.settings(self.project, key),
+            "upstream": {
+                "/".join([source, *k.values()]): self._upstream(own, source, k)
+                for source, k in sources(self.project, name, key)
+            },
+        }
+
+    def changes(self, name: str, key: Key) -> list[str]:
+        """Why a partition must be made, apart from what upstream is yet to become; none where it need not."""
+        card = self.lake.card(name, key)
+        if card is None:
+            return ["not made yet"]
+        try:
+            now = self.inputs(name, key)
+        except FairnessError as error:  # of this partition alone: making it says so, and the others are made
+            return [str(error)]
+        # What is missing upstream says nothing yet: it may come out as it was.
+        now["upstream"] = {k: content or card.inputs["upstream"].get(k) for k, content in now["upstream"].items()}
+        if fingerprint(now) == card.fingerprint:
+            return []
+        return list(_changes(card.inputs, json.loads(json.dumps(now)))) or ["made from something else"]
+
+    def stale(self, name: str, key: Key) -> bool:
+        """Whether a partition, or anything that it is made from, is not what the profile asks for now."""
+        place = name, partition_name(key)
+        if place not in self._stale:
+            self._stale[place] = bool(self.changes(name, key)) or any(
+                self.stale(source, k) for source, k in sources(self.project, name, key)
+            )
+        return self._stale[place]
+
+    def _upstream(self, own: Recipe, source: str, key: Key) -> str | None:
+        content = self.lake.content(source, key)
+        return f"{content}, stale" if own.tolerant and content and self.stale(source, key) else content
 
 
-def as_found(lake: Lake, expected: Expected) -> Callable[[str, Key], str | None]:
-    """What the lake holds of a partition, for a report: its fingerprint, marked where now it would be another."""
-
-    def upstream(name: str, key: Key) -> str | None:
-        found = lake.fingerprint(name, key)
-        return found if found in (None, expected.fingerprint(name, key)) else f"{found}, stale"
-
-    return upstream
+def _changes(before: Any, now: Any, path: str = "") -> Iterator[str]:
+    """What differs between two inputs, one phrase each."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in sorted(before.keys() | now.keys()):
+            yield from _changes(before.get(name), now.get(name), f"{path}.{name}" if path else name)
+    elif before != now:
+        if path.startswith("upstream."):
+            yield f"{path.removeprefix('upstream.').replace('/', ' ')} changed"
+        else:
+            short = [text if len(text) <= 40 else text[:37] + "..." for text in map(str, (before, now))]
+            yield f"{path}: {short[0]} -> {short[1]}"
 
 
 def asset(
@@ -287,18 +311,17 @@ def _make(
     context: dg.AssetExecutionContext, own: Recipe, lake: Lake, key: Key
 ) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
     project = current_project()
-    found = as_found(lake, Expected(project)) if own.tolerant else lake.fingerprint
-    described = inputs(project, own.name, key, found)
+    described = State(project, lake).inputs(own.name, key)
     stamp = fingerprint(described)
-    made_before = lake.fingerprint(own.name, key) == stamp
-    # A report is written again even from the same tables: it says which of them are stale by now.
-    if made_before and context.run.tags.get(ONLY_IF_STALE) and not own.tolerant:
+    card = lake.card(own.name, key)
+    made_before = card is not None and card.fingerprint == stamp
+    if card and made_before and context.run.tags.get(ONLY_IF_STALE):
         yield from (dg.AssetCheckResult(passed=True, check_name=check.__name__) for check in own.checks)
-        yield dg.MaterializeResult(data_version=dg.DataVersion(stamp), metadata={"made_by": "another run, meanwhile"})
+        yield dg.MaterializeResult(data_version=dg.DataVersion(card.content), metadata={LEFT_ALONE: "it is up to date"})
         return
     folder = lake.folder(own.name, key, stamp)
-    if made_before:
-        # Asked for again: start afresh, and leave no card that vouches for a folder a kill may leave half made.
+    if made_before or lake.was_finished(own.name, key, stamp):
+        # Asked for again, or damaged: start afresh, with no card that vouches for what a kill may leave half made.
         lake.remove_card(own.name, key)
         _clear(folder)
     progress = listener().progress(own.name, key)
@@ -308,7 +331,7 @@ def _make(
     if own.kind != "checkpoint":
         _clear(folder)
     yield dg.MaterializeResult(
-        data_version=dg.DataVersion(stamp),
+        data_version=dg.DataVersion(lake.content(own.name, key) or ""),
         metadata=presentation.run_metadata(made, _path(lake, own, key), time.monotonic() - started),
     )
 

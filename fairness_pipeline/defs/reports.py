@@ -6,7 +6,7 @@ from importlib.metadata import version
 from fairness_pipeline.defs import lineage
 from fairness_pipeline.defs.dialogue_fairness import DIALOGUES
 from fairness_pipeline.defs.dialogue_fairness import STUDY as DIALOGUE_FAIRNESS
-from fairness_pipeline.defs.lineage import Expected, Run
+from fairness_pipeline.defs.lineage import Run, State
 from fairness_pipeline.defs.presentation import Made
 from fairness_pipeline.defs.sentiment_equity import STUDY as SENTIMENT_EQUITY
 from fairness_pipeline.defs.sentiment_equity import has_systems
@@ -40,6 +40,8 @@ from fairness_pipeline.reporting.results import dialogue_audits, result_rows
     settings=lambda project, key: {
         "profile": project.profile.model_dump(),
         "dimensions": {key: dimension.model_dump() for key, dimension in project.dimensions.items()},
+        "corpora": {key: source.specification.model_dump() for key, source in project.corpora.items()},
+        "models": {key: model.model_dump() for key, model in project.models.items()},
         "matplotlib": version("matplotlib"),
     },
 )
@@ -78,9 +80,9 @@ def equity_report(run: Run) -> Made:
 
 def _stale(run: Run, table: str) -> list[tuple[str, str]]:
     """The dimension, and model or system, of the partitions made with other settings or data than the profile's."""
-    expected = Expected(run.project)
+    state = State(run.project, run.lake)
     return [
         (key["dimension"], key.get("model") or key["system"])
         for key in lineage.keys(run.project, table)
-        if run.lake.fingerprint(table, key) != expected.fingerprint(table, key)
+        if state.stale(table, key)
     ]

@@ -1,28 +1,26 @@
 """Brings a profile up to date: what is missing or stale, in lineage order, each step a recorded Dagster run."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal
+from typing import Literal
 
 import dagster as dg
 
 from fairness_pipeline.corpora.equity_sentences import equity_sentences
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.defs.lineage import (
+    LEFT_ALONE,
     ONLY_IF_STALE,
     RECIPES,
-    Expected,
-    as_found,
-    inputs,
+    State,
     keys,
     recipe,
     sources,
     upstream_keys,
 )
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.lake import Key, Lake, fingerprint, partition_name
+from fairness_pipeline.lake import Key, Lake, partition_name
 from fairness_pipeline.models.responding import distinct_contexts
 from fairness_pipeline.project import MODELS_STUDY, SYSTEMS_STUDY, Project
 
@@ -57,10 +55,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a step: `made`, `failed` or `skipped`; the error or the reason; how long it took."""
+    """What became of a step; the error or the reason; how long it took.
+
+    One that is `unchanged` is up to date after all: what it is made from was made again and came out as before.
+    """
 
     step: Step
-    state: Literal["made", "failed", "skipped"]
+    state: Literal["made", "unchanged", "failed", "skipped"]
     detail: str = ""
     seconds: float = 0.0
 
@@ -85,9 +86,13 @@ class Walk:
         self.lake = Lake(project.workspace)
         self._repository = definitions.get_repository_def()
         self._force = force
-        self._expected = Expected(project)
-        self._wanted = list(self._partitions(selection))
-        self.steps = [Step(name, key, self._reason(name, key)) for name, key in self._wanted]
+        self._state = State(project, self.lake)
+        self.steps: list[Step] = []
+        waiting: set[tuple[str, str]] = set()
+        for name, key in self._partitions(selection):
+            self.steps.append(Step(name, key, self._reason(name, key, waiting)))
+            if self.steps[-1].reason:
+                waiting.add((name, partition_name(key)))
 
     @property
     def out_of_date(self) -> list[Step]:
@@ -134,7 +139,7 @@ class Walk:
             )
             for steps in bases_first:
                 for outcome in self._run_partition(steps, instance, starting, lost):
-                    if outcome.state != "made":
+                    if outcome.state in ("failed", "skipped"):
                         lost.add((outcome.step.name, partition_name(outcome.step.key)))
                     yield outcome
 
@@ -148,12 +153,19 @@ class Walk:
         possible = []
         unreachable = set(lost)
         for step in steps:
-            missing = [] if recipe(step.name).tolerant else [s for s in self._sources(step) if s in unreachable]
+            missing = (
+                []
+                if recipe(step.name).tolerant
+                else [s for s in self._sources(step.name, step.key) if s in unreachable]
+            )
             if missing:
                 unreachable.add((step.name, partition_name(step.key)))
                 yield Outcome(step, "skipped", f"needs {' '.join(missing[0]).strip()}")
             else:
                 possible.append(step)
+        if not self._force:
+            possible, untouched = self._still_stale(possible)
+            yield from (Outcome(step, "unchanged") for step in untouched)
         if not possible:
             return
         starting(possible[0])
@@ -176,16 +188,31 @@ class Walk:
             for event in result.all_events
             if event.is_step_success
         }
+        left_alone = {
+            event.asset_key.to_user_string()
+            for event in result.all_events
+            if event.is_step_materialization and event.asset_key and LEFT_ALONE in event.materialization.metadata
+        }
         for step in possible:
             if step.name in seconds:
-                yield Outcome(step, "made", seconds=seconds[step.name])
+                yield Outcome(step, "unchanged" if step.name in left_alone else "made", seconds=seconds[step.name])
             elif step.name in errors:
                 yield Outcome(step, "failed", errors[step.name])
             else:
                 yield Outcome(step, "skipped", f"needs {next(iter(errors), 'what failed before')}")
 
-    def _sources(self, step: Step) -> list[tuple[str, str]]:
-        return [(name, partition_name(key)) for name, key in sources(self.project, step.name, step.key)]
+    def _still_stale(self, steps: list[Step]) -> tuple[list[Step], list[Step]]:
+        """Those that must run now that all above them has been made, and those that need not after all."""
+        must: list[Step] = []
+        state = State(self.project, self.lake)
+        for step in steps:
+            places = {(other.name, partition_name(other.key)) for other in must}
+            if state.changes(step.name, step.key) or places.intersection(self._sources(step.name, step.key)):
+                must.append(step)
+        return must, [step for step in steps if step not in must]
+
+    def _sources(self, name: str, key: Key) -> list[tuple[str, str]]:
+        return [(source, partition_name(k)) for source, k in sources(self.project, name, key)]
 
     def _partitions(self, selection: Selection) -> Iterator[tuple[str, Key]]:
         """The partitions asked for and all that they are made from, in lineage order."""
@@ -234,41 +261,14 @@ class Walk:
             where = f" in study '{study}'" if study else ""
             raise FairnessError(f"unknown asset '{selection.asset}'{where}; known: {', '.join(assets)}")
 
-    def _reason(self, name: str, key: Key) -> str | None:
-        card = self.lake.card(name, key)
-        if card is None:
-            return "not made yet"
-        now = self._inputs(name, key)
-        if fingerprint(now) != card.fingerprint:
-            return "; ".join(_changes(card.inputs, json.loads(json.dumps(now)))) or "made from something else"
+    def _reason(self, name: str, key: Key, waiting: set[tuple[str, str]]) -> str | None:
+        """Why a step must run; `waiting` are the places of those before it that must."""
+        if changes := self._state.changes(name, key):
+            return "; ".join(changes)
+        made = [source for source in self._sources(name, key) if source in waiting]
+        if made:
+            return f"{' '.join(made[0]).strip()} is made again"
         return _FORCED if self._force else None
-
-    def _inputs(self, name: str, key: Key) -> dict[str, Any]:
-        if not recipe(name).tolerant:
-            return self._expected.inputs(name, key)
-        # A report describes what the lake will hold: partitions outside the selection stay as they are.
-        wanted = {(n, partition_name(k)) for n, k in self._wanted}
-        found = as_found(self.lake, self._expected)
-
-        def upstream(source: str, source_key: Key) -> str | None:
-            if (source, partition_name(source_key)) in wanted:
-                return self._expected.fingerprint(source, source_key)
-            return found(source, source_key)
-
-        return inputs(self.project, name, key, upstream)
-
-
-def _changes(before: Any, now: Any, path: str = "") -> Iterator[str]:
-    """What differs between two inputs, one phrase each."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for name in sorted(before.keys() | now.keys()):
-            yield from _changes(before.get(name), now.get(name), f"{path}.{name}" if path else name)
-    elif before != now:
-        if path.startswith("upstream."):
-            yield f"{path.removeprefix('upstream.').replace('/', ' ')} changed"
-        else:
-            short = [text if len(text) <= 40 else text[:37] + "..." for text in map(str, (before, now))]
-            yield f"{path}: {short[0]} -> {short[1]}"
 
 
 def _interrupted(event: dg.DagsterEvent) -> bool:

@@ -1,0 +1,123 @@
+"""What was made counts, and not only from what: verdicts follow the answers they are about."""
+
+import json
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+from safetensors.numpy import load_file, save_file
+
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.project import Project
+from fairness_pipeline_tests.defs.commands import change, command, planned, run
+from fairness_pipeline_tests.defs.test_any_model import add_endpoint
+from fairness_pipeline_tests.defs.test_sentiment_equity import audited, write_scores
+from fairness_pipeline_tests.local_server import answer, serve
+
+__all__ = ["audited"]  # a fixture
+BOT = {"dimension": "gender", "model": "bot"}
+RUDE_TO = ("she", "her", "woman", "girl", "mother", "mom", "wife", "sister")
+
+
+class Moody:
+    """An endpoint that can be rude to women, and can be polite."""
+
+    def __init__(self) -> None:
+        self.rude = True
+
+    def __call__(self, request: BaseHTTPRequestHandler) -> None:
+        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        words = body["messages"][-1]["content"].lower().replace(".", " ").split()
+        said = "shut up you stupid idiot" if self.rude and set(words) & set(RUDE_TO) else "that is nice"
+        answer(request, 200, json.dumps({"choices": [{"message": {"content": said}}]}).encode())
+
+
+def offence(workspace: Path) -> tuple[float, str]:
+    rows = Lake(workspace).read("dialogue_significance", BOT).to_pylist()
+    return next((row["difference"], row["verdict"]) for row in rows if row["measure"] == "offense_rate")
+
+
+def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) -> None:
+    server = Moody()
+    with serve(server) as address:
+        add_endpoint(data, address)
+        run()
+        difference, verdict = offence(tiny.workspace)
+        assert difference < -20
+        assert verdict == "biased"
+        assert command("run", "--fail-on", "biased").returncode == 2
+
+        # Asked again for the answers alone, and they are others: all that follows is stale, and is made.
+        server.rude = False
+        run("--select", "responses", "--force")
+        assert [line.split()[0] for line in planned()] == [
+            "diversity", "politeness", "sentiment", "attribute_words", "dialogue_significance",
+            "dialogue_fairness_report",
+        ]  # fmt: skip
+        assert "responses gender bot changed" in run("--dry-run").stdout
+        run()
+        assert offence(tiny.workspace)[0] == 0.0
+        assert offence(tiny.workspace)[1] != "biased"
+        assert command("run", "--fail-on", "biased").returncode == 0
+
+        # A damaged table that the endpoint makes anew is another table, too.
+        server.rude = True
+        table = Lake(tiny.workspace).table_path("responses", BOT)
+        table.write_bytes(table.read_bytes()[:-40])
+        run("--select", "responses")
+        assert "dialogue_significance gender bot" in planned()
+        run()
+        assert offence(tiny.workspace)[1] == "biased"
+
+        # The same answers stop the wave.
+        before = Lake(tiny.workspace).table_path("dialogue_significance", BOT).stat().st_mtime_ns
+        run("--select", "responses", "--force")
+        assert planned() == []
+        table.write_bytes(table.read_bytes()[:-40])
+        assert "politeness gender bot: responses dimension=gender/model=bot is made again" in run("--dry-run").stdout
+        done = run()
+        assert "unchanged" in done.stdout
+        assert Lake(tiny.workspace).table_path("dialogue_significance", BOT).stat().st_mtime_ns == before
+
+
+def test_another_checkpoint_makes_other_answers(tiny: Project, data: Path) -> None:
+    """A checkpoint that was made again (on another machine, say) and came out another."""
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+    run()
+    assert planned() == []
+    lake, key = Lake(tiny.workspace), {"model": "seq2seq"}
+    card = lake.card("dialogue_models", key)
+    (weights,) = lake.current_folder("dialogue_models", key).glob("*.safetensors")
+    tensors = load_file(weights)
+    save_file({name: tensor[::-1].copy() for name, tensor in tensors.items()}, weights)
+    lake.write_card("dialogue_models", key, card)
+    assert lake.content("dialogue_models", key) != card.content
+    assert planned()[0] == "responses gender seq2seq"
+    assert not [line for line in planned() if line.startswith(("dialogue_models", "context"))]
+
+    # Put back as it was, nothing is to be made.
+    save_file(tensors, weights)
+    lake.write_card("dialogue_models", key, card)
+    assert planned() == []
+
+    # A truncated one is made again.
+    weights.write_bytes(weights.read_bytes()[:1000])
+    assert planned()[0] == "dialogue_models seq2seq"
+    done = run()
+    assert "unchanged" in done.stdout
+    assert planned() == []
+
+
+def test_a_score_file_that_says_the_same_stops_the_wave(audited: Project, tmp_path: Path) -> None:
+    exported = tmp_path / "sentences.csv"
+    command("export-sentences", "--output", str(exported))
+    scores = write_scores(audited.workspace / "scores" / "mine.csv", exported, shift=0.1)
+    run("--model", "mine")
+    scores.write_text(scores.read_text().replace(",0.5", ",0.50"))
+    assert set(planned("--model", "mine")) == {
+        "equity_scores mine", "equity_report",
+        *(f"{table} {d} mine" for table in ("equity_pairs", "equity_significance") for d in ("gender", "race")),
+    }  # fmt: skip
+    done = run("--model", "mine")
+    assert "1 made" in done.stdout
+    scores.write_text(scores.read_text().replace(",0.50", ",0.6"))
+    assert "6 made" in run("--model", "mine").stdout
