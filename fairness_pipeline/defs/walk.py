@@ -265,10 +265,10 @@ class Walk:
         """Why a step must run; `waiting` are the places of those before it that must."""
         if changes := self._state.changes(name, key):
             return "; ".join(changes)
+        if self._force:
+            return _FORCED
         made = [source for source in self._sources(name, key) if source in waiting]
-        if made:
-            return f"{' '.join(made[0]).strip()} is made again"
-        return _FORCED if self._force else None
+        return f"{' '.join(made[0]).strip()} is made again" if made else None
 
 
 def _interrupted(event: dg.DagsterEvent) -> bool:
