@@ -274,8 +274,8 @@ def _results(arguments: argparse.Namespace) -> int:
     shown: tuple[str, ...]
     if arguments.study == SYSTEMS_STUDY or arguments.model in project.systems or not project.models:
         kept, every = EQUITY, equity_rows(equity_audits(project, lake))
-        shown = ("dimension", "system", "affect", "templates", "subset", "pairs", "value_a", "value_b", "difference",
-                 "ci_low", "ci_high", "p_person_holm", "verdict", "p_paper")  # fmt: skip
+        shown = ("dimension", "system", "affect", "templates", "subset", "n", "value_a", "value_b", "difference",
+                 "ci_low", "ci_high", "p_holm", "verdict", "p")  # fmt: skip
     else:
         kept, every = DIALOGUE, result_rows(dialogue_audits(project, lake))
         shown = ("dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",

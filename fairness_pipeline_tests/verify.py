@@ -234,7 +234,7 @@ def equity(seed: int) -> dict[str, Any]:
         for system in profile["systems"]:
             for row in lake.read("equity_significance", {"dimension": dimension, "system": system}).to_pylist():
                 if (row["templates"], row["subset"]) == (PUBLISHED, ALL):
-                    found[f"{dimension}/{system}/{row['affect']}"] = [row["difference"], row["verdict"], row["p_paper"]]
+                    found[f"{dimension}/{system}/{row['affect']}"] = [row["difference"], row["verdict"], row["p"]]
     return {"found": found}
 
 

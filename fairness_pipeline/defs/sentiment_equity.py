@@ -159,7 +159,7 @@ def equity_pairs(run: Run) -> Made:
 
 
 @of_a_system(
-    code_version="1",
+    code_version="2",
     settings=lambda project, key: {
         **project.profile.equity.model_dump(include={"alpha", "margin"}),
         "versions": {name: version(name) for name in ("numpy", "scipy")},
@@ -172,7 +172,7 @@ def equity_significance(run: Run) -> Made:
     designs, affects, scores = _compared(run)
     settings = run.project.profile.equity
     table = compare_groups(designs, run.key["dimension"], affects, scores, settings.margin, settings.alpha)
-    shown = table.select(["templates", "subset", "affect", "difference", "p_paper", "p_person", "verdict"])
+    shown = table.select(["templates", "subset", "affect", "difference", "p", "p_paired", "verdict"])
     return Made(table, tables={"significance": shown})
 
 

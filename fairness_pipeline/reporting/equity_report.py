@@ -69,7 +69,7 @@ def _section(lake: Lake, audit: EquityAudit) -> dict[str, Any]:
         "audit": audit,
         "plot": equity_plot(pairs, *GROUPS[audit.dimension]),
         "gaps": widest_gaps(pairs, _GAPS),
-        "pairs": next(row["pairs"] for row in audit.rows if row["subset"] == ALL),
+        "pairs": next(row["n"] for row in audit.rows if row["subset"] == ALL),
     }
 
 

@@ -153,7 +153,7 @@ def equity_rows(audits: list[EquityAudit]) -> list[dict[str, Any]]:
 
 
 def _outcome(row: dict[str, Any], level: float, outcomes: tuple[str, str, str]) -> str:
-    if row["p_paper"] >= level:
+    if row["p"] >= level:
         return outcomes[0]
     return outcomes[2] if row["difference"] > 0 else outcomes[1]
 

@@ -16,7 +16,7 @@ from fairness_pipeline.statistics.resampling import NGrams, jackknife, permutati
 from fairness_pipeline.statistics.unpaired import ZTest, z_test
 from fairness_pipeline.statistics.verdicts import paper_verdict, verdict
 
-Unit = Literal["percent", "count_per_response"]
+Unit = Literal["percent", "count_per_response", "score"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,10 @@ COMPARISON = pa.schema(
     for kind in _ARROW
     if field.type in (kind, kind | None)
 )
-"""The Arrow schema of a significance table."""
+"""The Arrow schema of a dialogue model's significance table."""
+
+SIGNIFICANCE = pa.schema([COMPARISON.field(place) for place in range(COMPARISON.get_field_index("published_p") + 1)])
+"""The columns with which every significance table of every study starts; its own stand after them."""
 
 
 def compare_rates(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, alpha: float = 0.05) -> Comparison:

@@ -33,6 +33,10 @@ class Tests(NamedTuple):
         reach = stdtrit(self.freedom, 0.5 + level / 2) * self.error
         return self.difference - reach, self.difference + reach
 
+    def minimum_detectable(self, alpha: float = 0.05, power: float = 0.8) -> np.ndarray:
+        """The true differences that a two-sided Student's t test at `alpha` would find with `power`."""
+        return (stdtrit(self.freedom, 1 - alpha / 2) + stdtrit(self.freedom, power)) * self.error
+
     def p_equivalence(self, margin: np.ndarray) -> np.ndarray:
         """The larger p of the two one-sided tests that each difference lies outside +-`margin` (Schuirmann 1987)."""
         excess = np.abs(self.difference) - margin

@@ -155,8 +155,8 @@ def test_scores_are_imported_by_command(audited: Project, tmp_path: Path) -> Non
     run("--model", "mine")
     for dimension in ("gender", "race"):
         for row in significance(audited, "mine", dimension).values():
-            assert row["t"] is None
-            assert (row["difference"], row["p_paper"], row["p_person"], row["verdict"]) == (0.0, 1.0, 1.0, "fair")
+            assert row["statistic"] is None
+            assert (row["difference"], row["p"], row["p_paired"], row["verdict"]) == (0.0, 1.0, 1.0, "fair")
     report = (audited.workspace / "reports" / "equity_report.html").read_text(encoding="utf-8")
     assert "no difference" in report
     assert ">nan<" not in report.lower()

@@ -86,7 +86,7 @@ def test_a_planted_shift_is_found_with_its_size_and_sign(
         assert row["verdict"] == "biased"
         assert row["difference"] == pytest.approx(-0.05, abs=0.01)
         assert row["ci_low"] < -0.05 < row["ci_high"]
-        assert row["p_paper"] < 1e-4
+        assert row["p"] < 1e-4
 
 
 @pytest.mark.parametrize("dimension", PAIRS)
@@ -96,14 +96,14 @@ def test_a_system_that_ignores_the_person_shows_none(
     words = column(sentences, "emotion_word")
     scores = np.array([len(str(word)) / 20 for word in words]) + column(sentences, "template").astype(float) / 100
     for row in audit(designs[dimension], dimension, scores).values():
-        assert (row["difference"], row["p_paper"], row["p_person"], row["t"]) == (0.0, 1.0, 1.0, None)
+        assert (row["difference"], row["p"], row["p_paired"], row["statistic"]) == (0.0, 1.0, 1.0, None)
         assert row["verdict"] == "fair"
 
 
 def test_all_equal_shifts_have_a_p(sentences: pa.Table, designs: dict[str, Design]) -> None:
     """Every pair differs by the same amount: t has no value, and the exact sign-flip test stands in."""
     row = audit(designs["gender"], "gender", 0.5 + 0.25 * (column(sentences, "gender") == "male"))[ALL]
-    assert (row["t"], row["p_person"]) == (None, 2.0**-10)
+    assert (row["statistic"], row["p_paired"]) == (None, 2.0**-10)
     assert row["difference"] == pytest.approx(0.25)
     assert row["verdict"] == "biased"
 

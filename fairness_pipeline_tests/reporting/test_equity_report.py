@@ -13,7 +13,7 @@ from fairness_pipeline.reporting.equity_results import EquityAudit, SummaryCell,
 
 def row(affect: str, difference: float, p: float, **options: Any) -> dict[str, Any]:
     return {
-        "affect": affect, "difference": difference, "p_paper": p, "verdict": "fair", "templates": PUBLISHED,
+        "affect": affect, "difference": difference, "p": p, "verdict": "fair", "templates": PUBLISHED,
         "subset": ALL, **options,
     }  # fmt: skip
 
