@@ -1,1 +1,3 @@
-"""Measure, explain and remove social bias in dialogue and language models."""
+"""Audits chatbots and language models for social bias: published studies as one Dagster pipeline."""
+
+__version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The command `fairness-pipeline`."""
+"""The command `fairness-pipeline`: the verbs that all studies share; each study adds its own."""
 
 import argparse
 import csv
@@ -8,28 +8,30 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fairness_pipeline import __version__
 from fairness_pipeline.errors import FairnessError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from fairness_pipeline.defs.walk import Step, Walk
-    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.console import RunDisplay
+    from fairness_pipeline.defs.lineage import Lineage, State
+    from fairness_pipeline.defs.plan import Outcome, Plan, Selection, Step
+    from fairness_pipeline.defs.workers import Workers
+    from fairness_pipeline.lake import Lake, Row
     from fairness_pipeline.project import Project
+    from fairness_pipeline.reporting.results import Audit
+    from fairness_pipeline.study import Study
 
 _BIASED = 2
-REPORTS = ("dialogue_fairness_report", "equity_report")
 _LITTLE = 1 << 20  # bytes
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     """Runs the command line; exits with 0 when all is done, 1 when something failed, 2 when `--fail-on` bites."""
-    arguments = _parser().parse_args()
-    os.environ["FAIRNESS_PROFILE"] = arguments.profile
+    arguments = _parser().parse_args(words)
     try:
         status = arguments.command(arguments)
     except FairnessError as error:
@@ -45,66 +47,45 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from fairness_pipeline.project import profile_of_environment
+    from fairness_pipeline.study import studies
+
     parser = argparse.ArgumentParser(
         prog="fairness-pipeline", description="Audit dialogue and language models for social bias."
     )
+    parser.add_argument("--version", action="version", version=f"fairness-pipeline {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
-        default = os.environ.get("FAIRNESS_PROFILE") or "sample"
-        added.add_argument("--profile", default=default, help="which profile (default: %(default)s)")
+        added.add_argument("--profile", default=profile_of_environment(), help="which profile (default: %(default)s)")
         added.set_defaults(command=run)
         return added
 
     run = command("run", _run, "Make what is missing or stale, then print the verdicts.")
-    run.add_argument("--study", help="only this study")
-    run.add_argument("--dimension", help="only this dimension")
-    run.add_argument("--model", help="only this model or sentiment system")
-    run.add_argument(
-        "--all-dimensions",
-        action="store_true",
-        help="debias in all dimensions, not only those of the profile's 'debias'",
-    )
+    results = command("results", _results, "Print the significance tables.")
+    for selecting, dimension in ((run, "only this dimension"), (results, "only this dimension")):
+        selecting.add_argument("--study", help="only this study")
+        selecting.add_argument("--dimension", help=dimension)
+        selecting.add_argument("--model", help="only this model or other thing that is audited")
+    run.add_argument("--all", action="store_true", help="make also what the profile makes only when it is asked for")
     run.add_argument("--select", metavar="ASSET", help="only this asset and what it is made from")
+    run.add_argument("--workers", metavar="N", type=_count, help="partitions made side by side (default: the cores)")
     run.add_argument("--force", action="store_true", help="make also what is up to date")
     run.add_argument("--dry-run", action="store_true", help="say what would run and why, and stop")
     run.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")
     run.add_argument("--fail-on", choices=["biased"], help="exit with status 2 if any verdict is this")
-
-    results = command("results", _results, "Print the significance tables.")
-    results.add_argument("--study", help="dialogue_fairness (the default) or sentiment_equity")
-    for axis in ("dimension", "model"):
-        results.add_argument(f"--{axis}", help=f"only this {axis}")
     results.add_argument(
         "--against", metavar="TIME", help="beside what was found then: a time such as 2026-11-20, or 'previous'"
     )
     sql = command("sql", _sql, "Query the tables with SQL (DuckDB); each table is a view.")
     sql.add_argument("query", help="for example: select * from dialogue_significance where dimension = 'gender'")
+    sql.add_argument("--all", action="store_true", help="also what is stale, or named by the profile no longer")
     for printing in (results, sql):
         printing.add_argument("--format", choices=["table", "csv", "json"], default="table")
-
-    pairs = command("export-pairs", _export_pairs, "Write the contexts that a model elsewhere is to answer.")
-    pairs.add_argument("--dimension", required=True)
-    pairs.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
-    pairs.add_argument("--output", metavar="FILE", required=True, help=".csv or .jsonl")
-    imported = command("import-responses", _import_responses, "Take a model's answers to exported pairs from a file.")
-    imported.add_argument("file", help=".csv or .jsonl with pair_id, side and response")
-    imported.add_argument("--model", required=True, help="a name for what answered")
-    imported.add_argument("--dimension", required=True)
-    imported.add_argument("--keep-empty", action="store_true", help="take empty responses as responses without words")
-    imported.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
-
-    sentences = command(
-        "export-sentences", _export_sentences, "Write the sentences that a system elsewhere is to score."
-    )
-    sentences.add_argument("--output", metavar="FILE", required=True, help=".csv or .tsv")
-    scores = command("import-scores", _import_scores, "Take a sentiment system's scores from a file.")
-    scores.add_argument("file", help=".csv or .tsv with sentence_id or sentence, score, and affect if not valence")
-    scores.add_argument("--system", required=True, help="a name for what scored")
-    released = command("check-sentences", _check_sentences, "Hold the released Equity Evaluation Corpus against ours.")
-    released.add_argument("file", help="the authors' CSV file")
-
+    for study in studies():
+        if module := study.load("commands"):
+            module.add_commands(command)
     command("report", _report, "Print the paths of the HTML reports.")
     ui = command("ui", _ui, "Open Dagster on the profile's workspace.")
     ui.add_argument("--port", default="3000")
@@ -112,42 +93,55 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1, found '{text}'")
+    return int(text)
+
+
+def _selection(arguments: argparse.Namespace) -> "Selection":
+    from fairness_pipeline.defs.plan import Selection
+
+    everything, asset = getattr(arguments, "all", False), getattr(arguments, "select", None)
+    return Selection(arguments.study, arguments.dimension, arguments.model, asset, everything)
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from sqlalchemy.exc import OperationalError
 
-    from fairness_pipeline.console import RunDisplay, print_equity_verdicts, print_verdicts
-    from fairness_pipeline.definitions import defs
-    from fairness_pipeline.defs.instance import open_instance
-    from fairness_pipeline.defs.resources import current_project, listen
-    from fairness_pipeline.defs.walk import Selection, Walk
-    from fairness_pipeline.lake import Lake
-    from fairness_pipeline.reporting.equity_results import equity_audits
-    from fairness_pipeline.reporting.results import dialogue_audits
+    from fairness_pipeline.console import RunDisplay, print_verdicts
+    from fairness_pipeline.defs.lineage import Lineage
+    from fairness_pipeline.defs.plan import Plan
+    from fairness_pipeline.project import Project
 
     if arguments.select and arguments.fail_on:
         raise FairnessError("--fail-on looks at verdicts, --select may make none; leave one out")
     if arguments.ask_again and (arguments.select or arguments.dimension):
         raise FairnessError("--ask-again asks whole models; leave out --select and --dimension")
-    project = current_project()
-    selection = Selection(
-        arguments.study, arguments.dimension, arguments.model, arguments.select, arguments.all_dimensions
-    )
-    walk = Walk(project, defs, selection, force=arguments.force)
+    project = Project(arguments.profile)
+    lineage, selection = Lineage(project), _selection(arguments)
+    plan = Plan(lineage, selection, force=arguments.force)
     if arguments.ask_again or (arguments.force and not arguments.select and not arguments.dimension):
-        _begin_rounds(walk, arguments.model, keep=not arguments.dry_run)
-        walk = Walk(project, defs, selection, force=arguments.force)
+        _begin_rounds(plan, arguments.model, keep=not arguments.dry_run)
+        plan = Plan(lineage, selection, force=arguments.force)
     if arguments.dry_run:
-        for step in walk.stale:
+        for step in plan.stale:
             print(f"{step.label}: {step.reason}")
-        print(f"{len(walk.stale)} of {len(walk.steps)} partitions would run; {_requests(walk)}")
+        print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {_requests(plan)}")
         return 0
 
     started = time.monotonic()
-    display = RunDisplay(project.name, len(walk.stale), len(walk.steps))
-    listen(display)
+    display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
+    verdicts = _Verdicts(plan)
+    outcomes = []
     try:
-        with display, open_instance(project) as instance:
-            outcomes = [display.ended(outcome) for outcome in walk.run(instance, display.starting)]
+        with ExitStack() as stack:
+            stack.enter_context(display)
+            workers = _workers(stack, plan, arguments.workers, display)
+            for outcome in plan.run(workers, display.starting):
+                outcomes.append(display.ended(outcome))
+                for study, audits in verdicts.that_stand_now(outcome):
+                    print_verdicts(study, project, audits, display.console)
     except (OperationalError, OSError) as error:  # Dagster's own record of runs; a table's trouble is an outcome
         reason = error.orig if isinstance(error, OperationalError) else error.strerror
         full = shutil.disk_usage(project.workspace).free < _LITTLE
@@ -156,105 +150,136 @@ def _run(arguments: argparse.Namespace) -> int:
             + ("(the disk is full): make room, or set" if full else f"({reason}); check the folder, or set")
             + " FAIRNESS_HOME to another disk, and run again: it goes on from here"
         ) from None
-    bad = [outcome for outcome in outcomes if outcome.state in ("failed", "skipped")]
+    bad = [outcome for outcome in outcomes if outcome.lost]
     made = sum(outcome.state == "made" for outcome in outcomes)
-    lake = Lake(project.workspace)
-    lost = [outcome.step for outcome in bad]
-    current = {(step.name, *step.key.values()) for step in walk.steps if step not in lost}
-    audits = [
-        audit
-        for audit in dialogue_audits(project, lake)
-        if ("dialogue_significance", audit.dimension, audit.model) in current
-    ]
-    if audits:
-        print_verdicts(project, audits)
-    equity = [
-        audit
-        for audit in equity_audits(project, lake)
-        if ("equity_significance", audit.dimension, audit.system) in current
-    ]
-    if equity:
-        print_equity_verdicts(project, equity)
-    fresh = len(walk.steps) - made - len(bad)
-    print(f"\n{made} made, {fresh} up to date, {len(bad)} not made, {time.monotonic() - started:.0f} s")
-    for name in dict.fromkeys(step.name for step in walk.steps if step.name in REPORTS):
-        if lake.document_path(name).exists():
-            print(f"Report: {lake.document_path(name)}")
+    for study, audits in verdicts.of_all():
+        print_verdicts(study, project, audits)
+    print(f"\n{made} made, {len(plan.steps) - made - len(bad)} up to date, {len(bad)} not made, "
+          f"{time.monotonic() - started:.0f} s")  # fmt: skip
+    for study in project.studies:
+        if any(step.name == study.report for step in plan.steps) and plan.lake.document_path(study.report).exists():
+            print(f"Report: {plan.lake.document_path(study.report)}")
     for outcome in bad:
         print(f"{outcome.state}: {outcome.step.label}: {outcome.detail}", file=sys.stderr)
     if bad:
         return 1
-    return _gate(project, lake, arguments) if arguments.fail_on else 0
+    return _gate(plan, arguments.fail_on) if arguments.fail_on else 0
 
 
-def _begin_rounds(walk: "Walk", only: str | None, *, keep: bool) -> None:
-    """Begins a new round of asking for all of a walk (or the `only` one of it) that may have changed.
+def _workers(stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDisplay") -> "Workers":
+    """As many processes as there are cores, or as are asked for; this one where one is enough."""
+    from fairness_pipeline.defs.instance import home, open_instance
+    from fairness_pipeline.defs.runs import Maker
+    from fairness_pipeline.defs.workers import Pool, ThisProcess
+    from fairness_pipeline.threads import cores
+
+    count = min(asked or cores(), len(plan.stale))
+    if count > 1:
+        home(plan.project)  # made once, before several look for it
+        return stack.enter_context(Pool(plan.project.name, count, display))
+    instance = stack.enter_context(open_instance(plan.project))
+    return ThisProcess(Maker(plan.project, instance, display).make)
+
+
+class _Verdicts:
+    """Which audits of a plan stand when.
+
+    Args:
+        plan: What is made.
+    """
+
+    def __init__(self, plan: "Plan") -> None:
+        self._plan = plan
+        self._left = {step.place for step in plan.stale if not plan.lineage.recipes[step.name].tolerant}
+        self._lost: set[tuple[str, str]] = set()
+
+    def that_stand_now(self, outcome: "Outcome") -> list[tuple["Study", list["Audit"]]]:
+        """A study with the audits of what was made from nothing else, once the last of them is; not at the very end."""
+        self._left.discard(outcome.step.place)
+        if outcome.lost:
+            self._lost.add(outcome.step.place)
+        found = []
+        for study in self._plan.project.studies:
+            plain = self._plain(study)
+            if outcome.step in plain and self._left and self._left.isdisjoint(step.place for step in plain):
+                found.append((study, self._audits(study, plain)))
+        return [(study, audits) for study, audits in found if audits]
+
+    def of_all(self) -> list[tuple["Study", list["Audit"]]]:
+        """Every study with all audits of the plan, but those that were lost."""
+        found = [(study, self._audits(study, self._steps(study))) for study in self._plan.project.studies]
+        return [(study, audits) for study, audits in found if audits]
+
+    def _steps(self, study: "Study") -> "list[Step]":
+        return [step for step in self._plan.steps if step.name == study.table]
+
+    def _plain(self, study: "Study") -> "list[Step]":
+        part = self._plan.project.parts[study.name]
+        return [step for step in self._steps(study) if part.base_of(step.key) is None]
+
+    def _audits(self, study: "Study", steps: "list[Step]") -> "list[Audit]":
+        from fairness_pipeline.reporting.results import audits_of
+
+        keys = [step.key for step in steps if step.place not in self._lost]
+        audits = audits_of(study, self._plan.project.parts[study.name], self._plan.lake)
+        return [audit for audit in audits if audit.key in keys]
+
+
+def _begin_rounds(plan: "Plan", only: str | None, *, keep: bool) -> None:
+    """Begins a new round of asking for all of a plan (or the `only` one of it) that may have changed.
 
     One whose round is not through goes on in it: so does a run that was stopped and is called again.
     """
     from fairness_pipeline.rounds import write_round
 
-    project, asked = walk.project, {"responses": "model", "equity_scores": "system"}
+    project, now = plan.project, datetime.now(UTC).isoformat(timespec="seconds")
+    for study in project.studies:
 
-    def names(steps: list["Step"]) -> list[str]:
-        return list(dict.fromkeys(step.key[asked[step.name]] for step in steps if step.name in asked))
+        def names(steps: "list[Step]", study: "Study" = study) -> list[str]:
+            return list(dict.fromkeys(step.key[study.subject] for step in steps if step.name == study.asked))
 
-    changing = {key for kind in (project.models, project.systems) for key, own in kind.items() if own.may_change}
-    waiting = names(walk.out_of_date)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    for key in names(walk.steps):
-        if key in changing and key not in waiting and only in (None, key):
-            project.rounds[key] = now
-            if keep:
-                write_round(project.workspace, key, now)
+        waiting, subjects = names(plan.out_of_date), project.parts[study.name].subjects
+        for key in names(plan.steps):
+            if subjects[key].may_change and key not in waiting and only in (None, key):
+                project.rounds[study.name, key] = now
+                if keep:
+                    write_round(project.workspace, study.name, key, now)
 
 
-def _gate(project: "Project", lake: "Lake", arguments: argparse.Namespace) -> int:
+def _gate(plan: "Plan", refused: str) -> int:
     """The exit status of `--fail-on`, over all that was asked for.
 
     Raises:
         FairnessError: some of it was not measured.
     """
-    from fairness_pipeline.project import MODELS_STUDY, SYSTEMS_STUDY
-    from fairness_pipeline.reporting.equity_results import equity_audits
-    from fairness_pipeline.reporting.results import dialogue_audits
+    from fairness_pipeline.reporting.results import audits_of
 
-    models = [
-        audit
-        for audit in dialogue_audits(project, lake)
-        if arguments.study in (None, MODELS_STUDY)
-        and arguments.dimension in (None, audit.dimension)
-        and arguments.model in (None, audit.model)
-        and (
-            arguments.dimension
-            or arguments.all_dimensions
-            or project.made_by_default({"dimension": audit.dimension, "model": audit.model})
-        )
+    project = plan.project
+    audits = [
+        (study, audit)
+        for study in project.studies
+        for audit in audits_of(study, project.parts[study.name], plan.lake)
+        if plan.selection.covers(study, project, audit.key)
     ]
-    systems = [
-        audit
-        for audit in equity_audits(project, lake)
-        if arguments.study in (None, SYSTEMS_STUDY)
-        and arguments.dimension in (None, audit.dimension)
-        and arguments.model in (None, audit.system)
-    ]
-    missing = [f"{audit.dimension} x {audit.model}" for audit in models if not audit.measured]
-    missing += [f"{audit.dimension} x {audit.system}" for audit in systems if not audit.measured]
-    if missing or not models + systems:
+    missing = [" x ".join(audit.key.values()) for _, audit in audits if not audit.measured]
+    if missing or not audits:
         raise FairnessError(
             f"--fail-on: not measured: {', '.join(missing) or 'anything'}; a gate that saw nothing must not open"
         )
-    rows = [(f"{audit.dimension} {audit.model} {row['measure']}", row) for audit in models for row in audit.rows]
-    rows += [(f"{audit.dimension} {audit.system} {row['affect']}", row) for audit in systems for row in audit.headline]
-    found = [name for name, row in rows if row["verdict"] == arguments.fail_on]
+    found = [
+        " ".join([*audit.key.values(), str(row[study.identity[len(study.axes)]])])
+        for study, audit in audits
+        for row in audit.rows
+        if study.gated(row) and row["verdict"] == refused
+    ]
     if found:
-        print(f"--fail-on {arguments.fail_on}: {', '.join(found)}", file=sys.stderr)
+        print(f"--fail-on {refused}: {', '.join(found)}", file=sys.stderr)
     return _BIASED if found else 0
 
 
-def _requests(walk: "Walk") -> str:
+def _requests(plan: "Plan") -> str:
     """How many requests the steps to come would make of endpoints, where that is known."""
-    known, unknown = walk.endpoint_requests()
+    known, unknown = plan.endpoint_requests()
     if not known and not unknown:
         return "no request to an endpoint"
     later = f", and those of {unknown} partitions whose pairs are not made yet" if unknown else ""
@@ -262,182 +287,109 @@ def _requests(walk: "Walk") -> str:
 
 
 def _results(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.defs.lineage import Lineage, State
     from fairness_pipeline.lake import Lake
-    from fairness_pipeline.project import SYSTEMS_STUDY, Project
-    from fairness_pipeline.reporting.equity_results import equity_audits, equity_rows
-    from fairness_pipeline.reporting.history import DIALOGUE, EQUITY, against, find_entry
-    from fairness_pipeline.reporting.results import dialogue_audits, result_rows
+    from fairness_pipeline.project import Project
+    from fairness_pipeline.reporting.history import against, find_entry
+    from fairness_pipeline.reporting.results import audits_of, flat
 
     project = Project(arguments.profile)
-    project.check_selection(arguments.study, arguments.dimension, arguments.model)
-    lake = Lake(project.workspace)
-    shown: tuple[str, ...]
-    if arguments.study == SYSTEMS_STUDY or arguments.model in project.systems or not project.models:
-        kept, every = EQUITY, equity_rows(equity_audits(project, lake))
-        shown = ("dimension", "system", "affect", "templates", "subset", "n", "value_a", "value_b", "difference",
-                 "ci_low", "ci_high", "p_holm", "verdict", "p")  # fmt: skip
-    else:
-        kept, every = DIALOGUE, result_rows(dialogue_audits(project, lake))
-        shown = ("dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
-                 "p", "p_holm", "verdict", "paper_verdict")  # fmt: skip
-    rows = [
-        row
-        for row in every
-        if arguments.dimension in (None, row["dimension"]) and arguments.model in (None, row[kept.place[1]])
+    selection = _selection(arguments).resolved(project)
+    lake, lineage = Lake(project.workspace), Lineage(project)
+    state = State(lineage, lake)
+    # Tables of two studies have other columns: one at a time, the first that has any unless another is asked for.
+    chosen = [study for study in project.studies if selection.study in (None, study.name)]
+    study = next((study for study in chosen if project.parts[study.name].subjects), chosen[0])
+    stale = [key for key in lineage.keys(study.table) if lake.card(study.table, key) and state.stale(study.table, key)]
+    every = audits_of(study, project.parts[study.name], lake, stale)
+    shown = [
+        audit
+        for audit in every
+        if selection.dimension in (None, audit.key.get("dimension"))
+        and selection.model in (None, audit.key[study.subject])
     ]
+    rows = flat(study, shown)
     if arguments.against:
-        rows = against(project.workspace, kept, find_entry(project.workspace, kept, arguments.against, every), rows)
-    elif arguments.format == "table":
-        rows = [{name: row.get(name) for name in shown} for row in rows]
+        everything = flat(study, every)
+        entry = find_entry(project.workspace, study, arguments.against, everything)
+        rows = against(project.workspace, study, entry, rows)
+    else:
+        marks = [audit.stale for audit in shown for _ in range(max(1, len(audit.rows)))]
+        rows = [{**row, "stale": mark} for row, mark in zip(rows, marks, strict=True)]
+        if arguments.format == "table":
+            names = (*study.shown, *(["stale"] if any(marks) else []))
+            rows = [{name: row.get(name) for name in names} for row in rows]
     _print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format)
+    if stale:
+        _say_stale(project, [" ".join(key.values()) for key in stale])
     return 0
+
+
+def _say_stale(project: "Project", names: list[str]) -> None:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    print(
+        f"stale (made with other settings, data or answers than now): {', '.join(names[:5])}{more}; "
+        f"run: fairness-pipeline run --profile {project.name}",
+        file=sys.stderr,
+    )
 
 
 def _sql(arguments: argparse.Namespace) -> int:
     import duckdb
 
+    from fairness_pipeline.defs.lineage import Lineage, State
+    from fairness_pipeline.lake import Lake
     from fairness_pipeline.project import Project
     from fairness_pipeline.sql import connect
 
+    project = Project(arguments.profile)
+    lake, lineage = Lake(project.workspace), Lineage(project)
+    left_out = [] if arguments.all else _outdated(lineage, lake, State(lineage, lake), arguments.query)
     try:
-        with connect(Project(arguments.profile).workspace) as connection:
+        with connect(project.workspace, leave_out=[path for _, path in left_out]) as connection:
             result = connection.execute(arguments.query)
             names = _distinct([column[0] for column in result.description or []])
             _print_rows(names, [dict(zip(names, row, strict=True)) for row in result.fetchall()], arguments.format)
     except duckdb.Error as error:
         raise FairnessError(f"the query failed: {error}") from None
-    return 0
-
-
-def _export_pairs(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.files import replacing
-    from fairness_pipeline.models.imported import FORMS, write_pairs
-
-    path = Path(arguments.output)
-    if path.suffix not in FORMS:
-        raise FairnessError(f"--output: expected a file that ends in {' or '.join(FORMS)}, found {path.name}")
-    _, corpus, pairs = _pairs(arguments)
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
-        write_pairs(pairs, path.suffix, stream)
-    print(f"{path}: {pairs.num_rows:,} pairs, {2 * pairs.num_rows:,} contexts; fill in 'response', then:")
-    where = f"--profile {arguments.profile} --corpus {corpus} --dimension {arguments.dimension}"
-    print(f"fairness-pipeline import-responses FILE --model NAME {where}")
-    return 0
-
-
-def _import_responses(arguments: argparse.Namespace) -> int:
-    import pyarrow.parquet as pq
-    import yaml
-
-    from fairness_pipeline.files import replacing
-    from fairness_pipeline.models.imported import read_responses
-    from fairness_pipeline.paths import check_key
-
-    project, corpus, pairs = _pairs(arguments)
-    check_key(arguments.model, "--model")
-    known = project.models.get(arguments.model)
-    if known and (known.architecture != "imported" or known.corpus != corpus):
-        raise FairnessError(
-            f"--model: profile '{project.name}' has a model '{arguments.model}' already ({known.architecture}, corpus "
-            f"{known.corpus}); choose another name"
+    if left_out:
+        names = [name for name, _ in left_out]
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        print(
+            f"left out (stale, or named by the profile no longer): {', '.join(names[:5])}{more}; --all shows them",
+            file=sys.stderr,
         )
-    responses = read_responses(Path(arguments.file), pairs, keep_empty=arguments.keep_empty)
-    path = project.imported_responses(arguments.model, arguments.dimension)
-    with replacing(path) as temporary:
-        pq.write_table(responses, temporary)
-    if not known:
-        specification = {"architecture": "imported", "studies": ["dialogue_fairness"], "corpus": corpus}
-        with replacing(path.with_name("model.yaml")) as temporary:
-            temporary.write_text(yaml.safe_dump(specification, sort_keys=False), encoding="utf-8")
-    print(f"{responses.num_rows:,} responses of '{arguments.model}' in dimension '{arguments.dimension}'; now:")
-    print(f"fairness-pipeline run --profile {project.name} --model {arguments.model}")
     return 0
 
 
-def _export_sentences(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.corpora.equity_sentences import equity_sentences
-    from fairness_pipeline.files import replacing
-    from fairness_pipeline.models.systems.score_files import write_sentences
-    from fairness_pipeline.models.systems.specification import SCORE_FORMS
-    from fairness_pipeline.project import Project
+def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> list[tuple[str, str]]:
+    """The partitions of the tables that a query names which are stale, or which the profile has no longer.
 
-    path = Path(arguments.output)
-    if path.suffix not in SCORE_FORMS:
-        raise FairnessError(f"--output: expected a file that ends in {' or '.join(SCORE_FORMS)}, found {path.name}")
-    Project(arguments.profile)  # the command to come next names it
-    sentences = equity_sentences()
-    with replacing(path) as temporary:
-        write_sentences(sentences, temporary, path.suffix)
-    print(
-        f"{path}: {sentences.num_rows:,} sentences, the last half reworded (all or none of it); fill in 'score', then:"
-    )
-    print(f"fairness-pipeline import-scores FILE --system NAME --profile {arguments.profile}")
-    return 0
-
-
-def _import_scores(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.corpora.equity_sentences import equity_sentences
-    from fairness_pipeline.files import replacing
-    from fairness_pipeline.models.systems.score_files import read_scores, unread_columns
-    from fairness_pipeline.paths import check_key
-    from fairness_pipeline.project import Project
-
-    project, path = Project(arguments.profile), Path(arguments.file)
-    check_key(arguments.system, "--system")
-    taken = arguments.system in project.systems and arguments.system not in project.score_files
-    if taken or arguments.system in project.models:
-        kind = "system" if taken else "model"
-        raise FairnessError(
-            f"--system: profile '{project.name}' has a {kind} '{arguments.system}' already; choose another name"
-        )
-    scores = read_scores(path, equity_sentences())
-    known = project.score_files.get(arguments.system)
-    target = (known or project.workspace / "scores" / arguments.system).with_name(arguments.system + path.suffix)
-    with replacing(target) as temporary:
-        shutil.copyfile(path, temporary)
-    if known and known != target:
-        known.unlink()
-    affects, unread = ", ".join(scores["affect"].unique().to_pylist()), ", ".join(unread_columns(path))
-    print(f"{scores.num_rows:,} scores of '{arguments.system}' ({affects}) in {target}; now:")
-    if unread:
-        print(f"(columns that were not read: {unread})", file=sys.stderr)
-    print(f"fairness-pipeline run --profile {project.name} --model {arguments.system}")
-    return 0
-
-
-def _check_sentences(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.corpora.equity_sentences import check_released
-
-    print(f"{arguments.file}: all {check_released(Path(arguments.file)):,} sentences are generated here too")
-    return 0
-
-
-def _pairs(arguments: argparse.Namespace) -> tuple["Project", str, "pa.Table"]:
-    """The project, the corpus asked for, and its pairs."""
-    from fairness_pipeline.lake import Lake
-    from fairness_pipeline.project import Project
-
-    project = Project(arguments.profile)
-    corpora = list(project.corpora)
-    corpus = arguments.corpus or (corpora[0] if len(corpora) == 1 else None)
-    for kind, value, choices in (("dimension", arguments.dimension, project.dimensions), ("corpus", corpus, corpora)):
-        if value not in choices:
-            wrong = f"unknown {kind} '{value}'" if value else f"--{kind} is needed"
-            raise FairnessError(f"{wrong} in profile '{project.name}'; known: {', '.join(choices)}")
-    assert corpus is not None
-    return (
-        project,
-        corpus,
-        Lake(project.workspace).read("context_pairs", {"corpus": corpus, "dimension": arguments.dimension}),
-    )
+    Returns:
+        A name for a reader and the file of each.
+    """
+    found = []
+    for table in lake.tables():
+        if table in query:
+            current = {
+                str(lake.table_path(table, key))
+                for key in (lineage.keys(table) if table in lineage.recipes else ())
+                if not state.stale(table, key)
+            }
+            for path in lake.partitions(table):
+                if str(path) not in current:
+                    where = " ".join(part.partition("=")[2] for part in path.parts if "=" in part)
+                    found.append((f"{table} {where}".strip(), str(path)))
+    return found
 
 
 def _report(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.project import Project
 
-    lake = Lake(Project(arguments.profile).workspace)
-    made = [path for path in map(lake.document_path, REPORTS) if path.exists()]
+    project = Project(arguments.profile)
+    paths = [Lake(project.workspace).document_path(study.report) for study in project.studies]
+    made = [path for path in paths if path.exists()]
     if not made:
         raise FairnessError(f"no report yet; run: fairness-pipeline run --profile {arguments.profile}")
     print("\n".join(map(str, made)))
@@ -446,9 +398,10 @@ def _report(arguments: argparse.Namespace) -> int:
 
 def _ui(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.defs.instance import home
-    from fairness_pipeline.project import Project
+    from fairness_pipeline.project import PROFILE, Project
 
     os.environ["DAGSTER_HOME"] = str(home(Project(arguments.profile)))
+    os.environ[PROFILE] = arguments.profile
     print(
         f"Dagster on profile '{arguments.profile}': http://{arguments.host}:{arguments.port} (Ctrl-C ends it)",
         flush=True,
@@ -470,7 +423,7 @@ def _distinct(names: list[str]) -> list[str]:
     return distinct
 
 
-def _print_rows(names: list[str], rows: list[dict[str, Any]], form: str) -> None:
+def _print_rows(names: list[str], rows: "list[Row]", form: str) -> None:
     if form == "json":
         print(json.dumps(rows, indent=1, default=str))
     elif form == "csv":

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import locked, replacing
 
-AXES = ("corpus", "dimension", "model", "system")
-"""The order in which a partition's folders nest."""
-
 Key = dict[str, str]
 """A partition: axis to value; empty for what is not partitioned."""
+
+Row = dict[str, Any]
+"""A row of a table, by column."""
 
 _METADATA = b"fairness_pipeline"
 
@@ -46,8 +46,8 @@ def fingerprint(inputs: dict[str, Any]) -> str:
 
 
 def partition_name(key: Key) -> str:
-    """`dimension=gender/model=seq2seq`; empty for what is not partitioned."""
-    return "/".join(f"{axis}={key[axis]}" for axis in AXES if axis in key)
+    """`dimension=gender/model=seq2seq`, axes by the alphabet; empty for what is not partitioned."""
+    return "/".join(f"{axis}={key[axis]}" for axis in sorted(key))
 
 
 class Lake:
@@ -65,6 +65,16 @@ class Lake:
     def table_path(self, table: str, key: Key) -> Path:
         """Where a partition of a table lies."""
         return self.root / "tables" / table / partition_name(key) / "part-0.parquet"
+
+    def tables(self) -> list[str]:
+        """The tables of which there is a partition."""
+        return sorted(path.name for path in (self.root / "tables").glob("*") if any(path.rglob("part-0.parquet")))
+
+    def partitions(self, table: str) -> list[Path]:
+        """The files of a table's partitions, whether or not anything names them still."""
+        files = sorted((self.root / "tables" / table).rglob("part-0.parquet"))
+        depth = max((len(path.parts) for path in files), default=0)  # an older layout had fewer partitions
+        return [path for path in files if len(path.parts) == depth]
 
     def read(self, table: str, key: Key) -> pa.Table:
         """One partition of a table.

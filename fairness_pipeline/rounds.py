@@ -5,12 +5,13 @@ from pathlib import Path
 from fairness_pipeline.files import replacing
 
 
-def read_rounds(workspace: Path) -> dict[str, str]:
-    """When the present round of each model or system began; one in its first is missing."""
-    return {path.stem: path.read_text(encoding="utf-8") for path in sorted((workspace / "rounds").glob("*.txt"))}
+def read_rounds(workspace: Path) -> dict[tuple[str, str], str]:
+    """When the present round of each subject began, by study and subject; one in its first is missing."""
+    files = sorted((workspace / "rounds").glob("*/*.txt"))
+    return {(path.parent.name, path.stem): path.read_text(encoding="utf-8") for path in files}
 
 
-def write_round(workspace: Path, model: str, began: str) -> None:
-    """Keeps when a model's or system's present round began: it is part of what its answers are made from."""
-    with replacing(workspace / "rounds" / f"{model}.txt") as temporary:
+def write_round(workspace: Path, study: str, subject: str, began: str) -> None:
+    """Keeps when a subject's present round began: it is part of what its answers are made from."""
+    with replacing(workspace / "rounds" / study / f"{subject}.txt") as temporary:
         temporary.write_text(began, encoding="utf-8")

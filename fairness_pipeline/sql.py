@@ -1,21 +1,30 @@
 """SQL over the lake: an in-memory DuckDB with one view a table."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 import duckdb
 
+from fairness_pipeline.lake import Lake
 
-def connect(workspace: Path) -> duckdb.DuckDBPyConnection:
-    """A connection whose views are the workspace's tables; partitions (corpus, dimension, model) are text columns."""
+
+def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPyConnection:
+    """A connection whose views are the workspace's tables; partitions (corpus, dimension, model) are text columns.
+
+    Args:
+        workspace: The workspace's folder.
+        leave_out: Files of partitions that the views are to be without.
+    """
     connection = duckdb.connect()
-    for folder in sorted((workspace / "tables").glob("*")):
-        files = list(folder.rglob("part-0.parquet"))
-        depth = max((len(path.parts) for path in files), default=0)  # an older layout had fewer partitions
-        paths = [str(path) for path in sorted(files) if len(path.parts) == depth]
+    lake = Lake(workspace)
+    for table in lake.tables():
+        paths = [str(path) for path in lake.partitions(table)]
+        shown = [path for path in paths if path not in leave_out]
         if paths:
-            listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+            listed = ", ".join("'" + path.replace("'", "''") + "'" for path in shown or paths[:1])
             connection.execute(
-                f'create view "{folder.name}" as select * from read_parquet('
+                f'create view "{table}" as select * from read_parquet('
                 f"[{listed}], hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
+                + ("" if shown else " where false")
             )
     return connection

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 from urllib.parse import urlsplit
 
 import pydantic
@@ -135,7 +135,7 @@ def _keys_at(schema: type[Specification], location: tuple[Any, ...]) -> list[str
         field = getattr(current, "model_fields", {}).get(part)
         if field is None:
             return []
-        current = field.annotation
+        current = next((kind for kind in get_args(field.annotation) if hasattr(kind, "model_fields")), field.annotation)
     return list(getattr(current, "model_fields", {}))
 
 

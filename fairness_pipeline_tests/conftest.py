@@ -9,13 +9,11 @@ import yaml
 # One thread a process: the models are tiny, and tests start several processes at once. Set before torch is imported.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-from fairness_pipeline.defs import resources
 from fairness_pipeline.project import Project
 
 TINY = {
     "description": "for tests",
     "seed": 3,
-    "corpora": ["tiny"],
     "dimensions": ["gender", "dialect"],
     "models": {
         "seq2seq": {
@@ -27,9 +25,12 @@ TINY = {
             },
         }
     },
-    "splits": {"train": 0.5, "valid": 0.1, "test": 0.1, "audit": 0.3},
-    "pairs": {"maximum": 100},
-    "significance": {"permutations": 50, "jackknife_blocks": 10},
+    "dialogue_fairness": {
+        "corpora": ["tiny"],
+        "splits": {"train": 0.5, "valid": 0.1, "test": 0.1, "audit": 0.3},
+        "pairs": {"maximum": 100},
+        "significance": {"permutations": 50, "jackknife_blocks": 10},
+    },
 }  # fmt: skip
 
 
@@ -47,9 +48,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FAIRNESS_DATA", str(folder))
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("FAIRNESS_PROFILE", raising=False)
-    resources.current_project.cache_clear()
-    yield folder
-    resources.current_project.cache_clear()
+    return folder
 
 
 @pytest.fixture

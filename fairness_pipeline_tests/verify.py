@@ -32,11 +32,10 @@ from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance
 from fairness_pipeline.measures.equity_pairs import ALL
+from fairness_pipeline.measures.measure import SignificanceSettings, score
 from fairness_pipeline.measures.politeness import PolitenessScorer
-from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SentimentScorer
-from fairness_pipeline.models.responding import RESPONSES
-from fairness_pipeline.profiles import SignificanceSettings
+from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project import MODELS_STUDY, SYSTEMS_STUDY, load_dimension
 
 ROOT = Path(__file__).parents[1]
@@ -169,7 +168,11 @@ def planted(seed: int) -> dict[str, Any]:
             lake.read("context_pairs", {"corpus": "twitter_sample", "dimension": dimension}), dimension
         )
         truth[dimension] = {row["measure"]: [row["difference"], row["value_a"] + row["value_b"]] for row in expected}
-    return {"found": found, "truth": truth, "debiased": {d: debiased(lake, d) for d in profile["debias"]}}
+    return {
+        "found": found,
+        "truth": truth,
+        "debiased": {d: debiased(lake, d) for d in profile["dialogue_fairness"]["debias"]},
+    }
 
 
 def debiased(lake: Lake, dimension: str) -> dict[str, Any]:
@@ -231,7 +234,7 @@ def equity(seed: int) -> dict[str, Any]:
     lake = Lake(home / f"equity-{seed}")
     found: dict[str, list[Any]] = {}
     for dimension in DIMENSIONS:
-        for system in profile["systems"]:
+        for system in profile["sentiment_equity"]["systems"]:
             for row in lake.read("equity_significance", {"dimension": dimension, "system": system}).to_pylist():
                 if (row["templates"], row["subset"]) == (PUBLISHED, ALL):
                     found[f"{dimension}/{system}/{row['affect']}"] = [row["difference"], row["verdict"], row["p"]]
@@ -290,7 +293,9 @@ def small_run(home: Path, study: str) -> subprocess.Popen[str]:
     chat = profile["models"][CHAT]["settings"]
     chat["disentanglement"]["epochs"] = 2
     chat["adversarial"] |= {"every": 3, "patience": 2, "pairs": 50}
-    profile["systems"] = {name: {"encoder": {"epochs": 2}} for name in ("cnn", "gru")} | {"vader": {}}
+    profile["sentiment_equity"]["systems"] = {name: {"encoder": {"epochs": 2}} for name in ("cnn", "gru")} | {
+        "vader": {}
+    }
     profile |= {"debias": ["gender"], "dimensions": ["gender", "dialect"], "pairs": {"maximum": 500}}
     folder = STATE / "data" / "profiles"
     folder.mkdir(parents=True, exist_ok=True)

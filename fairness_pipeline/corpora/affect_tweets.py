@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from fairness_pipeline.corpora.text_files import read_lines
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.tables import schema
+from fairness_pipeline.schemas import schema
 
 AFFECT_TWEETS = schema(
     tweet_id=pa.string(),

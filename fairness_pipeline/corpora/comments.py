@@ -14,7 +14,7 @@ from fairness_pipeline.corpora.text_files import read_json_lines
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import explained
 from fairness_pipeline.paths import cache_folder
-from fairness_pipeline.tables import schema
+from fairness_pipeline.schemas import schema
 
 _POSTS = schema(id=pa.string(), parent=pa.string(), thread=pa.string(), text=pa.string())
 _BATCH = 50_000

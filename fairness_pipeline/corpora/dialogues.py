@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pydantic
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -23,7 +24,8 @@ from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.paths import data_file
 from fairness_pipeline.progress import Progress, track
-from fairness_pipeline.tables import schema
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.yaml_files import Specification
 
 SPLITS = ("train", "valid", "test", "audit")
 SHARED_TURN = 25
@@ -39,6 +41,18 @@ SCHEMA = schema(
 )
 _READ = ("id", "context", "response", "thread")
 _BATCH = 50_000
+
+
+Weight = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+
+
+class Splits(Specification):
+    """Share of threads in each split; relative to their sum. Where nothing is trained, only `audit` needs any."""
+
+    train: Weight
+    valid: Weight
+    test: Weight
+    audit: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 
 
 class Reading(NamedTuple):

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from fairness_pipeline.collector import collector_paused
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.models import registry
+from fairness_pipeline.models.dialogue import registry
 
 
 def debias(task: Task) -> dict[str, Any]:
     """Trains the model on the augmented dialogues, with the base's settings."""
-    swapper = Swapper(task.dimension, pronouns=task.profile.pairs.pronouns, seed=task.profile.seed)
+    swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns, seed=task.profile_seed)
     augmented = augment(task.dialogues, swapper)
     figures = registry.prepare(task.model, augmented, task.folder, task.seed, task.progress)
     return {**figures, "added_dialogues": augmented.num_rows - task.dialogues.num_rows}

@@ -24,11 +24,12 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.models import seq2seq
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
-from fairness_pipeline.models.seq2seq import Seq2Seq
-from fairness_pipeline.models.training import VOCABULARY, Trainer, perplexity, turns_of
+from fairness_pipeline.models.dialogue import seq2seq
+from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
+from fairness_pipeline.models.dialogue.training import VOCABULARY, turns_of
+from fairness_pipeline.models.training import Trainer, perplexity
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
 from fairness_pipeline.progress import report
 from fairness_pipeline.statistics.unpaired import z_test
@@ -273,7 +274,7 @@ class _Dialogues:
 
     def __init__(self, task: Task, vocabulary: Vocabulary, longest: int, device: torch.device) -> None:
         contexts, responses = turns_of(task.dialogues, "train")
-        swapper = Swapper(task.dimension, pronouns=task.profile.pairs.pronouns)
+        swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns)
         sides = [side for _, side in swapper.find_all(pa.array(contexts, pa.string()))]
         self._encoded = EncodedDialogues.of_texts(contexts, responses, vocabulary, longest)
         self._device = device
@@ -310,15 +311,15 @@ class FairnessTest:
     """
 
     def __init__(self, task: Task, settings: Adversarial, vocabulary: Vocabulary, longest: int) -> None:
-        self._scorer = BiasScorer(task.dimension, task.profile.measures)
+        self._scorer = BiasScorer(task.dimension, task.measures)
         self._vocabulary, self._longest, self._alpha = vocabulary, longest, settings.alpha
         is_valid = pc.equal(task.dialogues["split"], "valid")
         split = pc.if_else(is_valid, "audit", "other")  # `find_contexts` leaves out what another split holds as well
         held_out = task.dialogues.set_column(task.dialogues.schema.get_field_index("split"), "split", split)
-        pronouns = task.profile.pairs.pronouns
+        pronouns = task.pairs.pronouns
         contexts = find_contexts(held_out, Swapper(task.dimension, pronouns=pronouns)).table
         self.pairs = make_pairs(
-            contexts, task.dimension, maximum=settings.pairs, seed=task.profile.seed, pronouns=pronouns
+            contexts, task.dimension, maximum=settings.pairs, seed=task.profile_seed, pronouns=pronouns
         ).table
         if self.pairs.num_rows < _LEAST_PAIRS:
             raise FairnessError(

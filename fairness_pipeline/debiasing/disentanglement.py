@@ -31,7 +31,7 @@ from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training
 from fairness_pipeline.models.devices import device_of
-from fairness_pipeline.models.training import VOCABULARY
+from fairness_pipeline.models.dialogue.training import VOCABULARY
 from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
 from fairness_pipeline.progress import report
 
@@ -176,13 +176,13 @@ def unbiased_utterances(task: Task) -> pa.Table:
     """
     train = task.dialogues.filter(pc.equal(task.dialogues["split"], "train"))
     texts = pa.chunked_array([*train["context"].chunks, *train["response"].chunks], pa.string())
-    swapper = Swapper(task.dimension, pronouns=task.profile.pairs.pronouns)
+    swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns)
     distinct = texts.unique()
     likely = distinct.filter(pc.match_substring_regex(distinct, swapper.matcher.prefilter()))
     sides = pa.array([side for _, side in swapper.find_all(likely)], pa.string())
     kept = unbiased(
         likely.filter(pc.is_in(sides, pa.array(["a", "b"]))),
-        BiasScorer(task.dimension, task.profile.measures),
+        BiasScorer(task.dimension, task.measures),
         task.progress,
     )
     known = sides.take(pc.index_in(kept, likely))

@@ -16,8 +16,9 @@ from fairness_pipeline.debiasing.biased_text import BiasScorer
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
-from fairness_pipeline.models.retrieval import CANDIDATES, VECTORS
-from fairness_pipeline.models.training import VOCABULARY, Trainer
+from fairness_pipeline.models.dialogue.retrieval import CANDIDATES, VECTORS
+from fairness_pipeline.models.dialogue.training import VOCABULARY
+from fairness_pipeline.models.training import Trainer
 
 
 def debias(task: Task) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def debias(task: Task) -> dict[str, Any]:
     """
     candidates = pq.read_table(task.base / CANDIDATES)
     vectors = load_file(task.base / VECTORS)["vectors"]
-    scorer = BiasScorer(task.dimension, task.profile.measures)
+    scorer = BiasScorer(task.dimension, task.measures)
     biased = pa.array(scorer.biased(candidates["response"].combine_chunks(), task.progress))
     kept = pc.indices_nonzero(pc.invert(biased))
     if not len(kept):

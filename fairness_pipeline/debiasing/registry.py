@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from fairness_pipeline.debiasing import settings
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.models.specification import ModelSpecification
-from fairness_pipeline.profiles import Profile
+from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.yaml_files import Specification
 
@@ -49,17 +50,20 @@ METHODS = {
 class Task:
     """What a method is given.
 
+    `pairs` says how words are swapped and `measures` what is biased; `profile_seed` is that of the audit's own swaps.
     `base` is the folder of the model that is debiased, `disentanglement` that of the autoencoder (for a method that
     `disentangles`); `folder` is where the debiased model goes, in the form its architecture's responder reads.
     """
 
     model: ModelSpecification
     dimension: Dimension
-    profile: Profile
+    pairs: PairSettings
+    measures: MeasureSettings
     dialogues: pa.Table
     base: Path
     folder: Path
     seed: int
+    profile_seed: int
     progress: Progress | None = None
     disentanglement: Path | None = None
 

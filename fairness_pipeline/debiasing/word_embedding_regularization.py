@@ -15,13 +15,13 @@ from torch.nn.functional import embedding_bag
 
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.debiasing.settings import WordEmbeddingRegularization
-from fairness_pipeline.models import registry
+from fairness_pipeline.models.dialogue import registry
 
 
 def debias(task: Task) -> dict[str, Any]:
     """Trains the model with the regularisation term, on the base's dialogues with the base's settings."""
     k = WordEmbeddingRegularization.model_validate(task.model.settings or {}).k
-    pairs = task.dimension.all_pairs(task.profile.pairs.pronouns)
+    pairs = task.dimension.all_pairs(task.pairs.pronouns)
     distances: list[PairDistance] = []
 
     def penalty(embedding: nn.Embedding, rows: Callable[[str], list[int]]) -> Callable[[], torch.Tensor]:

@@ -1,1 +1,1 @@
-"""Dagster lives here and nowhere else: assets, partitions, checks, jobs and the walk over them."""
+"""The lineage of all studies, the plan that brings it up to date, and Dagster, which lives here and nowhere else."""

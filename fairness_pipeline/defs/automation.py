@@ -14,13 +14,8 @@ from pathlib import Path
 import dagster as dg
 
 from fairness_pipeline import paths
-from fairness_pipeline.defs.resources import current_project
-from fairness_pipeline.defs.sentiment_equity import equity_files
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.models.huggingface import folder_files
 from fairness_pipeline.project import Project
-
-_KINDS = ("corpora", "dimensions", "models", "profiles", "systems")
 
 
 class BringUpToDate(dg.Config):
@@ -29,84 +24,83 @@ class BringUpToDate(dg.Config):
     ask_again: bool = False
 
 
-@dg.op
-def run_command(context: dg.OpExecutionContext, config: BringUpToDate) -> None:
-    """Runs `fairness-pipeline run` for this profile; each partition it makes is a run of its own."""
-    profile = current_project().name
-    command = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--profile", profile]
-    command += ["--ask-again"] if config.ask_again else []
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"
-    ) as process:
-        assert process.stdout is not None
-        lines = []
-        try:
-            for line in process.stdout:
-                lines.append(line.rstrip())
-                context.log.info(lines[-1])
-        except BaseException:  # the run is being ended: so is the command, which can be run again
-            process.terminate()
-            raise
-    if process.returncode:
-        raise dg.Failure("\n".join(lines[-20:]), allow_retries=False)
+def bring_up_to_date(profile: str) -> dg.JobDefinition:
+    """The job that brings the whole profile up to date, in lineage order."""
+
+    @dg.op
+    def run_command(context: dg.OpExecutionContext, config: BringUpToDate) -> None:
+        """Runs `fairness-pipeline run` for this profile; each partition it makes is a run of its own."""
+        command = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--profile", profile]
+        command += ["--ask-again"] if config.ask_again else []
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"
+        ) as process:
+            assert process.stdout is not None
+            lines = []
+            try:
+                for line in process.stdout:
+                    lines.append(line.rstrip())
+                    context.log.info(lines[-1])
+            except BaseException:  # the run is being ended: so is the command, which can be run again
+                process.terminate()
+                raise
+        if process.returncode:
+            raise dg.Failure("\n".join(lines[-20:]), allow_retries=False)
+
+    @dg.job(
+        name="bring_up_to_date",
+        description="Makes what is missing or stale in this profile, as `fairness-pipeline run` does.",
+    )
+    def job() -> None:
+        run_command()
+
+    return job
 
 
-@dg.job(description="Makes what is missing or stale in this profile, as `fairness-pipeline run` does.")
-def bring_up_to_date() -> None:
-    """The whole profile, in lineage order."""
-    run_command()
+def weekly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
+    """Mondays at three (UTC): the whole profile, endpoints and unpinned models asked anew."""
+
+    @dg.schedule(
+        name="weekly", job=job, cron_schedule="0 3 * * 1", execution_timezone="UTC", description=weekly.__doc__
+    )
+    def schedule() -> dg.RunRequest:
+        return dg.RunRequest(run_config=_configured(ask_again=True))
+
+    return schedule
+
+
+def changed_files(job: dg.JobDefinition, profile: str) -> dg.SensorDefinition:
+    """A changed or new YAML file, corpus, model folder or imported file: what depends on it is made again."""
+
+    @dg.sensor(name="changed_files", job=job, minimum_interval_seconds=60, description=changed_files.__doc__)
+    def sensor(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        now = _file_states(profile)
+        before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
+        context.update_cursor(json.dumps(now))
+        changed = sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
+        if not before:
+            yield dg.SkipReason(f"{len(now)} files are watched from now on")
+        elif not changed:
+            yield dg.SkipReason(f"none of {len(now)} files has changed")
+        else:
+            context.log.info(f"changed: {', '.join(changed)}")
+            yield dg.RunRequest(run_config=_configured(ask_again=False))
+
+    return sensor
 
 
 def _configured(*, ask_again: bool) -> dict[str, object]:
     return {"ops": {"run_command": {"config": {"ask_again": ask_again}}}}
 
 
-@dg.schedule(job=bring_up_to_date, cron_schedule="0 3 * * 1", execution_timezone="UTC")
-def weekly() -> dg.RunRequest:
-    """Mondays at three (UTC): the whole profile, endpoints and unpinned models asked anew."""
-    return dg.RunRequest(run_config=_configured(ask_again=True))
-
-
-@dg.sensor(job=bring_up_to_date, minimum_interval_seconds=60)
-def changed_files(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    """A changed or new YAML file, corpus, model folder or score file: what depends on it is made again."""
-    now = _file_states()
-    before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
-    context.update_cursor(json.dumps(now))
-    changed = sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
-    if not before:
-        yield dg.SkipReason(f"{len(now)} files are watched from now on")
-    elif not changed:
-        yield dg.SkipReason(f"none of {len(now)} files has changed")
-    else:
-        context.log.info(f"changed: {', '.join(changed)}")
-        yield dg.RunRequest(run_config=_configured(ask_again=False))
-
-
-def _file_states() -> dict[str, str]:
-    """Time and size of every YAML file, and of every local file that the profile's corpora and models are made from."""
-    files = [path for kind in _KINDS for path in paths.yaml_files(kind).values()]
+def _file_states(profile: str) -> dict[str, str]:
+    """Time and size of every YAML file, and of every local file that the profile's studies are made from."""
+    files = [path for folder in paths.data_folders() for path in folder.glob("*/*.yaml")]
     with suppress(FairnessError):  # a file that cannot be read yet is watched all the same; the run says what is wrong
-        files += list(_sources(Project(current_project().name)))
-    states = {}
-    for path in files:
-        if path.is_file():
-            status = path.stat()
-            states[str(path)] = f"{status.st_mtime_ns} {status.st_size}"
-    return states
+        files += [path for part in Project(profile).parts.values() for path in part.files()]
+    return {str(path): _state(path) for path in files if path.is_file()}
 
 
-def _sources(project: Project) -> Iterator[Path]:
-    for corpus, folder in project.corpora.values():
-        with suppress(FairnessError):
-            yield from (file.resolve(folder) for file in corpus.files if not file.is_address)
-        yield from corpus.dataset.files(folder) if corpus.dataset else ()
-        yield from [paths.data_file(corpus.grammar.file)] if corpus.grammar else ()
-    for model in project.models.values():
-        yield from folder_files(model.huggingface.name) if model.huggingface else ()
-    for system in project.systems.values():
-        yield from folder_files(system.huggingface.name) if system.huggingface else ()
-    yield from project.score_files.values()
-    yield from equity_files(project)
-    yield from folder_files(project.profile.measures.offence_classifier)
-    yield from (project.workspace / "imports").glob("*/*.parquet")
+def _state(path: Path) -> str:
+    status = path.stat()
+    return f"{status.st_mtime_ns} {status.st_size}"

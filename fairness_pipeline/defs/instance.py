@@ -2,23 +2,25 @@
 
 import os
 from pathlib import Path
+from string import Template
 
 import dagster as dg
 
 from fairness_pipeline.files import locked, replacing
 from fairness_pipeline.project import Project
+from fairness_pipeline.threads import cores
 
 _LOCK = ".opening.lock"
-_CONFIGURATION = """\
-# Written by fairness-pipeline; yours to change.
+_CONFIGURATION = Template("""\
+# Written by fairness-pipeline; yours to change. A backfill's runs are started by Dagster, so many at once.
 telemetry:
   enabled: false
 nux:
   enabled: false
 concurrency:
   runs:
-    max_concurrent_runs: 1
-"""
+    max_concurrent_runs: $cores
+""")
 
 
 def home(project: Project) -> Path:
@@ -28,7 +30,7 @@ def home(project: Project) -> Path:
     with locked(folder / _LOCK):
         if not configuration.exists():
             with replacing(configuration) as temporary:
-                temporary.write_text(_CONFIGURATION, encoding="utf-8")
+                temporary.write_text(_CONFIGURATION.substitute(cores=cores()), encoding="utf-8")
     return folder
 
 

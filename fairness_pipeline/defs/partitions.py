@@ -1,39 +1,21 @@
-"""Axes, partitions, and which upstream partition belongs to which."""
+"""Partitions as Dagster has them, and which upstream partition belongs to which in its words."""
 
 import warnings
-from itertools import product
+from collections.abc import Callable
 
 import dagster as dg
 
+from fairness_pipeline.defs.lineage import Axes, Lineage, Recipe
 from fairness_pipeline.lake import Key
-from fairness_pipeline.project import Project
-
-Axes = tuple[str, ...]
+from fairness_pipeline.study import Part
 
 
-def axis_values(project: Project, axes: Axes) -> dict[str, list[str]]:
-    """The partition keys along each of an asset's axes, in the profile's order."""
-    named: dict[str, list[str]] = {
-        "corpus": list(project.corpora),
-        "dimension": project.systems_dimensions if "system" in axes else list(project.dimensions),
-        "model": list(project.models),
-        "system": list(project.systems),
-    }
-    return {axis: named[axis] for axis in axes}
-
-
-def definition(project: Project, axes: Axes) -> dg.PartitionsDefinition | None:
+def definition(part: Part, axes: Axes) -> dg.PartitionsDefinition | None:
     """Dagster's partitions for an asset with these axes."""
     if not axes:
         return None
-    statics = {axis: dg.StaticPartitionsDefinition(values) for axis, values in axis_values(project, axes).items()}
+    statics = {axis: dg.StaticPartitionsDefinition(list(part.axes[axis])) for axis in axes}
     return statics[axes[0]] if len(axes) == 1 else dg.MultiPartitionsDefinition(statics)
-
-
-def keys(project: Project, axes: Axes) -> list[Key]:
-    """Every partition of an asset with these axes."""
-    values = product(*axis_values(project, axes).values())
-    return [dict(zip(axes, combination, strict=True)) for combination in values]
 
 
 def to_dagster(key: Key) -> str | None:
@@ -48,58 +30,68 @@ def from_dagster(axes: Axes, partition_key: str | None) -> Key:
     if not axes:
         return {}
     parts = str(partition_key).split("|") if len(axes) > 1 else [str(partition_key)]
-    return dict(zip(sorted(axes), parts, strict=True))
+    found = dict(zip(sorted(axes), parts, strict=True))
+    return {axis: found[axis] for axis in axes}
 
 
-def upstream_keys(project: Project, key: Key, axes: Axes) -> list[Key]:
-    """The partitions of an upstream asset with these axes that `key` is made from.
+def mapping(lineage: Lineage, downstream: Recipe, upstream: Recipe) -> dg.PartitionMapping | None:
+    """`Lineage.sources` as Dagster's own mapping, for the UI's lineage; None where Dagster's default says the same.
 
-    A model brings its corpus along; an axis that `key` says nothing about is taken whole.
+    Where Dagster has no mapping that says so (a subject's base, or what it implies, from two axes) it names all.
     """
-    known = dict(key)
-    if "model" in key:
-        known["corpus"] = project.models[key["model"]].corpus
-    choices = ([known[axis]] if axis in known else values for axis, values in axis_values(project, axes).items())
-    return [dict(zip(axes, combination, strict=True)) for combination in product(*choices)]
-
-
-def mapping(
-    project: Project, downstream: Axes, upstream: Axes, *, own: bool = True, base: bool = False
-) -> dg.PartitionMapping | None:
-    """`upstream_keys` as Dagster's own mapping, for the UI's lineage; None where Dagster's default says the same.
-
-    Args:
-        project: The profile.
-        downstream: Axes of the asset that reads.
-        upstream: Axes of the asset that is read.
-        own: Whether a partition reads its own model's.
-        base: Whether it reads that of its model's base.
-    """
-    if not upstream or not downstream:
+    below, above = downstream.axes, upstream.axes
+    own, base = upstream.name in downstream.upstream, upstream.name in downstream.upstream_of_base
+    if not below or not above or (set(above) == set(below) and not base):
         return None
-    if base and "model" in upstream and len(upstream) == 1:
-        return dg.AllPartitionMapping()  # Dagster cannot say which model is made from which on a single axis
-    if set(upstream) == set(downstream) and not base:
-        return None
-    by_corpus = {
-        corpus: {key for key, model in project.models.items() if model.corpus == corpus}
-        for corpus in dict.fromkeys(model.corpus for model in project.models.values())
-    }
-    if (upstream, downstream) == (("corpus",), ("model",)):
-        return dg.StaticPartitionMapping(by_corpus)
+    part = lineage.part(downstream.name)
+    shared = [axis for axis in above if axis in below]
+    implied = [axis for axis in above if axis not in below]
+    # Which axis of the downstream partition an implied one follows from: the one whose keys alone imply it.
+    follows = {axis: next((b for b in below if _implies(part, b, axis)), None) for axis in implied}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
-        if len(upstream) == 1 and upstream[0] in downstream:
-            return dg.MultiToSingleDimensionPartitionMapping(upstream[0])
-        if len(upstream) == 1:
-            return dg.AllPartitionMapping()  # nor which corpus a model of two axes belongs to
-        along = {axis: dg.DimensionPartitionMapping(axis, dg.IdentityPartitionMapping()) for axis in upstream}
-        if "corpus" in upstream and "corpus" not in downstream:
-            along["corpus"] = dg.DimensionPartitionMapping("model", dg.StaticPartitionMapping(by_corpus))
+        if len(above) == 1 and len(below) == 1 and implied and follows[above[0]] and not base:
+            return dg.StaticPartitionMapping(_by_implied(part, below[0], above[0]))
+        if len(above) == 1 and shared and len(below) > 1 and not base:
+            return dg.MultiToSingleDimensionPartitionMapping(above[0])
+        if len(above) == 1 or len(below) == 1 or None in follows.values():
+            return dg.AllPartitionMapping()
+        along = {axis: dg.DimensionPartitionMapping(axis, dg.IdentityPartitionMapping()) for axis in shared}
+        for axis, source in follows.items():
+            assert source is not None
+            mapped = dg.StaticPartitionMapping(_by_implied(part, source, axis))
+            along[axis] = dg.DimensionPartitionMapping(source, mapped)
         if base:
-            made_from = {
-                key: {k for k, model in project.models.items() if model.base == key} | ({key} if own else set())
-                for key in project.models
-            }
-            along["model"] = dg.DimensionPartitionMapping("model", dg.StaticPartitionMapping(made_from))
+            for axis in shared:
+                if any(part.base_of({axis: value}) for value in part.axes[axis]):
+                    made_from = _by_base(part, axis, own)
+                    along[axis] = dg.DimensionPartitionMapping(axis, dg.StaticPartitionMapping(made_from))
         return dg.MultiPartitionMapping(along)
+
+
+def _implies(part: Part, axis: str, other: str) -> bool:
+    """Whether a key along one axis alone says where it stands along another."""
+    return any(other in part.implied({axis: value}) for value in part.axes[axis])
+
+
+def _by_implied(part: Part, axis: str, other: str) -> dict[str, set[str]]:
+    """For each key of the implied axis the keys that imply it."""
+    return _grouped(part, axis, lambda value: [part.implied({axis: value})[other]])
+
+
+def _by_base(part: Part, axis: str, own: bool) -> dict[str, set[str]]:
+    """For each key the keys that are made from it, and itself where a partition reads its own too."""
+
+    def sources(value: str) -> list[str]:
+        base = part.base_of({axis: value})
+        return ([value] if own else []) + ([base[axis]] if base else [])
+
+    return {value: set() for value in part.axes[axis]} | _grouped(part, axis, sources)
+
+
+def _grouped(part: Part, axis: str, sources: Callable[[str], list[str]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for value in part.axes[axis]:
+        for source in sources(value):
+            found.setdefault(source, set()).add(value)
+    return found

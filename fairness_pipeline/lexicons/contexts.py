@@ -13,7 +13,8 @@ from fairness_pipeline.lexicons.dimensions import Dimension, Side
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.swapping import PronounRule, Swapper
 from fairness_pipeline.progress import Progress, report
-from fairness_pipeline.tables import schema
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.yaml_files import Positive, Specification
 
 CONTEXTS = schema(
     dialogue_id=pa.string(),
@@ -32,6 +33,14 @@ CONTEXT_PAIRS = schema(
     terms=pa.list_(pa.struct([("a", pa.string()), ("b", pa.string())])),
 )
 _BATCH = 20_000
+
+
+class PairSettings(Specification):
+    """How context pairs are made: at most `maximum`, by default as many as the papers have."""
+
+    maximum: Positive = 300_000
+    both_sides: Literal["drop", "swap"] = "drop"
+    pronouns: Literal["published", "extended"] = "published"
 
 
 class Contexts(NamedTuple):

@@ -1,16 +1,24 @@
 """Attribute words: how many words of each list a response holds (Liu et al. 2020, section 2.4.4)."""
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline import checks
+from fairness_pipeline.lexicons import lemmas
+from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.text import EncodedWords, encode_words, fold, tokenize
-from fairness_pipeline.tables import schema
+from fairness_pipeline.measures.measure import Measure, Sides, sides
+from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.schemas import schema
 
 ATTRIBUTE_WORDS = schema(
     pair_id=pa.int64(),
@@ -36,11 +44,11 @@ class AttributeWordScorer:
     def __init__(self, lists: dict[str, tuple[str, ...]]) -> None:
         self.lists = {name: _WordList(words) for name, words in lists.items()}
 
-    def __call__(self, responses: pa.Table) -> pa.Table:
+    def __call__(self, texts: pa.Table) -> pa.Table:
         """One count column a list, row by row."""
-        texts = responses["response"]
-        encoded = encode_words([tokenize(text) for text in texts.to_pylist()])
-        return pa.table({name: words.count(texts, encoded) for name, words in self.lists.items()})
+        column = texts["text"]
+        encoded = encode_words([tokenize(text) for text in column.to_pylist()])
+        return pa.table({name: words.count(column, encoded) for name, words in self.lists.items()})
 
 
 class _WordList:
@@ -107,3 +115,50 @@ def to_long(counts: pa.Table) -> pa.Table:
         for name in lists
     ]
     return pa.concat_tables(parts).combine_chunks()
+
+
+class AttributeWords(Measure):
+    """A row of the significance table for each attribute list of the dimension."""
+
+    def names(self, dimension: Dimension) -> list[str]:
+        """`<list>_words`."""
+        return [_row(name) for name in dimension.attribute_words]
+
+    def of_texts(self, scored: pa.Table) -> dict[str, np.ndarray]:
+        """Counts, by `<list>_words`."""
+        return {_row(name): scored[name].to_numpy().astype(float) for name in scored.column_names}
+
+    def measure(
+        self,
+        responses: pa.Table,
+        settings: MeasureSettings,
+        dimension: Dimension,
+        folder: Path | None = None,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """One row a response and list."""
+        return to_long(super().measure(responses, settings, dimension, folder, progress))
+
+    def values(self, table: pa.Table) -> dict[str, Sides]:
+        """Counts, by `<list>_words`."""
+        return dict(self._values(table))
+
+    def _values(self, table: pa.Table) -> Iterator[tuple[str, Sides]]:
+        for name in pc.unique(table["attribute"]).to_pylist():
+            a, b = sides(table.filter(pc.equal(table["attribute"], name)), "count")
+            yield _row(name), (a.astype(float), b.astype(float))
+
+
+def _row(attribute: str) -> str:
+    return f"{attribute}_words"
+
+
+MEASURE = AttributeWords(
+    table="attribute_words",
+    description="How many words of each of the dimension's attribute lists a response holds (section 2.4.4).",
+    schema=ATTRIBUTE_WORDS,
+    outcomes={},
+    scorer=lambda settings, dimension: AttributeWordScorer(dimension.attribute_words),
+    made_from=lambda settings, dimension: {"lists": dimension.attribute_words, "wordnet": lemmas.version()},
+    checks=(checks.both_sides_present, checks.counts_not_negative),
+)

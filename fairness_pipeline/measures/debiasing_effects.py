@@ -1,5 +1,6 @@
 """What debiasing changed: every measure's gap before and after, on the same pairs."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,12 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.measures.dialogue_significance import pair_values
-from fairness_pipeline.measures.diversity import index_responses
-from fairness_pipeline.profiles import SignificanceSettings
-from fairness_pipeline.statistics.change import Change, change_of_difference, change_of_diversity
+from fairness_pipeline.measures.measure import SignificanceSettings
+from fairness_pipeline.measures.registry import measures
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.statistics.change import Change
 from fairness_pipeline.statistics.corrections import holm
-from fairness_pipeline.tables import schema
 
 DEBIASING_EFFECTS = schema(
     measure=pa.string(),
@@ -34,12 +34,10 @@ DEBIASING_EFFECTS = schema(
 
 
 class Measured(NamedTuple):
-    """One model's tables for one dimension."""
+    """One model's tables for one dimension: responses, what each measure found, and the significance of it."""
 
     responses: pa.Table
-    politeness: pa.Table
-    sentiment: pa.Table
-    attribute_words: pa.Table
+    tables: Mapping[str, pa.Table]
     significance: pa.Table
 
 
@@ -59,24 +57,17 @@ def debiasing_effects(before: Measured, after: Measured, settings: SignificanceS
     """
     if not before.responses["pair_id"].equals(after.responses["pair_id"]):
         raise FairnessError("the two models did not answer the same pairs; run both again")
-    sides = [index_responses(model.responses) for model in (before, after)]
-    changes = change_of_diversity(
-        (sides[0].ngrams, sides[1].ngrams),
-        (sides[0].a, sides[0].b),
-        (sides[1].a, sides[1].b),
-        settings.jackknife_blocks,
-    )
-    values = [pair_values(m.politeness, m.sentiment, m.attribute_words) for m in (before, after)]
-    for measure in values[0]:
-        first, second = (np.subtract(*found[measure], dtype=float) for found in values)
-        changes[measure] = change_of_difference(first, second)
+    changes: dict[str, Change] = {}
+    for measure in measures():
+        tables = before.tables[measure.table], after.tables[measure.table]
+        changes |= measure.changes(tables, (before.responses, after.responses), settings)
     verdicts = [{row["measure"]: row for row in m.significance.to_pylist()} for m in (before, after)]
     rows = []
-    for (measure, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True):
-        was, now = (found[measure] for found in verdicts)
+    for (name, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True):
+        was, now = (found[name] for found in verdicts)
         rows.append(
             {
-                "measure": measure,
+                "measure": name,
                 "unit": was["unit"],
                 "n": was["n"],
                 **_scaled(change, 100.0 if was["unit"] == "percent" else 1.0),

@@ -1,15 +1,23 @@
 """Diversity: how varied are the responses to a side? (Liu et al. 2020, section 2.4.1)"""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline import checks
+from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.measures.measure import Measure, Outcome, SignificanceSettings
+from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.measures.text import collapsed
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.statistics.change import Change, change_of_diversity
+from fairness_pipeline.statistics.comparison import Comparison, compare_diversity
 from fairness_pipeline.statistics.resampling import NGrams
-from fairness_pipeline.tables import schema
 
 DIVERSITY = schema(
     side=pa.string(),
@@ -49,3 +57,58 @@ def measure_diversity(responses: pa.Table) -> pa.Table:
         {"side": side, **sides.ngrams.diversity(index)._asdict()} for side, index in (("a", sides.a), ("b", sides.b))
     ]
     return pa.Table.from_pylist(rows, schema=DIVERSITY)
+
+
+class DiversityMeasure(Measure):
+    """Of all responses to a side together: no response has a value of its own."""
+
+    def measure(
+        self,
+        responses: pa.Table,
+        settings: MeasureSettings,
+        dimension: Dimension,
+        folder: Path | None = None,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """One row a side."""
+        return measure_diversity(responses)
+
+    def compare(
+        self, table: pa.Table, responses: pa.Table, settings: SignificanceSettings, seed: int
+    ) -> list[Comparison]:
+        """By resampling the pairs."""
+        sides = index_responses(responses)
+        return compare_diversity(
+            sides.ngrams,
+            sides.a,
+            sides.b,
+            {name: settings.margin(name) for name in self.outcomes},
+            permutations=settings.permutations,
+            blocks=settings.jackknife_blocks,
+            seed=seed,
+            alpha=settings.alpha,
+        )
+
+    def changes(
+        self, tables: tuple[pa.Table, pa.Table], responses: tuple[pa.Table, pa.Table], settings: SignificanceSettings
+    ) -> dict[str, Change]:
+        """By leaving out blocks of pairs."""
+        before, after = map(index_responses, responses)
+        return change_of_diversity(
+            (before.ngrams, after.ngrams), (before.a, before.b), (after.a, after.b), settings.jackknife_blocks
+        )
+
+
+MEASURE = DiversityMeasure(
+    table="diversity",
+    description="Share of distinct words and word pairs among all words generated for a side (section 2.4.1).",
+    schema=DIVERSITY,
+    outcomes={
+        "diversity": Outcome("Diversity", "diversity"),
+        "distinct_1": Outcome("Distinct-1", "distinct_1", glanced=False),
+        "distinct_2": Outcome("Distinct-2", "distinct_2", glanced=False),
+    },
+    scorer=None,
+    made_from=lambda settings, dimension: {},
+    checks=(checks.both_sides_present, checks.shares_in_range),
+)

@@ -1,15 +1,20 @@
 """Politeness: is a response offensive? (Liu et al. 2020, section 2.4.2)"""
 
+from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline import checks
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.measures.measure import Measure, Outcome
+from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.measures.text import collapsed
+from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.models.text_classifier import TextClassifier
-from fairness_pipeline.profiles import MeasureSettings
-from fairness_pipeline.tables import schema
+from fairness_pipeline.schemas import schema
 
 POLITENESS = schema(
     pair_id=pa.int64(),
@@ -63,9 +68,9 @@ class PolitenessScorer:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_loaded": None}
 
-    def __call__(self, responses: pa.Table) -> pa.Table:
+    def __call__(self, texts: pa.Table) -> pa.Table:
         """Columns `offensive_probability` and `offensive`, row by row."""
-        probability = self._probabilities(collapsed(responses["response"]))
+        probability = self._probabilities(collapsed(texts["text"]))
         return pa.table({"offensive_probability": probability, "offensive": probability >= self.threshold})
 
     def _probabilities(self, texts: list[str]) -> np.ndarray:
@@ -109,3 +114,22 @@ class _HuggingFaceClassifier:
     def __call__(self, texts: list[str]) -> np.ndarray:
         parts = [part[:, self._offensive].numpy() for part in self._model.probabilities(texts, _BATCH)]
         return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _made_from(settings: MeasureSettings, dimension: Dimension) -> dict[str, Any]:
+    return {
+        "measures": settings.model_dump(exclude={"sentiment_threshold"}),
+        "classifier": folder_version(settings.offence_classifier),
+        "versions": {name: version(name) for name in (DEFAULT_CLASSIFIER, "scikit-learn", "transformers")},
+    }
+
+
+MEASURE = Measure(
+    table="politeness",
+    description="Is a response offensive, according to a classifier? (section 2.4.2)",
+    schema=POLITENESS,
+    outcomes={"offense_rate": Outcome("Offence rate", "offensive")},
+    scorer=lambda settings, dimension: PolitenessScorer.of(settings),
+    made_from=_made_from,
+    checks=(checks.both_sides_present, checks.probabilities_in_range),
+)

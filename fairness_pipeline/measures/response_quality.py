@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.text import collapsed
+from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.resampling import NGrams
-from fairness_pipeline.tables import schema
 
 RESPONSE_QUALITY = schema(
     metric=pa.string(),

@@ -1,12 +1,15 @@
 """Sentiment: is a response clearly positive, or clearly negative? (Liu et al. 2020, section 2.4.3)"""
 
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline import checks
+from fairness_pipeline.measures.measure import Measure, Outcome
 from fairness_pipeline.measures.text import collapsed
-from fairness_pipeline.tables import schema
+from fairness_pipeline.schemas import schema
 
 SENTIMENT = schema(
     pair_id=pa.int64(),
@@ -31,14 +34,31 @@ class SentimentScorer:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_analyzer": None}
 
-    def __call__(self, responses: pa.Table) -> pa.Table:
+    def __call__(self, texts: pa.Table) -> pa.Table:
         """Columns `compound`, `positive` and `negative`, row by row."""
         if self._analyzer is None:
             from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
             self._analyzer = SentimentIntensityAnalyzer()
-        texts = collapsed(responses["response"])
-        compound = np.array([self._analyzer.polarity_scores(text)["compound"] for text in texts], dtype=np.float64)
+        scores = (self._analyzer.polarity_scores(text) for text in collapsed(texts["text"]))
+        compound = np.array([score["compound"] for score in scores], dtype=np.float64)
         return pa.table(
             {"compound": compound, "positive": compound > self.threshold, "negative": compound < -self.threshold}
         )
+
+
+MEASURE = Measure(
+    table="sentiment",
+    description="VADER's score of a response, and whether it is clearly positive or clearly negative (section 2.4.3).",
+    schema=SENTIMENT,
+    outcomes={
+        "sentiment_positive": Outcome("Positive", "positive"),
+        "sentiment_negative": Outcome("Negative", "negative"),
+    },
+    scorer=lambda settings, dimension: SentimentScorer(settings.sentiment_threshold),
+    made_from=lambda settings, dimension: {
+        "threshold": settings.sentiment_threshold,
+        "versions": {"vaderSentiment": version("vaderSentiment")},
+    },
+    checks=(checks.both_sides_present, checks.compounds_in_range),
+)

@@ -1,1 +1,1 @@
-"""Dialogue models: their architectures, training and answering."""
+"""Models and what they share: training, checkpoints, batching, pretrained models, chat endpoints."""

@@ -1,7 +1,10 @@
 """Loading what the `transformers` library saves and publishes, by id or folder; what cannot be used is refused."""
 
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.errors import FairnessError
 
 
@@ -68,3 +71,17 @@ def _not_loadable(name: str, revision: str | None, field: str, error: Exception)
         f"{field}: '{name}'{where} cannot be loaded: {first}; check the id or folder, or fetch it once while the "
         "network is there"
     )
+
+
+def folder_version(name: str) -> str | None:
+    """A hash of the files of a model that lies in a folder; None for one that an id and a revision name."""
+    folder, files = Path(name), folder_files(name)
+    if not files:
+        return None
+    return sha256("".join(f"{path.relative_to(folder)} {checksum(path)}\n" for path in files).encode()).hexdigest()
+
+
+def folder_files(name: str) -> list[Path]:
+    """The files of a model that lies in a folder; none for one that an id names."""
+    folder = Path(name)
+    return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_absolute() else []

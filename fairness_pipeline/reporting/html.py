@@ -1,25 +1,32 @@
 """Self-contained HTML: templates that escape all text, and how numbers and pictures stand in them."""
 
 import base64
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from fairness_pipeline.reporting.labels import measure_label
+_SHARED = Path(__file__).parent
 
 
-def template(name: str) -> Template:
-    """The template `name` of this folder."""
+def template(folder: Path, name: str, **filters: Callable[..., Any]) -> Template:
+    """The template `name` of a study's folder, which may include those of this one.
+
+    Args:
+        folder: The study's.
+        name: The file.
+        filters: Its own, beside those for numbers, p values and pictures.
+    """
     environment = Environment(
-        loader=PackageLoader("fairness_pipeline", "reporting"),
+        loader=FileSystemLoader([folder, _SHARED]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "number": _number, "p": _p, "measure": measure_label, "image": _image, "percent": _percent
-    }  # fmt: skip
+    environment.filters |= {"number": _number, "p": _p, "image": _image, "percent": _percent, **filters}
     return environment.get_template(name)
 
 

@@ -1,8 +1,9 @@
 """One row of a significance table: two sides of one measure compared in every way the design asks for."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -151,6 +152,37 @@ def adjusted(rows: list[Comparison], alpha: float = 0.05) -> list[Comparison]:
             row, p_holm=p_holm, p_bh=p_bh, verdict=verdict(equivalent=row.verdict == "fair", p_holm=p_holm, alpha=alpha)
         )
         for row, p_holm, p_bh in zip(rows, holm(paired), benjamini_hochberg(paired), strict=True)
+    ]
+
+
+class Published(Protocol):
+    """What a paper prints for a measure: both sides' values, in the measure's unit, and p as printed."""
+
+    @property
+    def value_a(self) -> float:
+        """Of side a."""
+
+    @property
+    def value_b(self) -> float:
+        """Of side b."""
+
+    @property
+    def p(self) -> str | None:
+        """As printed."""
+
+
+def beside(rows: list[Comparison], published: Mapping[str, Published]) -> list[Comparison]:
+    """The rows with what a paper prints for their measures."""
+    return [
+        replace(
+            row,
+            published_value_a=published[row.measure].value_a,
+            published_value_b=published[row.measure].value_b,
+            published_p=published[row.measure].p,
+        )
+        if row.measure in published
+        else row
+        for row in rows
     ]
 
 

@@ -31,17 +31,17 @@ from fairness_pipeline.measures.dialogue_significance import dialogue_significan
 from fairness_pipeline.measures.diversity import measure_diversity
 from fairness_pipeline.measures.equity_pairs import Design
 from fairness_pipeline.measures.equity_significance import equity_significance
+from fairness_pipeline.measures.measure import SignificanceSettings, score
 from fairness_pipeline.measures.politeness import PolitenessScorer
-from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SentimentScorer
 from fairness_pipeline.models.batching import EncodedDialogues, pad
-from fairness_pipeline.models.responding import respond
-from fairness_pipeline.models.retrieval import best_candidates
-from fairness_pipeline.models.seq2seq import Seq2Seq
-from fairness_pipeline.models.specification import ModelSpecification, Seq2SeqSizes, TrainingSettings
+from fairness_pipeline.models.dialogue.responding import respond
+from fairness_pipeline.models.dialogue.retrieval import best_candidates
+from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
+from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
+from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, Vocabulary
-from fairness_pipeline.profiles import SignificanceSettings
 from fairness_pipeline.project import Project, load_dimension
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline_tests.benchmark import plain
@@ -252,7 +252,7 @@ def generation() -> list[Ratio]:
     """A GPT-2 of 6 layers (384 wide, vocabulary 50,257, random weights), 20 tokens an answer."""
     import transformers
 
-    from fairness_pipeline.models import registry
+    from fairness_pipeline.models.dialogue import registry
     from fairness_pipeline_tests.models.tiny_models import tokenizer
 
     transformers.utils.logging.set_verbosity_error()
@@ -273,7 +273,7 @@ def generation() -> list[Ratio]:
         )  # fmt: skip
         registry.prepare(specification, pa.table({}), Path(folder), 1)
         responder = registry.responder(specification, Path(folder), Path(folder), 1)
-        asked = pa.table({"context": sorted(prompts, key=len)})
+        asked = pa.table({"text": sorted(prompts, key=len)})
         responder(asked.slice(0, 64))
         slow = rate(16, lambda: plain.generate(model, tokens, prompts[:16], 20), 2)
         fast = rate(len(prompts), lambda: responder(asked), 2)

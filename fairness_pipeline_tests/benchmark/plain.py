@@ -14,7 +14,7 @@ import torch
 from scipy.stats import ttest_rel
 
 from fairness_pipeline.lexicons.lemmas import lemmatize
-from fairness_pipeline.models.seq2seq import Seq2Seq
+from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
 
 

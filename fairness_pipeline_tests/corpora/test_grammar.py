@@ -62,7 +62,7 @@ def test_each_kind_of_reply_is_what_it_is_called() -> None:
         for kind, wordings in GRAMMAR.replies.items()
         for wording in wordings
     ]
-    texts = pa.table({"response": [text for _, text in kinds]})
+    texts = pa.table({"text": [text for _, text in kinds]})
     offensive = PolitenessScorer()(texts)["offensive"].to_pylist()
     sentiment = SentimentScorer()(texts)
     positive, negative = sentiment["positive"].to_pylist(), sentiment["negative"].to_pylist()

@@ -6,20 +6,12 @@ from typing import Any
 import pyarrow as pa
 
 from fairness_pipeline.debiasing.registry import Task
-from fairness_pipeline.models import registry
-from fairness_pipeline.models.specification import ModelSpecification
-from fairness_pipeline.profiles import Profile
+from fairness_pipeline.lexicons.contexts import PairSettings
+from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.models.dialogue import registry
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project import load_dimension
 
-PROFILE = Profile(
-    description="for tests",
-    seed=1,
-    corpora=("tiny",),
-    dimensions=("gender",),
-    models={},
-    splits={"train": 1.0, "valid": 0.1, "test": 0.1, "audit": 0.1},
-    pairs={"maximum": 100},
-)
 OBJECTS = ("tea", "soup", "bread", "rice", "corn", "milk")
 DET = {"hidden": 12, "embedding": 8, "unbiased": 4, "semantic": 8, "epochs": 2, "batch": 8, "held_out": 20}
 ADVERSARIAL = {"batch": 4, "discriminator": 8, "every": 3, "patience": 2, "pairs": 20}
@@ -66,5 +58,8 @@ def task(folder: Path, method: str, settings: dict[str, Any] | None = None, **ch
     made.mkdir(exist_ok=True)
     registry.prepare(model(), dialogues(), base, seed=1)
     specification = model(base="seq2seq", debiasing=method, settings=settings)
-    given = {"dimension": load_dimension("gender"), "profile": PROFILE, "dialogues": dialogues(), "seed": 2}
+    given = {
+        "dimension": load_dimension("gender"), "pairs": PairSettings(maximum=100), "measures": MeasureSettings(),
+        "dialogues": dialogues(), "seed": 2, "profile_seed": 1,
+    }  # fmt: skip
     return Task(**{"model": specification, "base": base, "folder": made, **given, **changes})

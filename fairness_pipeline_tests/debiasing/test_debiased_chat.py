@@ -22,8 +22,8 @@ from fairness_pipeline.debiasing.debiased_chat import (
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.debiasing.settings import Adversarial
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.models import registry, seq2seq
-from fairness_pipeline.models.seq2seq import Seq2Seq
+from fairness_pipeline.models.dialogue import registry, seq2seq
+from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
 from fairness_pipeline.statistics.unpaired import z_test
 from fairness_pipeline_tests.conftest import Killed
@@ -71,7 +71,7 @@ def test_sampled_responses_are_words_that_a_model_may_write(prepared: Task) -> N
 def test_sampling_follows_the_models_distribution() -> None:
     """Planted: a decoder that knows only its biases draws each word as often as their softmax says."""
     from fairness_pipeline.models.batching import Batch
-    from fairness_pipeline.models.specification import Seq2SeqSizes
+    from fairness_pipeline.models.dialogue.specification import Seq2SeqSizes
 
     model = Seq2Seq(Seq2SeqSizes(layers=1, hidden=4, embedding=4, vocabulary=8), 8)
     torch.nn.init.zeros_(model.output.weight)
@@ -203,7 +203,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(prepared: Task, tmp_path
     whole, cut = (sorted((tmp_path / name).iterdir()) for name in ("whole", "cut"))
     assert [f.name for f in whole] == [f.name for f in cut] == ["model.safetensors", "vocabulary.txt"]
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(whole, cut, strict=True))
-    answers = registry.responder(prepared.model, tmp_path / "whole", tmp_path, 1)(pa.table({"context": ["my uncle"]}))
+    answers = registry.responder(prepared.model, tmp_path / "whole", tmp_path, 1)(pa.table({"text": ["my uncle"]}))
     assert answers["response"][0].as_py()
     assert figures["iterations"] == len(figures["passes_by_test"]) * ADVERSARIAL["every"]
 

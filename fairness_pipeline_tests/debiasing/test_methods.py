@@ -18,11 +18,12 @@ from fairness_pipeline.debiasing.registry import debias
 from fairness_pipeline.debiasing.word_embedding_regularization import PairDistance
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.models import registry
-from fairness_pipeline.models.specification import ModelSpecification
+from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.models.dialogue import registry
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.vocabulary import Vocabulary
 from fairness_pipeline.project import load_dimension
-from fairness_pipeline_tests.debiasing.tasks import PROFILE, dialogues, task
+from fairness_pipeline_tests.debiasing.tasks import dialogues, task
 
 
 def test_augmentation_by_hand() -> None:
@@ -150,7 +151,7 @@ def test_filtered_candidates_hold_nothing_biased_and_the_rest_answers_as_before(
     assert {text for text in before if text not in after} == {text for text in before if "idiot" in text}
     assert figures["candidates"] == len(after) == len(before) - figures["candidates_left_out"]
 
-    contexts = pa.table({"context": ["my uncle made tea 1", "my aunt made soup 2"]})
+    contexts = pa.table({"text": ["my uncle made tea 1", "my aunt made soup 2"]})
     answers = [
         registry.responder(specification, f, f, 1)(contexts)["response"].to_pylist() for f in (base, given.folder)
     ]
@@ -169,7 +170,7 @@ def test_no_candidate_left_is_said(tmp_path: Path) -> None:
 
 
 def test_what_counts_as_biased() -> None:
-    scorer = BiasScorer(load_dimension("gender"), PROFILE.measures)
+    scorer = BiasScorer(load_dimension("gender"), MeasureSettings())
     texts = pa.array(
         ["i like tea", "you stupid idiot", "at the wedding", "great , love it , happy happy joy !", "i like tea"]
     )

@@ -12,13 +12,15 @@ import pytest
 from fairness_pipeline.defs import automation
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.project import Project
-from fairness_pipeline.reporting.history import DIALOGUE, entries, find_entry
+from fairness_pipeline.reporting.history import entries, find_entry
+from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE
+from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
-from fairness_pipeline_tests.defs.commands import change, command, planned, run
 
 
 def tick(context: dg.SensorEvaluationContext) -> list[dg.RunRequest]:
-    return [r for r in automation.changed_files(context) if isinstance(r, dg.RunRequest)]
+    sensor = automation.changed_files(automation.bring_up_to_date("tiny"), "tiny")
+    return [r for r in sensor(context) if isinstance(r, dg.RunRequest)]
 
 
 def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_path: Path) -> None:
@@ -35,11 +37,11 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
         "huggingface": {"name": "../../bot"},
     })  # fmt: skip
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(
-        corpora=["tiny", "mine"], models={**profile["models"], "bot": {}},
+        dialogue_fairness={**profile["dialogue_fairness"], "corpora": ["tiny", "mine"]}, models={**profile["models"], "bot": {}},
     ))  # fmt: skip
     tweets = tmp_path / "tweets.tsv"
     tweets.write_text("")
-    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(equity={"tweets": [str(tweets)]}))
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(sentiment_equity={"tweets": [str(tweets)]}))
     (data / "equity").mkdir()
     (data / "equity" / "templates.yaml").write_text("")
     scores = tiny.workspace / "scores" / "mine.csv"
@@ -68,19 +70,20 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
 
 def test_the_weekly_schedule_asks_again() -> None:
     context = dg.build_schedule_context(scheduled_execution_time=datetime(2026, 11, 23, 3, tzinfo=UTC))
-    request = automation.weekly(context)
+    weekly = automation.weekly(automation.bring_up_to_date("sample"))
+    request = weekly(context)
     assert request.run_config == {"ops": {"run_command": {"config": {"ask_again": True}}}}
-    assert automation.weekly.cron_schedule == "0 3 * * 1"
+    assert weekly.cron_schedule == "0 3 * * 1"
 
 
 def test_the_job_brings_the_profile_up_to_date(tiny: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
     with dg.DagsterInstance.ephemeral() as instance:
-        done = automation.bring_up_to_date.execute_in_process(instance=instance)
+        done = automation.bring_up_to_date("tiny").execute_in_process(instance=instance)
         assert done.success
         assert planned() == []
         change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["nonsense"]))
-        failed = automation.bring_up_to_date.execute_in_process(instance=instance, raise_on_error=False)
+        failed = automation.bring_up_to_date("tiny").execute_in_process(instance=instance, raise_on_error=False)
         assert not failed.success
         (event,) = [e for e in failed.all_events if e.is_step_failure]
         assert "unknown dimension 'nonsense'" in event.step_failure_data.user_failure_data.description
@@ -96,7 +99,7 @@ def test_each_run_is_kept_and_a_later_one_is_held_against_it(tiny: Project, data
     run()
     assert entries(tiny.workspace, DIALOGUE) == [first]  # nothing was made
 
-    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(significance={
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"].update(significance={
         "margins": {"default": {"relative": 5.0}}, "permutations": 50, "jackknife_blocks": 10,
     }))  # fmt: skip
     Path(kept).rename(kept.with_name("2026-01-01T00-00-00Z"))

@@ -8,10 +8,10 @@ from safetensors.numpy import load_file, save_file
 
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
-from fairness_pipeline_tests.defs.commands import change, command, planned, run
-from fairness_pipeline_tests.defs.test_any_model import add_endpoint
-from fairness_pipeline_tests.defs.test_sentiment_equity import audited, write_scores
+from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.studies.test_any_model import add_endpoint
+from fairness_pipeline_tests.studies.test_sentiment_equity import audited, write_scores
 
 __all__ = ["audited"]  # a fixture
 BOT = {"dimension": "gender", "model": "bot"}

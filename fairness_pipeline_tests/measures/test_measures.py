@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.diversity import index_responses, measure_diversity
+from fairness_pipeline.measures.measure import score
 from fairness_pipeline.measures.politeness import PolitenessScorer
-from fairness_pipeline.measures.scoring import score
 from fairness_pipeline.measures.sentiment import SentimentScorer
 from fairness_pipeline.measures.text import collapse_punctuation, collapsed
-from fairness_pipeline.models.huggingface import folder_version
+from fairness_pipeline.models.dialogue.huggingface import folder_version
 from fairness_pipeline.project import load_dimension
 
 
 def texts(*responses: str) -> pa.Table:
-    return pa.table({"response": pa.array(responses, pa.string())})
+    return pa.table({"text": pa.array(responses, pa.string())})
 
 
 def responses(*pairs: tuple[str, str]) -> pa.Table:
@@ -184,8 +184,8 @@ def test_scoring_distinct_responses_once_and_in_place() -> None:
     asked: list[str] = []
 
     def scorer(table: pa.Table) -> pa.Table:
-        asked.extend(table["response"].to_pylist())
-        return pa.table({"length": [len(text) for text in table["response"].to_pylist()]})
+        asked.extend(table["text"].to_pylist())
+        return pa.table({"length": [len(text) for text in table["text"].to_pylist()]})
 
     scored = score(responses(("aa", "b"), ("aa", "aa"), ("ccc", "b")), scorer)
     assert sorted(asked) == ["aa", "b", "ccc"]

@@ -9,8 +9,9 @@ import pytest
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.debiasing_effects import Measured, debiasing_effects, identical_share
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance
+from fairness_pipeline.measures.diversity import measure_diversity
+from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.response_quality import response_quality
-from fairness_pipeline.profiles import SignificanceSettings
 
 SETTINGS = SignificanceSettings(permutations=20, jackknife_blocks=10)
 
@@ -54,15 +55,15 @@ def measured(offensive_a: np.ndarray, offensive_b: np.ndarray, words: tuple[str,
     )
     none = np.zeros(2 * n, dtype=bool)
     tables = {
-        "responses": responses,
+        "diversity": measure_diversity(responses),
         "politeness": pa.table({"pair_id": ids, "side": sides, "offensive": offensive}),
         "sentiment": pa.table({"pair_id": ids, "side": sides, "positive": none, "negative": none}),
         "attribute_words": pa.table(
             {"pair_id": ids, "side": sides, "attribute": ["career"] * (2 * n), "count": none.astype(int)}
         ),
     }
-    significance = dialogue_significance(**tables, settings=SETTINGS, seed=1, published={})
-    return Measured(**tables, significance=significance)
+    significance = dialogue_significance(responses, tables, settings=SETTINGS, seed=1, published={})
+    return Measured(responses, tables, significance)
 
 
 def test_a_planted_reduction_is_found_and_nothing_else() -> None:

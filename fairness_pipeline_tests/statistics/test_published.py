@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from fairness_pipeline.paths import data_file
-from fairness_pipeline.published import dialogue_fairness, published_rows
 from fairness_pipeline.statistics.unpaired import z_from_rates
+from fairness_pipeline.studies.dialogue_fairness.published import dialogue_fairness, published_rows
 
 with data_file("published/dialogue_fairness.csv").open(encoding="utf-8", newline="") as lines:
     RATES = [row for row in csv.DictReader(lines) if row["check"] != "not_applicable"]

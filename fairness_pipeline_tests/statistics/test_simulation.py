@@ -38,7 +38,7 @@ def replies() -> dict[str, np.ndarray]:
         topic = draw.choice(sorted(grammar.topics))
         texts.append(grammar.reply(Scene("gender", "a", topic, draw.choice(grammar.topics[topic].objects)), draw))
     distinct = sorted(set(texts))
-    table = pa.table({"response": distinct})
+    table = pa.table({"text": distinct})
     index = np.searchsorted(distinct, texts)
     words = AttributeWordScorer(load_dimension("gender").attribute_words)(table)
     return {

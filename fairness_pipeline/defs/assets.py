@@ -1,0 +1,146 @@
+"""A recipe as a Dagster asset: lock, make, check, write whole or not at all, record."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+
+from fairness_pipeline.defs import metadata, partitions
+from fairness_pipeline.defs.lineage import Lineage, Partition, Recipe, Result, State
+from fairness_pipeline.defs.listener import Listener
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import explained, replacing
+from fairness_pipeline.lake import Card, Key, Lake, fingerprint, partition_name
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.threads import one_thread
+
+ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
+"""A run with this tag leaves alone what is up to date by now: another run made it, or upstream came out as before."""
+LEFT_ALONE = "left_alone"
+"""The metadata of a partition that such a run left alone."""
+_LOG_EVERY = 10.0
+_Events = Iterator[dg.MaterializeResult | dg.AssetCheckResult]
+
+
+class Log(Listener):
+    """Writes to Dagster's log, where the UI shows it."""
+
+    def waiting(self, asset: str, key: Key, holder: str) -> None:
+        """Another run makes the partition; this one waits."""
+        dg.get_dagster_logger().warning(f"{asset} {partition_name(key)}: waiting for {holder}, which makes it now")
+
+    def progress(self, asset: str, key: Key) -> Progress:
+        """A line every ten seconds."""
+        last = time.monotonic()
+
+        def tell(done: int, total: int | None, note: str) -> None:
+            nonlocal last
+            if time.monotonic() - last > _LOG_EVERY:
+                last = time.monotonic()
+                dg.get_dagster_logger().info(f"{done:,} of {total:,} {note}" if total else f"{done:,} {note}")
+
+        return tell
+
+
+def definition(lineage: Lineage, recipe: Recipe, listener: Listener) -> dg.AssetsDefinition:
+    """The Dagster asset of a recipe."""
+    above = dict.fromkeys([*recipe.upstream, *recipe.upstream_of_base])
+
+    @dg.asset(
+        name=recipe.name,
+        group_name=lineage.study_of[recipe.name],
+        description=recipe.description,
+        code_version=recipe.code_version,
+        partitions_def=partitions.definition(lineage.part(recipe.name), recipe.axes),
+        deps=[
+            dg.AssetDep(name, partition_mapping=partitions.mapping(lineage, recipe, lineage.recipes[name]))
+            for name in above
+        ],
+        check_specs=[
+            dg.AssetCheckSpec(check.__name__, asset=recipe.name, description=check.__doc__, blocking=True)
+            for check in recipe.checks
+        ],
+        kinds=metadata.KINDS[recipe.kind],
+        metadata=metadata.definition_metadata(recipe.schema),
+    )
+    def body(context: dg.AssetExecutionContext) -> _Events:
+        yield from _materialise(context, lineage, recipe, listener)
+
+    return body
+
+
+def _materialise(context: dg.AssetExecutionContext, lineage: Lineage, recipe: Recipe, listener: Listener) -> _Events:
+    lake = Lake(lineage.project.workspace)
+    key = partitions.from_dagster(recipe.axes, context.partition_key if context.has_partition_key else None)
+    try:
+        if not recipe.covers(lineage.part(recipe.name), key):
+            what = f"partition {partition_name(key)}" if key else "place in this profile"
+            raise FairnessError(f"{recipe.name} has no {what}: nothing that the profile names would be in it")
+        with one_thread(), lake.lock(recipe.name, key, lambda holder: listener.waiting(recipe.name, key, holder)):
+            yield from _make(context, lineage, recipe, lake, key, listener)
+    except FairnessError as error:
+        raise dg.Failure(str(error), allow_retries=False) from None
+    except OSError as error:
+        raise dg.Failure(str(explained(error, Path(error.filename or lake.root))), allow_retries=False) from error
+
+
+def _make(
+    context: dg.AssetExecutionContext, lineage: Lineage, recipe: Recipe, lake: Lake, key: Key, listener: Listener
+) -> _Events:
+    described = State(lineage, lake).inputs(recipe.name, key)
+    stamp = fingerprint(described)
+    card = lake.card(recipe.name, key)
+    made_before = card is not None and card.fingerprint == stamp
+    if card and made_before and context.run.tags.get(ONLY_IF_STALE):
+        yield from (dg.AssetCheckResult(passed=True, check_name=check.__name__) for check in recipe.checks)
+        yield dg.MaterializeResult(data_version=dg.DataVersion(card.content), metadata={LEFT_ALONE: "it is up to date"})
+        return
+    folder = lake.folder(recipe.name, key, stamp)
+    if made_before or lake.was_finished(recipe.name, key, stamp):
+        # Asked for again, or damaged: start afresh, with no card that vouches for what a kill may leave half made.
+        lake.remove_card(recipe.name, key)
+        _clear(folder)
+    progress = listener.progress(recipe.name, key)
+    started = time.monotonic()
+    result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, folder))
+    yield from _save(lake, recipe, key, result, Card(stamp, described, result.figures))
+    result.kept()
+    if recipe.kind != "checkpoint":
+        _clear(folder)
+    yield dg.MaterializeResult(
+        data_version=dg.DataVersion(lake.content(recipe.name, key) or ""),
+        metadata=metadata.run_metadata(result, _path(lake, recipe, key), time.monotonic() - started),
+    )
+
+
+def _save(lake: Lake, recipe: Recipe, key: Key, result: Result, card: Card) -> Iterator[dg.AssetCheckResult]:
+    if isinstance(result.content, pa.Table):
+        assert recipe.schema is not None
+        with lake.writing(recipe.name, key, result.content, recipe.schema, card) as table:
+            for check in recipe.checks:
+                wrong = check(table)
+                yield dg.AssetCheckResult(
+                    passed=wrong is None, check_name=check.__name__, metadata={"found": wrong or "nothing wrong"}
+                )
+                if wrong:
+                    raise FairnessError(f"{recipe.name}: {wrong}; the table was not written")
+        return
+    if isinstance(result.content, str):
+        with replacing(lake.document_path(recipe.name)) as temporary:
+            temporary.write_text(result.content, encoding="utf-8")
+    lake.write_card(recipe.name, key, card)
+
+
+def _path(lake: Lake, recipe: Recipe, key: Key) -> Path:
+    if recipe.kind == "table":
+        return lake.table_path(recipe.name, key)
+    return lake.document_path(recipe.name) if recipe.kind == "document" else lake.current_folder(recipe.name, key)
+
+
+def _clear(folder: Path) -> None:
+    """Removes a folder with all in it."""
+    if folder.exists():
+        shutil.rmtree(folder)

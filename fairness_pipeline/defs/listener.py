@@ -1,0 +1,16 @@
+"""Who hears how far a stage is."""
+
+from typing import Protocol
+
+from fairness_pipeline.lake import Key
+from fairness_pipeline.progress import Progress
+
+
+class Listener(Protocol):
+    """Hears of waiting and progress while a partition is made."""
+
+    def waiting(self, asset: str, key: Key, holder: str) -> None:
+        """Another run makes the partition; this one waits."""
+
+    def progress(self, asset: str, key: Key) -> Progress:
+        """Where the asset's room reports to."""

@@ -1,0 +1,57 @@
+"""How an asset shows in Dagster's UI: schema, kinds, figures, tables and pictures."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from fairness_pipeline.defs.lineage import Result
+
+KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
+_SHOWN_ROWS = 20
+_SHOWN_ENTRIES = 25
+
+
+def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
+    """What is known of an asset before it is made: the columns of a table."""
+    if schema is None:
+        return {}
+    columns = [
+        dg.TableColumn(
+            name=column.name, type=str(column.type), constraints=dg.TableColumnConstraints(nullable=column.nullable)
+        )
+        for column in schema
+    ]
+    return {"dagster/column_schema": dg.TableSchema(columns=columns)}
+
+
+def run_metadata(result: Result, path: Path, seconds: float) -> dict[str, Any]:
+    """What one run found, pictures first: they are what a person looks for."""
+    metadata: dict[str, Any] = {}
+    for name, png in result.pictures.items():
+        metadata[name] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")
+    metadata |= {name: dg.MetadataValue.md(_markdown(table)) for name, table in result.tables.items()}
+    metadata |= {name: _value(figure) for name, figure in result.figures.items() if figure is not None}
+    if isinstance(result.content, pa.Table):
+        metadata["dagster/row_count"] = result.content.num_rows
+    if path.is_file():
+        metadata["bytes"] = path.stat().st_size
+    return metadata | {"seconds": round(seconds, 2), "path": dg.MetadataValue.path(str(path))}
+
+
+def _value(figure: Any) -> Any:
+    if isinstance(figure, dict):
+        return dg.MetadataValue.json(dict(list(figure.items())[:_SHOWN_ENTRIES]))
+    return dg.MetadataValue.json(figure) if isinstance(figure, list) else figure
+
+
+def _markdown(table: pa.Table) -> str:
+    def cell(value: Any) -> str:
+        text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+        return text.replace("|", "\\|").replace("<", "&lt;")
+
+    rows = [list(table.column_names), ["---"] * table.num_columns]
+    rows += [[cell(value) for value in row.values()] for row in table.slice(0, _SHOWN_ROWS).to_pylist()]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)

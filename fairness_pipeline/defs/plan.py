@@ -1,0 +1,312 @@
+"""What must be made to bring a profile up to date, why, and in which order; independent partitions side by side."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from fairness_pipeline.defs.lineage import Lineage, Place, State
+from fairness_pipeline.defs.workers import Unit, Workers
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Key, Lake, partition_name
+from fairness_pipeline.project import Project
+from fairness_pipeline.study import STUDIES, Part, Study
+
+_FORCED = "asked for with --force"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of a profile to bring up to date; None takes all. Whatever it needs upstream comes along."""
+
+    study: str | None = None
+    dimension: str | None = None
+    model: str | None = None
+    asset: str | None = None
+    everything: bool = False
+    """Whether to make also what the profile makes only when it is asked for."""
+
+    def resolved(self, project: Project) -> "Selection":
+        """The same with the study that a model's name settles.
+
+        Raises:
+            FairnessError: the profile has no such study, model or dimension, or two studies have the name.
+        """
+        study = self.study
+        if self.study is not None and self.study not in project.parts:
+            raise _unknown("study", self.study, f"profile '{project.name}'", list(project.parts))
+        if self.model is not None:
+            having = [own.name for own in project.studies_of(self.model) if self.study in (None, own.name)]
+            if not having:
+                parts = [project.parts[self.study]] if self.study else list(project.parts.values())
+                known = [name for part in parts for name in part.subjects]
+                raise _unknown("model", self.model, _where(project, self.study), known)
+            if len(having) > 1 and self.asset is None:
+                raise FairnessError(
+                    f"--model {self.model}: {' and '.join(having)} both have one of this name; say which with --study"
+                )
+            study = having[0] if len(having) == 1 else None
+        if self.dimension is not None:
+            part_names = [study] if study else list(project.parts)
+            known = list(dict.fromkeys(d for name in part_names for d in project.parts[name].axes.get("dimension", ())))
+            if self.dimension not in known:
+                raise _unknown("dimension", self.dimension, _where(project, study), known)
+        return Selection(study, self.dimension, self.model, self.asset, self.everything)
+
+    def covers(self, study: Study, project: Project, key: Key) -> bool:
+        """Whether a partition of the study's significance table is asked for."""
+        return (
+            self.study in (None, study.name)
+            and self.dimension in (None, key.get("dimension"))
+            and self.model in (None, key[study.subject])
+            and self.asks_for(project.parts[study.name], study.subject, key)
+        )
+
+    def asks_for(self, part: Part, subject: str, key: Key) -> bool:
+        """Whether a partition is made by default, or asked for by what is named here."""
+        named = {axis for axis, value in (("dimension", self.dimension), (subject, self.model)) if value is not None}
+        return self.everything or part.by_default(key, named)
+
+
+def _where(project: Project, study: str | None) -> str:
+    return f"study '{study}' of profile '{project.name}'" if study else f"profile '{project.name}'"
+
+
+def _unknown(kind: str, name: str, where: str, known: list[str]) -> FairnessError:
+    return FairnessError(f"unknown {kind} '{name}' in {where}; known: {', '.join(known) or 'none'}")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One partition of one asset, and why it must be made (None where it is up to date)."""
+
+    name: str
+    key: Key
+    reason: str | None
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return self.name, partition_name(self.key)
+
+    @property
+    def label(self) -> str:
+        """For a reader."""
+        return " ".join([self.name, *self.key.values()])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step; the error or the reason; how long it took.
+
+    One that is `unchanged` is up to date after all: what it is made from was made again and came out as before.
+    """
+
+    step: Step
+    state: Literal["made", "unchanged", "failed", "skipped"]
+    detail: str = ""
+    seconds: float = 0.0
+
+    @property
+    def lost(self) -> bool:
+        """Whether there is nothing to go on from."""
+        return self.state in ("failed", "skipped")
+
+
+class Plan:
+    """The steps of a selection.
+
+    Args:
+        lineage: Of the profile.
+        selection: The part asked for.
+        force: Whether to make also what is up to date.
+
+    Raises:
+        FairnessError: the selection names something that the profile does not have.
+    """
+
+    def __init__(self, lineage: Lineage, selection: Selection, *, force: bool = False) -> None:
+        self.lineage = lineage
+        self.project = lineage.project
+        self.selection = selection.resolved(self.project)
+        self.lake = Lake(self.project.workspace)
+        self._force = force
+        state = State(lineage, self.lake)
+        self.steps: list[Step] = []
+        waiting: set[Place] = set()
+        for name, key in self._partitions():
+            self.steps.append(Step(name, key, self._reason(state, name, key, waiting)))
+            if self.steps[-1].reason:
+                waiting.add(self.steps[-1].place)
+
+    @property
+    def out_of_date(self) -> list[Step]:
+        """The steps that must run whether or not they are forced to."""
+        return [step for step in self.steps if step.reason not in (None, _FORCED)]
+
+    @property
+    def stale(self) -> list[Step]:
+        """The steps that must run."""
+        return [step for step in self.steps if step.reason]
+
+    def endpoint_requests(self) -> tuple[int, int]:
+        """Requests that the stale steps would make of endpoints, and partitions for which that cannot be told yet."""
+        stale = {step.place for step in self.stale}
+        known = unknown = 0
+
+        def pending(name: str, key: Key) -> bool:
+            return (name, partition_name(key)) in stale
+
+        for step in self.stale:
+            count = self.lineage.part(step.name).requests(step.name, step.key, self.lake, pending)
+            known, unknown = (known, unknown + 1) if count is None else (known + count, unknown)
+        return known, unknown
+
+    def run(self, workers: Workers, starting: Callable[[Step], None]) -> Iterator[Outcome]:
+        """Makes every stale step; a step that fails takes with it only what depends on it.
+
+        Args:
+            workers: Make them.
+            starting: Told of each step just before it is made.
+        """
+        waiting = self._units()
+        where = {step.place: number for number, unit in enumerate(waiting) for step in unit}
+        needs = {
+            number: {where[s] for step in unit for s in self._sources(step) if s in where} - {number}
+            for number, unit in enumerate(waiting)
+        }
+        left = dict(enumerate(waiting))
+        running: dict[int, list[Step]] = {}
+        lost: set[Place] = set()
+
+        def ended(outcome: Outcome) -> Outcome:
+            if outcome.lost:
+                lost.add(outcome.step.place)
+            return outcome
+
+        while left or running:
+            ready = [n for n in left if not needs[n] & (left.keys() | running.keys())]
+            started = False
+            for number in ready:
+                if not workers.idle:
+                    break
+                possible, others = self._possible(left.pop(number), lost)
+                yield from map(ended, others)
+                started = True
+                if possible:
+                    starting(possible[0])
+                    running[number] = possible
+                    workers.start(Unit(number, [step.name for step in possible], possible[0].key, self._force))
+                    break  # what is ready may be another by now
+            if started and workers.idle:
+                continue
+            assert running, "units that wait for each other"
+            done = workers.wait()
+            steps = {step.name: step for step in running.pop(done.number)}
+            for result in done.results:
+                yield ended(Outcome(steps[result.name], result.state, result.detail, result.seconds))
+
+    def _units(self) -> list[list[Step]]:
+        """The stale steps, those of one partition that follow each other together, in the order of preference.
+
+        What is made of others after what is not; within a study checkpoints first, as training takes longest.
+        """
+        units: list[list[Step]] = []
+        for _, group in groupby(self.stale, key=lambda step: self._group(step.name)):
+            by_partition: dict[str, list[Step]] = {}
+            for step in group:
+                by_partition.setdefault(partition_name(step.key), []).append(step)
+            units += by_partition.values()
+
+        def preference(unit: list[Step]) -> tuple[bool, int, bool]:
+            recipe = self.lineage.recipes[unit[0].name]
+            derived = self.lineage.part(unit[0].name).base_of(unit[0].key) is not None
+            return derived or recipe.tolerant, self._study_number(unit[0].name), recipe.kind != "checkpoint"
+
+        return sorted(units, key=preference)
+
+    def _group(self, name: str) -> tuple[str, tuple[str, ...]]:
+        return self.lineage.study_of[name], self.lineage.recipes[name].axes
+
+    def _study_number(self, name: str) -> int:
+        return STUDIES.index(self.lineage.study_of[name])
+
+    def _possible(self, unit: list[Step], lost: set[Place]) -> tuple[list[Step], list[Outcome]]:
+        """The steps of a unit that can and must be made, now that all above them is; and what became of the others."""
+        possible: list[Step] = []
+        others: list[Outcome] = []
+        unreachable = set(lost)
+        for step in unit:
+            above = [] if self.lineage.recipes[step.name].tolerant else self._sources(step)
+            missing = [source for source in above if source in unreachable]
+            if missing:
+                unreachable.add(step.place)
+                others.append(Outcome(step, "skipped", f"needs {' '.join(missing[0]).strip()}"))
+            else:
+                possible.append(step)
+        if self._force:
+            return possible, others
+        state = State(self.lineage, self.lake)
+        must: list[Step] = []
+        for step in possible:
+            if state.changes(step.name, step.key) or {s.place for s in must}.intersection(self._sources(step)):
+                must.append(step)
+            else:
+                others.append(Outcome(step, "unchanged"))
+        return must, others
+
+    def _sources(self, step: Step) -> list[Place]:
+        return [(source, partition_name(k)) for source, k in self.lineage.sources(step.name, step.key)]
+
+    def _partitions(self) -> Iterator[tuple[str, Key]]:
+        """The partitions asked for and all that they are made from, in lineage order."""
+        lineage, selection = self.lineage, self.selection
+        in_study = [name for name, study in lineage.study_of.items() if selection.study in (None, study)]
+        if selection.asset is not None and selection.asset not in in_study:
+            where = f" in study '{selection.study}'" if selection.study else ""
+            raise FairnessError(f"unknown asset '{selection.asset}'{where}; known: {', '.join(in_study)}")
+        subject = {study.name: study.subject for study in self.project.studies}
+        wanted: set[Place] = set()
+
+        def chosen(name: str, key: Key, among: set[str] | None) -> bool:
+            part, axis = lineage.part(name), subject[lineage.study_of[name]]
+            if not selection.asks_for(part, axis, key):
+                return False
+            if selection.dimension and key.get("dimension", selection.dimension) != selection.dimension:
+                return False
+            if not among:
+                return True
+            if axis in key:
+                return key[axis] in among
+            implied = [part.implied({axis: value}) for value in among]
+            return all(any(i.get(a, value) == value for i in implied) for a, value in key.items())
+
+        def want(name: str, key: Key, among: set[str] | None) -> None:
+            place = name, partition_name(key)
+            if place in wanted or not chosen(name, key, among):
+                return
+            wanted.add(place)
+            # A report takes what there is; anything else needs what it is made from, of the base too.
+            base = lineage.part(name).base_of(key)
+            if among and base and not lineage.recipes[name].tolerant:
+                among = among | {base[subject[lineage.study_of[name]]]}
+            for source, source_key in lineage.sources(name, key):
+                want(source, source_key, among)
+
+        for target in [selection.asset] if selection.asset else in_study:
+            for key in lineage.keys(target):
+                want(target, key, {selection.model} if selection.model else None)
+        for name in lineage.recipes:
+            for key in lineage.keys(name):
+                if (name, partition_name(key)) in wanted:
+                    yield name, key
+
+    def _reason(self, state: State, name: str, key: Key, waiting: set[Place]) -> str | None:
+        """Why a step must run; `waiting` are the places of those before it that must."""
+        if changes := state.changes(name, key):
+            return "; ".join(changes)
+        if self._force:
+            return _FORCED
+        above = [(s, partition_name(k)) for s, k in self.lineage.sources(name, key)]
+        made = [source for source in above if source in waiting]
+        return f"{' '.join(made[0]).strip()} is made again" if made else None

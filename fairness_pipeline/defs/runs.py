@@ -1,0 +1,80 @@
+"""Makes the steps of one partition as one recorded Dagster run."""
+
+import dagster as dg
+
+from fairness_pipeline.definitions import definitions
+from fairness_pipeline.defs import partitions
+from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
+from fairness_pipeline.defs.listener import Listener
+from fairness_pipeline.defs.workers import StepResult, Unit
+from fairness_pipeline.project import Project
+
+
+class Maker:
+    """Makes units of a profile in this process; definitions and libraries are loaded once.
+
+    Args:
+        project: The profile.
+        instance: Where Dagster records the runs.
+        listener: Hears of waiting and progress.
+    """
+
+    def __init__(self, project: Project, instance: dg.DagsterInstance, listener: Listener) -> None:
+        self._instance = instance
+        self._repository = definitions(project, listener).get_repository_def()
+
+    def make(self, unit: Unit) -> list[StepResult]:
+        """What became of each step; raises KeyboardInterrupt if the run was interrupted."""
+        keys = [dg.AssetKey(name) for name in unit.names]
+        job = self._repository.get_implicit_job_def_for_assets(keys)
+        assert job is not None
+        result = job.execute_in_process(
+            instance=self._instance,
+            partition_key=partitions.to_dagster(unit.key),
+            asset_selection=keys,
+            raise_on_error=False,
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            tags={} if unit.force else {ONLY_IF_STALE: "true"},
+        )
+        failures = [event for event in result.all_events if event.is_step_failure]
+        if any(map(_interrupted, failures)):
+            raise KeyboardInterrupt  # Dagster makes a failed step of it and returns
+        errors = {event.step_key: _error(event) for event in failures}
+        seconds = {
+            event.step_key: event.step_success_data.duration_ms / 1000
+            for event in result.all_events
+            if event.is_step_success
+        }
+        left_alone = {
+            event.asset_key.to_user_string()
+            for event in result.all_events
+            if event.is_step_materialization and event.asset_key and LEFT_ALONE in event.materialization.metadata
+        }
+        found = []
+        for name in unit.names:
+            if name in seconds:
+                found.append(StepResult(name, "unchanged" if name in left_alone else "made", seconds=seconds[name]))
+            elif name in errors:
+                found.append(StepResult(name, "failed", errors[name]))
+            else:
+                found.append(StepResult(name, "skipped", f"needs {next(iter(errors), 'what failed before')}"))
+        return found
+
+
+def _interrupted(event: dg.DagsterEvent) -> bool:
+    error = event.step_failure_data.error
+    while error is not None:
+        if error.cls_name in ("DagsterExecutionInterruptedError", "KeyboardInterrupt"):
+            return True
+        error = error.cause
+    return False
+
+
+def _error(event: dg.DagsterEvent) -> str:
+    failure = event.step_failure_data
+    if failure.user_failure_data and failure.user_failure_data.description:
+        return failure.user_failure_data.description
+    error = failure.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return error.message.strip() if error else "failed"

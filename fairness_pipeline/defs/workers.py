@@ -1,0 +1,258 @@
+"""Who makes the units of a plan: this process, or several that load the libraries once and work side by side.
+
+A pool of our own, as it must tell progress while it works, outlive a worker that dies, end in order at Ctrl-C, and end
+at once when this process is killed: an orphan would hold the lock of what it makes.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self
+
+from fairness_pipeline.defs.listener import Listener
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Key
+from fairness_pipeline.progress import Progress
+
+_TELL_EVERY = 0.1
+_GRACE = 20.0
+"""Seconds that an interrupted worker has to record how its run ended."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Assets of one partition that are made together, one after the other."""
+
+    number: int
+    names: list[str]
+    key: Key
+    force: bool
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What became of an asset of a unit."""
+
+    name: str
+    state: Literal["made", "unchanged", "failed", "skipped"]
+    detail: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Done:
+    """A unit that has ended."""
+
+    number: int
+    results: list[StepResult]
+
+
+class Workers(Protocol):
+    """Make units."""
+
+    @property
+    def idle(self) -> int:
+        """How many could begin a unit now."""
+
+    def start(self, unit: Unit) -> None:
+        """Begins a unit; one must be idle."""
+
+    def wait(self) -> Done:
+        """The next unit that ends."""
+
+
+class ThisProcess:
+    """Makes one unit at a time, here.
+
+    Args:
+        make: Makes it.
+    """
+
+    def __init__(self, make: Callable[[Unit], list[StepResult]]) -> None:
+        self._make = make
+        self._units: list[Unit] = []
+
+    @property
+    def idle(self) -> int:
+        """1 until a unit was begun."""
+        return 0 if self._units else 1
+
+    def start(self, unit: Unit) -> None:
+        """Keeps the unit until somebody waits for it."""
+        self._units.append(unit)
+
+    def wait(self) -> Done:
+        """Makes the unit that was begun."""
+        unit = self._units.pop()
+        return Done(unit.number, self._make(unit))
+
+
+@dataclass
+class _Worker:
+    process: Any
+    pipe: Connection
+    unit: Unit | None = None
+    told: Progress | None = field(default=None)
+
+
+class Pool:
+    """Worker processes; a context manager that ends them.
+
+    Args:
+        profile: What they load.
+        count: How many.
+        listener: Hears of waiting and progress of all of them.
+    """
+
+    def __init__(self, profile: str, count: int, listener: Listener) -> None:
+        self._profile = profile
+        self._listener = listener
+        self._workers = [self._started() for _ in range(count)]
+        self._done: deque[Done] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            for worker in self._workers:
+                if worker.unit and worker.process.is_alive():
+                    os.kill(worker.process.pid, signal.SIGINT)
+        deadline = time.monotonic() + _GRACE
+        for worker in self._workers:
+            worker.pipe.close() if kind is None or worker.unit is None else None
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+
+    @property
+    def idle(self) -> int:
+        """Workers without a unit."""
+        return sum(worker.unit is None for worker in self._workers)
+
+    def start(self, unit: Unit) -> None:
+        """Hands the unit to a worker that is idle."""
+        worker = next(worker for worker in self._workers if worker.unit is None)
+        worker.unit = unit
+        try:
+            worker.pipe.send(unit)
+        except OSError:
+            self._lost(worker)
+
+    def wait(self) -> Done:
+        """The next unit that ends; passes on what the workers tell meanwhile.
+
+        Raises:
+            KeyboardInterrupt: a worker was interrupted.
+            FairnessError: a worker could not load the profile.
+        """
+        while not self._done:
+            for pipe in wait([worker.pipe for worker in self._workers if worker.unit]):
+                worker = next(worker for worker in self._workers if worker.pipe is pipe)
+                try:
+                    self._heard(worker, *worker.pipe.recv())
+                except (EOFError, OSError):
+                    self._lost(worker)
+        return self._done.popleft()
+
+    def _heard(self, worker: _Worker, what: str, *told: Any) -> None:
+        if what == "progress":
+            if worker.told:
+                worker.told(*told)
+        elif what == "stage":
+            worker.told = self._listener.progress(*told)
+        elif what == "waiting":
+            self._listener.waiting(*told)
+        elif what == "interrupted":
+            raise KeyboardInterrupt
+        elif what == "refused":
+            raise FairnessError(*told)
+        else:
+            assert worker.unit is not None
+            self._done.append(Done(worker.unit.number, told[0]))
+            worker.unit = worker.told = None
+
+    def _lost(self, worker: _Worker) -> None:
+        """A worker died, of a kill for want of memory, say: its unit failed, and another takes its place."""
+        worker.process.join(_GRACE)
+        unit = worker.unit
+        assert unit is not None
+        how = worker.process.exitcode
+        ended = f"signal {signal.Signals(-how).name}" if how is not None and how < 0 else f"status {how}"
+        reason = (
+            f"its process ended by itself ({ended}); if memory ran out, call with fewer --workers: what is made stands"
+        )
+        self._workers[self._workers.index(worker)] = self._started()
+        self._done.append(Done(unit.number, [StepResult(name, "failed", reason) for name in unit.names]))
+
+    def _started(self) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        own, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs, self._profile), daemon=True)
+        process.start()
+        theirs.close()
+        return _Worker(process, own)
+
+
+class _Telling(Listener):
+    """Tells the process that started this one."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+
+    def waiting(self, asset: str, key: Key, holder: str) -> None:
+        """Another run makes the partition; this one waits."""
+        self._pipe.send(("waiting", asset, key, holder))
+
+    def progress(self, asset: str, key: Key) -> Progress:
+        """Ten times a second at most, and at the end."""
+        self._pipe.send(("stage", asset, key))
+        last = 0.0
+
+        def tell(done: int, total: int | None, note: str) -> None:
+            nonlocal last
+            if time.monotonic() - last > _TELL_EVERY or done == total:
+                last = time.monotonic()
+                self._pipe.send(("progress", done, total, note))
+
+        return tell
+
+
+def _work(pipe: Connection, profile: str) -> None:
+    """What a worker does: makes the units it is sent until there are no more, or until it is interrupted."""
+    os.setpgrp()  # Ctrl-C reaches the process that was called, which ends this one in order
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        try:
+            from fairness_pipeline.defs.instance import open_instance
+            from fairness_pipeline.defs.runs import Maker
+            from fairness_pipeline.project import Project
+
+            project = Project(profile)
+            with open_instance(project) as instance:
+                maker = Maker(project, instance, _Telling(pipe))
+                while True:
+                    pipe.send(("done", maker.make(pipe.recv())))
+        except FairnessError as error:
+            pipe.send(("refused", str(error)))
+        except KeyboardInterrupt:
+            pipe.send(("interrupted",))
+    except (EOFError, OSError):
+        pass  # nobody listens any more
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)

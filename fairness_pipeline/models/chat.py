@@ -1,0 +1,270 @@
+"""Any OpenAI-compatible chat endpoint: asked concurrently, patiently, and never twice for an answer that came."""
+
+import asyncio
+import json
+import os
+import random
+from collections.abc import Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+from fairness_pipeline.corpora.text_files import whole_text
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import explained, replacing
+from fairness_pipeline.models.specification import Decoding, EndpointSource
+
+_JOURNAL = "answers.jsonl"
+_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses that a later try may not meet."""
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 60.0
+_SHOWN = 200
+
+
+class Advice(NamedTuple):
+    """What errors say in the words of who asks: what a prompt is, what to do about empty answers, how to ask less."""
+
+    what: str
+    empty: str
+    less: str
+
+
+class Chat:
+    """Prompts in, answers out.
+
+    Every answer is on disk before the next is waited for, so that a run that was killed asks only for what it had not
+    got. A passing failure (no connection, time out, 408, 409, 425, 429, 5xx, an answer that is none) is tried again
+    after a pause that doubles, or is as long as the server says; what lasts stops the run, and what came is kept.
+
+    Args:
+        source: Where it is, and how it may be asked.
+        decoding: Sent along; whether an answer may be empty.
+        folder: Keeps the answers.
+        seed: Sent along with each request.
+        advice: What its errors advise.
+
+    Raises:
+        FairnessError: the key is not in the environment.
+    """
+
+    def __init__(self, source: EndpointSource, decoding: Decoding, folder: Path, seed: int, advice: Advice) -> None:
+        self.source = source
+        self.decoding = decoding
+        self.folder = folder
+        self.seed = seed
+        self.advice = advice
+        self.requests = 0
+        _key(source)
+        self._answers = dict(_journal(folder / _JOURNAL))
+
+    def answers(self, prompts: list[str]) -> list[str]:
+        """The answer to each prompt; each distinct one is asked once.
+
+        Raises:
+            FairnessError: the endpoint refuses, or goes on failing; names the prompt and the answer. Or
+                `max_requests` are made.
+        """
+        missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._answers]
+        if missing:
+            _run(self._ask_all(missing))
+        return [self._answers[prompt] for prompt in prompts]
+
+    def check_allowed(self, prompts: list[str]) -> None:
+        """Refuses, before anything is asked, what `max_requests` does not allow.
+
+        Args:
+            prompts: All that will be asked, each once.
+
+        Raises:
+            FairnessError: that takes more requests, answers that are kept apart.
+        """
+        missing, most = sum(prompt not in self._answers for prompt in prompts), self.source.max_requests
+        if most is not None and missing > most:
+            raise FairnessError(
+                f"endpoint.max_requests: {missing:,} requests would be made, {most:,} are allowed; nothing was asked: "
+                f"raise it, or ask for less ({self.advice.less})"
+            )
+
+    def forget(self, prompts: list[str]) -> None:
+        """Drops the answers to some prompts, so that they are asked again."""
+        for prompt in prompts:
+            self._answers.pop(prompt, None)
+        lines = (_line(prompt, answer) for prompt, answer in self._answers.items())
+        with replacing(self.folder / _JOURNAL) as path:
+            path.write_text("".join(lines), encoding="utf-8")
+
+    async def _ask_all(self, prompts: Iterable[str]) -> None:
+        key = _key(self.source)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        limits = httpx.Limits(max_connections=self.source.concurrency)
+        path = self.folder / _JOURNAL
+        waiting = iter(prompts)
+        try:
+            with path.open("a", encoding="utf-8") as journal:
+                async with httpx.AsyncClient(headers=headers, timeout=self.source.timeout, limits=limits) as client:
+
+                    async def work() -> None:
+                        for prompt in waiting:  # shared: each prompt goes to one worker
+                            answer = await self._ask(client, prompt)
+                            self._answers[prompt] = answer
+                            journal.write(_line(prompt, answer))
+                            journal.flush()
+
+                    async with asyncio.TaskGroup() as group:
+                        for _ in range(self.source.concurrency):
+                            group.create_task(work())
+        except ExceptionGroup as errors:  # one worker's trouble has ended the others
+            error = errors.exceptions[0]
+            raise (explained(error, path) if isinstance(error, OSError) else error) from None
+        except OSError as error:
+            raise explained(error, path) from None
+
+    async def _ask(self, client: httpx.AsyncClient, prompt: str) -> str:
+        body = self._body(prompt)
+        problem, pause = "", _FIRST_PAUSE
+        for attempt in range(self.source.attempts):
+            if attempt:
+                await asyncio.sleep(pause)
+            self._count()
+            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.75, 1.25)
+            try:
+                reply = await client.post(f"{self.source.base_url}/chat/completions", json=body)
+            except httpx.HTTPError as error:
+                problem = f"no answer ({self._shown(str(error)) or type(error).__name__})"
+                continue
+            if reply.status_code in _PASSING:
+                problem = f"status {reply.status_code}: {self._shown(reply.text)}"
+                pause = max(pause, _retry_after(reply))
+                continue
+            if reply.status_code != httpx.codes.OK:
+                raise FairnessError(
+                    f"endpoint {self.source.base_url}, model '{self.source.model}': status {reply.status_code}: "
+                    f"{self._shown(reply.text)}{self._advice(reply.status_code)}"
+                )
+            answer = _content(reply)
+            if answer is not None and (answer.strip() or self.decoding.keep_empty):
+                return answer.strip()
+            problem = "an empty answer" if answer is not None else f"not an answer: {self._shown(reply.text)}"
+        raise FairnessError(
+            f"endpoint {self.source.base_url}, model '{self.source.model}': {problem}, {self.source.attempts} times, "
+            f"for the {self.advice.what} {prompt[:_SHOWN]!r}; what was answered so far is kept: run again to go on"
+            + (self.advice.empty if problem == "an empty answer" else "")
+        )
+
+    def _body(self, prompt: str) -> dict[str, Any]:
+        decoding = self.decoding
+        system = [{"role": "system", "content": self.source.system}] if self.source.system is not None else []
+        return {
+            "model": self.source.model,
+            "messages": [*system, {"role": "user", "content": prompt}],
+            "max_tokens": decoding.max_tokens,
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            "seed": self.seed,
+            **({"stop": list(decoding.stop)} if decoding.stop else {}),
+        }
+
+    def _count(self) -> None:
+        if self.source.max_requests is not None and self.requests >= self.source.max_requests:
+            raise FairnessError(
+                f"endpoint.max_requests: {self.requests:,} requests are made, as many as allowed; the answers are "
+                "kept: run again to go on, or raise it"
+            )
+        self.requests += 1
+
+    def _shown(self, text: str) -> str:
+        """What a server said, fit for a log: short, and without the key, which some repeat."""
+        if key := _key(self.source):
+            text = text.replace(key, "***")
+        return " ".join(text.split())[:_SHOWN]
+
+    def _advice(self, status: int) -> str:
+        if status in (401, 403):
+            name = self.source.key_variable
+            return f"; check the key in {name}" if name else "; name the variable that holds its key: key_variable"
+        if status == 404:
+            return "; check base_url (it usually ends in /v1) and model"
+        return ""
+
+
+def _key(source: EndpointSource) -> str | None:
+    if source.key_variable is None:
+        return None
+    key = os.environ.get(source.key_variable, "").strip()
+    if not key:
+        raise FairnessError(
+            f"endpoint.key_variable: the environment has no {source.key_variable}; set it to the endpoint's key"
+        )
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise FairnessError(
+            f"endpoint.key_variable: {source.key_variable} does not hold a key: expected printable ASCII without spaces"
+        )
+    return key
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Runs `work` to its end in a thread of its own.
+
+    What interrupts the caller (Ctrl-C, Dagster ending a run) then ends it in order, instead of breaking out of whatever
+    the event loop was doing; and it runs in a notebook, whose own loop is busy.
+    """
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
+
+    async def watched() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        begun.append((asyncio.get_running_loop(), task))
+        await work
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(asyncio.run, watched())
+        try:
+            future.result()
+        except BaseException:
+            if not future.done() and begun:
+                loop, task = begun[0]
+                loop.call_soon_threadsafe(task.cancel)
+            raise
+
+
+def _line(prompt: str, answer: str) -> str:
+    return json.dumps({"prompt": prompt, "answer": answer}) + "\n"
+
+
+def _journal(path: Path) -> Iterable[tuple[str, str]]:
+    """The answers an earlier run got; a last line that a kill cut short is dropped."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        with replacing(path) as temporary:
+            temporary.write_bytes(whole)
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            yield record["prompt"], record["answer"]
+        except (ValueError, KeyError, TypeError):
+            raise FairnessError(
+                f"{path}, line {number}: damaged; delete the line, and its prompt is asked again"
+            ) from None
+
+
+def _retry_after(reply: httpx.Response) -> float:
+    """Seconds that the server asks to wait; 0 where it does not say."""
+    try:
+        return min(_LONGEST_PAUSE, max(0.0, float(reply.headers.get("Retry-After", "0"))))
+    except ValueError:
+        return 0.0
+
+
+def _content(reply: httpx.Response) -> str | None:
+    """The text of the first choice; None where the reply is not of the protocol."""
+    try:
+        content = reply.json()["choices"][0]["message"]["content"]
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        return None
+    return whole_text(content) if isinstance(content, str) else None

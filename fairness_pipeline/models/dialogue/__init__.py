@@ -1,0 +1,1 @@
+"""Dialogue models: their architectures, training and answering."""

@@ -1,0 +1,64 @@
+"""Any OpenAI-compatible chat endpoint as a dialogue model."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+
+from fairness_pipeline.files import replacing
+from fairness_pipeline.models.chat import Advice, Chat
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.specification import EndpointSource
+from fairness_pipeline.progress import Progress
+
+_SOURCE = "source.json"
+_ADVICE = Advice(what="context", empty="; or set 'decoding: {keep_empty: true}'", less="pairs.maximum in the profile")
+
+
+def prepare(
+    specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+) -> dict[str, object]:
+    """Notes in `folder` which endpoint it is; nothing is asked."""
+    source = _source(specification)
+    with replacing(folder / _SOURCE) as path:
+        path.write_text(json.dumps({"base_url": source.base_url, "model": source.model}), encoding="utf-8")
+    return {"endpoint": source.base_url, "model": source.model}
+
+
+class EndpointResponder:
+    """Answers contexts: a table with a column `text` in, one with `response` out. Every answer is kept.
+
+    Args:
+        specification: The model's file.
+        folder: Keeps the answers.
+        seed: Sent along with each request.
+
+    Raises:
+        FairnessError: the key is not in the environment; when it answers, as `Chat.answers` does.
+    """
+
+    CHUNK = 256
+    """Contexts between two reports of progress."""
+
+    def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
+        self.source = _source(specification)
+        self._chat = Chat(self.source, specification.decoding, folder, seed, _ADVICE)
+
+    def __call__(self, contexts: pa.Table) -> pa.Table:
+        """The responses, row by row."""
+        prompts = [self.source.filled(text) for text in contexts["text"].to_pylist()]
+        return pa.table({"response": pa.array(self._chat.answers(prompts), pa.string())})
+
+    def check_allowed(self, contexts: list[str]) -> None:
+        """Refuses, before anything is asked, what `max_requests` does not allow for all these contexts."""
+        self._chat.check_allowed([self.source.filled(text) for text in contexts])
+
+
+def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> EndpointResponder:
+    """The endpoint, with the answers that an earlier run left in `work`."""
+    return EndpointResponder(specification, work, seed)
+
+
+def _source(specification: ModelSpecification) -> EndpointSource:
+    assert specification.endpoint is not None
+    return specification.endpoint

@@ -1,0 +1,123 @@
+"""Fine-tuning of a Hugging Face causal language model on dialogues, by the loop that trains the papers' models.
+
+The library's own trainer would bring another checkpoint format, other batches and other errors; this way a fine-tuned
+model stops early, resumes exactly and is regularised as a `seq2seq` is.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
+
+from fairness_pipeline.models.batching import EncodedDialogues
+from fairness_pipeline.models.devices import device_of
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.dialogue.training import Penalty, fit, turns_of
+from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.progress import Progress
+
+_IGNORED = -100
+
+
+class CausalBatch(NamedTuple):
+    """Prompts followed by responses (batch, tokens), where tokens stand, and the responses' tokens as targets."""
+
+    tokens: torch.Tensor
+    present: torch.Tensor
+    targets: torch.Tensor
+
+
+class CausalDialogues(EncodedDialogues):
+    """Dialogues as a causal language model reads them: the prompt, the response, and the token that ends it."""
+
+    def batch(self, indices: np.ndarray, device: torch.device) -> CausalBatch:  # type: ignore[override]
+        """The dialogues at `indices`, padded on the right."""
+        prompts = [torch.from_numpy(self.context(i).astype(np.int64)) for i in indices]
+        responses = [torch.from_numpy(self.response(i).astype(np.int64)) for i in indices]
+        rows = list(zip(prompts, responses, strict=True))
+        tokens = [torch.cat(row) for row in rows]
+        targets = [torch.cat([torch.full_like(prompt, _IGNORED), response]) for prompt, response in rows]
+        return CausalBatch(
+            _padded(tokens, 0).to(device),
+            _padded([torch.ones_like(row) for row in tokens], 0).to(device),
+            _padded(targets, _IGNORED).to(device),
+        )
+
+
+class CausalDialogueModel(nn.Module):
+    """A causal language model whose `forward(batch)` gives what the training loop asks for.
+
+    Args:
+        model: Of the `transformers` library.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: CausalBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """The summed cross-entropy of the responses' tokens, their end included (in nats), and how many."""
+        logits = self.model(input_ids=batch.tokens, attention_mask=batch.present).logits[:, :-1]
+        targets = batch.targets[:, 1:]
+        asked = targets != _IGNORED
+        return cross_entropy(logits[asked].float(), targets[asked], reduction="sum"), asked.sum()
+
+    def restore(self, folder: Path) -> None:
+        """Takes the weights that training left in `folder`."""
+        self.load_state_dict(load_file(folder / Trainer.WEIGHTS))
+
+
+def fine_tune(
+    model: Any,
+    tokenizer: Any,
+    prompt_tokens: Callable[[list[str]], list[list[int]]],
+    specification: ModelSpecification,
+    dialogues: pa.Table,
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+    penalty: Penalty | None = None,
+) -> dict[str, Any]:
+    """Trains the model on the `train` split, stops on the `valid` split; goes on from where a killed run stopped.
+
+    Args:
+        model: With its first weights.
+        tokenizer: Its own.
+        prompt_tokens: Contexts as the tokens of their prompts.
+        specification: The model's file; a response and its end have `decoding.max_tokens` at most.
+        dialogues: Columns `context`, `response`, `split`.
+        folder: Where checkpoints and weights go.
+        seed: Of the order of the dialogues and the dropout.
+        progress: Told how many batches of the epochs allowed have passed.
+        penalty: A term of the loss on the input embeddings.
+
+    Returns:
+        Figures, as of a model that is trained from the start.
+    """
+    most = specification.decoding.max_tokens
+
+    def encoded(split: str) -> CausalDialogues:
+        contexts, responses = turns_of(dialogues, split)
+        tokens = tokenizer(responses, add_special_tokens=False)["input_ids"] if responses else []
+        ended = ([*row[: most - 1], tokenizer.eos_token_id] for row in tokens)
+        return CausalDialogues(prompt_tokens(contexts) if contexts else [], ended)
+
+    def rows(text: str) -> list[int]:
+        found: list[int] = tokenizer(f" {text}", add_special_tokens=False)["input_ids"]
+        return [] if tokenizer.unk_token_id in found else found
+
+    torch.manual_seed(seed)
+    wrapped = CausalDialogueModel(model).to(device_of(specification))
+    bound = penalty(model.get_input_embeddings(), rows) if penalty else None
+    return fit(wrapped, specification, encoded("train"), encoded("valid"), folder, seed, progress, bound)
+
+
+def _padded(rows: list[torch.Tensor], value: int) -> torch.Tensor:
+    return pad_sequence(rows, batch_first=True, padding_value=value)

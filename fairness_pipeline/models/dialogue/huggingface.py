@@ -1,0 +1,216 @@
+"""Any causal language model or encoder-decoder of the `transformers` library, by id or folder."""
+
+import json
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.models.dialogue.specification import HuggingFaceSource, ModelSpecification
+from fairness_pipeline.models.pretrained import folder_version, load_model, load_tokenizer
+from fairness_pipeline.progress import Progress
+
+_BATCH = 64
+_SOURCE = "source.json"
+_WEIGHTS = ("*.safetensors", "*.bin")
+_FIELD = "huggingface.name"
+
+
+def prepare(
+    specification: ModelSpecification,
+    dialogues: pa.Table,
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+    penalty: Any = None,
+) -> dict[str, object]:
+    """Looks the model up and notes in `folder` which revision it is; fine-tunes it there where its file says how.
+
+    Without `training` in its file its weights are not loaded, and only the first three arguments matter; else they are
+    those of `fine_tune`.
+
+    Raises:
+        FairnessError: there is no such model, its folder has no weights, or it lacks a tokenizer or a chat template.
+    """
+    source = _source(specification)
+    place = Path(source.name)
+    if place.is_absolute() and place.is_dir() and not any(path for pattern in _WEIGHTS for path in place.glob(pattern)):
+        raise FairnessError(
+            f"huggingface.name: the folder {place} holds no weights ({' or '.join(_WEIGHTS)}); save the model there "
+            "with save_pretrained"
+        )
+    configuration, _ = _tokenizer(source, source.revision)
+    commit = getattr(configuration, "_commit_hash", None) or source.revision
+    with replacing(folder / _SOURCE) as path:
+        path.write_text(json.dumps({"name": source.name, "revision": commit}), encoding="utf-8")
+    figures = {"model_type": configuration.model_type, "revision": commit or folder_version(source.name)}
+    if not specification.training:
+        return figures
+    from fairness_pipeline.models.dialogue.fine_tuning import fine_tune
+
+    responder = HuggingFaceResponder(specification, folder, seed)
+    model, tokenizer = responder.load_base()
+    if tokenizer.eos_token_id is None:
+        raise FairnessError(f"huggingface.name: the tokenizer of '{source.name}' has no end token to learn to stop at")
+
+    def prompt_tokens(contexts: list[str]) -> list[list[int]]:
+        tokens: list[list[int]] = responder.encode(model, tokenizer, contexts)["input_ids"]
+        return tokens
+
+    trained = fine_tune(model, tokenizer, prompt_tokens, specification, dialogues, folder, seed, progress, penalty)
+    return {**figures, **trained}
+
+
+class HuggingFaceResponder:
+    """Answers contexts in batches: a table with a column `text` in, one with `response` out.
+
+    Args:
+        specification: The model's file.
+        folder: What `prepare` wrote.
+        seed: Of sampling; together with a batch's contexts it fixes the draws.
+    """
+
+    def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
+        self.specification = specification
+        self.folder = folder
+        self.seed = seed
+        self._loaded: tuple[Any, Any] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_loaded": None}
+
+    def __call__(self, contexts: pa.Table) -> pa.Table:
+        """The responses, row by row; sampled ones depend on the batch they are drawn in."""
+        texts = contexts["text"].to_pylist()
+        size = self.specification.decoding.batch or _BATCH
+        responses: list[str] = []
+        for start in range(0, len(texts), size):
+            responses += self._answer(texts[start : start + size])
+        return pa.table({"response": pa.array(responses, pa.string())})
+
+    def _answer(self, contexts: list[str]) -> list[str]:
+        import torch
+
+        model, tokenizer = self._model()
+        decoding = self.specification.decoding
+        encoded = self.encode(model, tokenizer, contexts, return_tensors="pt", padding=True).to(model.device)
+        encoded.pop("token_type_ids", None)
+        if decoding.temperature:
+            digest = blake2b("\x1f".join([str(self.seed), *contexts]).encode(), digest_size=8).digest()
+            torch.manual_seed(int.from_bytes(digest) >> 1)
+        with torch.inference_mode():
+            written = model.generate(**encoded)
+        if self.specification.architecture == "causal_lm":
+            written = written[:, encoded["input_ids"].shape[1] :]
+        return [_until(text, decoding.stop) for text in tokenizer.batch_decode(written, skip_special_tokens=True)]
+
+    def encode(self, model: Any, tokenizer: Any, contexts: list[str], **options: Any) -> Any:
+        """The tokens of the contexts' prompts, cut to what the model's positions leave beside an answer."""
+        return tokenizer(
+            [self._prompt(tokenizer, context) for context in contexts],
+            truncation=True,
+            max_length=self._longest_prompt(model),
+            add_special_tokens=not _source(self.specification).chat,  # a chat template brings its own
+            **options,
+        )
+
+    def _generation(self, model: Any, tokenizer: Any) -> Any:
+        """Exactly the decoding declared: of what the model's own file says, only its special tokens."""
+        from transformers import GenerationConfig
+
+        decoding, own = self.specification.decoding, model.generation_config
+        sampled = {"do_sample": True, "temperature": decoding.temperature, "top_p": decoding.top_p, "top_k": 0}
+        return GenerationConfig(
+            **(sampled if decoding.temperature else {"do_sample": False}),
+            max_new_tokens=decoding.max_tokens,
+            min_new_tokens=0 if decoding.keep_empty else 1,
+            bos_token_id=own.bos_token_id,
+            eos_token_id=own.eos_token_id,
+            decoder_start_token_id=own.decoder_start_token_id,
+            forced_bos_token_id=own.forced_bos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+
+    def _prompt(self, tokenizer: Any, context: str) -> str:
+        source = _source(self.specification)
+        text = source.filled(context)
+        if not source.chat:
+            return text
+        system = [{"role": "system", "content": source.system}] if source.system is not None else []
+        messages = [*system, {"role": "user", "content": text}]
+        return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+
+    def _longest_prompt(self, model: Any) -> int:
+        """Tokens that a prompt may have: what the model's positions leave beside the answer."""
+        positions = getattr(model.config, "max_position_embeddings", None) or 1024
+        answer = self.specification.decoding.max_tokens if self.specification.architecture == "causal_lm" else 0
+        if positions <= answer:
+            raise FairnessError(
+                f"decoding.max_tokens: the model has {positions} positions, which leaves no room for a prompt beside "
+                f"{answer} tokens of answer; lower it"
+            )
+        return positions - answer
+
+    def _model(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            model, tokenizer = self.load_base()
+            if self.specification.training:
+                from fairness_pipeline.models.dialogue.fine_tuning import CausalDialogueModel
+
+                CausalDialogueModel(model).restore(self.folder)
+            self._loaded = model.eval(), tokenizer
+        return self._loaded
+
+    def load_base(self) -> tuple[Any, Any]:
+        """Model and tokenizer as they were published, on their device; `prepare` must have noted which they are.
+
+        Raises:
+            FairnessError: they cannot be loaded, or lack weights.
+        """
+        import torch
+        import transformers
+
+        from fairness_pipeline.models.devices import device_of
+
+        source = _source(self.specification)
+        revision = json.loads((self.folder / _SOURCE).read_text(encoding="utf-8"))["revision"]
+        _, tokenizer = _tokenizer(source, revision)
+        causal = self.specification.architecture == "causal_lm"
+        kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
+        model = load_model(kind, source.name, revision, _FIELD, dtype=getattr(torch, source.dtype))
+        if causal:
+            tokenizer.padding_side = tokenizer.truncation_side = "left"  # the end of a prompt is what is answered
+        # `generate` fills whatever it is not told from the model's own: it must be replaced, not overlaid.
+        model.generation_config = self._generation(model, tokenizer)
+        return model.to(device_of(self.specification)), tokenizer
+
+
+def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> HuggingFaceResponder:
+    """The model that `prepare` noted in `folder`."""
+    return HuggingFaceResponder(specification, folder, seed)
+
+
+def _source(specification: ModelSpecification) -> HuggingFaceSource:
+    assert specification.huggingface is not None
+    return specification.huggingface
+
+
+def _tokenizer(source: HuggingFaceSource, revision: str | None) -> tuple[Any, Any]:
+    """Configuration and tokenizer; the tokenizer pads, and has a chat template where the file wants one."""
+    configuration, tokenizer = load_tokenizer(source.name, revision, _FIELD)
+    if source.chat and not tokenizer.chat_template:
+        raise FairnessError(
+            f"huggingface.chat: the tokenizer of '{source.name}' has no chat template; set 'chat: false' and write it "
+            "into 'prompt'"
+        )
+    return configuration, tokenizer
+
+
+def _until(text: str, stops: tuple[str, ...]) -> str:
+    """`text` up to the first of `stops`; white space that it begins with is no end."""
+    text = text.strip()
+    ends = [place for place in (text.find(stop) for stop in stops) if place >= 0]
+    return text[: min(ends)].strip() if ends else text

@@ -1,0 +1,167 @@
+"""Models that answer elsewhere: their pairs go out in a file, and their responses come back in one."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.text_files import read_csv_rows, read_json_lines
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.models.dialogue.responding import RESPONSES
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.progress import Progress
+
+FORMS = (".csv", ".jsonl")
+_SOURCE = "source.json"
+_COLUMNS = ("pair_id", "side", "context")
+
+
+def prepare(
+    specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+) -> dict[str, object]:
+    """Notes that there is nothing to train: the responses came from files."""
+    with replacing(folder / _SOURCE) as path:
+        path.write_text(json.dumps({"responses": "imported"}), encoding="utf-8")
+    return {"responses": "imported"}
+
+
+def write_pairs(pairs: pa.Table, form: str, stream: TextIO) -> None:
+    """Every context of `pairs` (as `context_pairs` holds them) to be answered: `pair_id`, `side`, `context`.
+
+    Args:
+        pairs: The table.
+        form: `.csv` or `.jsonl`.
+        stream: Where to write.
+    """
+    rows = (
+        (row["pair_id"], side, row[f"context_{side}"])
+        for batch in pairs.to_batches(10_000)
+        for row in batch.to_pylist()
+        for side in ("a", "b")
+    )
+    if form == ".csv":
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([*_COLUMNS, "response"])
+        writer.writerows((*row, "") for row in rows)
+    else:
+        for row in rows:
+            stream.write(json.dumps(dict(zip(_COLUMNS, row, strict=True)), ensure_ascii=False) + "\n")
+
+
+def read_responses(path: Path, pairs: pa.Table, *, keep_empty: bool = False) -> pa.Table:
+    """The responses in a file, as a table of `RESPONSES`.
+
+    Args:
+        path: `.csv` or `.jsonl`, each packed or not (`.gz`, `.zst`): `pair_id`, `side` and `response` for both sides of
+            every pair, in any order. Where there is a `context`, it must be that of the pair.
+        pairs: The pairs that were asked.
+        keep_empty: Whether an empty response stands as one without words.
+
+    Raises:
+        FairnessError: a pair is missing, doubled or unknown, a response empty, a context another; names file and line.
+    """
+    contexts = {
+        (identity, side): text
+        for side in ("a", "b")
+        for identity, text in zip(pairs["pair_id"].to_pylist(), pairs[f"context_{side}"].to_pylist(), strict=True)
+    }
+    seen: dict[tuple[int, str], str] = {}
+    found: dict[tuple[int, str], str] = {}
+    for where, row in _rows(path):
+        place = _pair(where, row), _side(where, row)
+        if place not in contexts:
+            raise FairnessError(
+                f"{where}: pair {place[0]} is not among the {pairs.num_rows:,} pairs asked for; export them again"
+            )
+        if place in seen:
+            raise FairnessError(f"{where}: pair {place[0]}, side {place[1]}, was answered before: {seen[place]}")
+        if row.get("context") not in (None, contexts[place]):
+            raise FairnessError(
+                f"{where}: the context of pair {place[0]}, side {place[1]}, is not the one asked; expected "
+                f"{contexts[place]!r}, found {row['context']!r}: the pairs changed, export them again"
+            )
+        response = row.get("response")
+        if not isinstance(response, str) or not (keep_empty or response.strip()):
+            raise FairnessError(f"{where}: pair {place[0]}, side {place[1]}: expected a response, found {response!r}")
+        seen[place], found[place] = where.split(", ")[-1], response.strip()
+    if missing := [place for place in contexts if place not in found]:
+        identity, side = min(missing)
+        raise FairnessError(
+            f"{path}: {len(missing):,} of {len(contexts):,} responses are missing, the first that of pair {identity}, "
+            f"side {side}"
+        )
+    places = sorted(contexts)
+    return pa.table(
+        {
+            "pair_id": [identity for identity, _ in places],
+            "side": [side for _, side in places],
+            "context": [contexts[place] for place in places],
+            "response": [found[place] for place in places],
+        },
+        schema=RESPONSES,
+    )
+
+
+def matching(responses: pa.Table, pairs: pa.Table) -> pa.Table:
+    """Imported `responses`, if they answer these very `pairs`.
+
+    Raises:
+        FairnessError: the pairs are others than those that were answered.
+    """
+    for side in ("a", "b"):
+        answered = responses.filter(pc.equal(responses["side"], side)).sort_by("pair_id")
+        asked = pairs.sort_by("pair_id")
+        if not (answered["pair_id"].equals(asked["pair_id"]) and answered["context"].equals(asked[f"context_{side}"])):
+            raise FairnessError(
+                "the pairs changed since the responses were imported; run export-pairs, have them answered, and run "
+                "import-responses again"
+            )
+    return responses
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    form = path.with_suffix("").suffix if path.suffix in (".gz", ".zst") else path.suffix
+    if form not in FORMS:
+        raise FairnessError(f"{path}: expected a file that ends in {' or '.join(FORMS)} (.gz or .zst after it)")
+    rows = read_json_lines(path) if form == ".jsonl" else _csv_rows(path)
+    for where, row in rows:
+        for name in ("pair_id", "side", "response"):
+            if name not in row:
+                raise FairnessError(f"{where}: expected '{name}', found {list(row)[:8]}")
+        yield where, row
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    names: list[str] = []
+    for line, cells in read_csv_rows(path):
+        if not names:
+            names = cells
+            continue
+        if len(cells) != len(names):
+            raise FairnessError(
+                f"{path}, line {line}: expected {len(names)} columns ({', '.join(names)}), found {len(cells)}"
+            )
+        yield f"{path}, line {line}", dict(zip(names, cells, strict=True))
+    if not names:
+        raise FairnessError(f"{path}: expected a header with pair_id, side and response, found an empty file")
+
+
+def _pair(where: str, row: dict[str, Any]) -> int:
+    value = row["pair_id"]
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ValueError
+        return int(value)
+    except ValueError:
+        raise FairnessError(f"{where}: pair_id: expected a whole number, found {value!r}") from None
+
+
+def _side(where: str, row: dict[str, Any]) -> str:
+    if row["side"] not in ("a", "b"):
+        raise FairnessError(f"{where}: side: expected a or b, found {row['side']!r}")
+    return row["side"]

@@ -1,0 +1,57 @@
+"""Architectures by name; torch and transformers are imported only when one of theirs is used."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.distinct import Scorer
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.threads import use_threads
+
+_MODULES = {
+    "seq2seq": "seq2seq",
+    "retrieval": "retrieval",
+    "causal_lm": "huggingface",
+    "encoder_decoder": "huggingface",
+    "endpoint": "endpoint",
+    "imported": "imported",
+}
+"""Where each architecture lives: a module with `prepare` and `responder`."""
+
+
+def prepare(
+    specification: ModelSpecification,
+    dialogues: pa.Table,
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Makes a model ready in `folder`: trains it, going on from what is there, or finds out which one it is.
+
+    Args:
+        specification: The model's file.
+        dialogues: What it is trained on, if it is.
+        folder: Where it is made.
+        seed: Of all draws.
+        progress: Told how far it is.
+        options: What only some architectures take: `penalty` (`seq2seq`, `causal_lm`).
+
+    Returns:
+        Figures of the model.
+    """
+    use_threads(specification.threads)
+    return _module(specification).prepare(specification, dialogues, folder, seed, progress, **options)
+
+
+def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:
+    """The model that `prepare` made ready in `folder`; `work` keeps what it answers until all is answered."""
+    use_threads(specification.threads)
+    return _module(specification).responder(specification, folder, work, seed)
+
+
+def _module(specification: ModelSpecification) -> Any:
+    return import_module(f"fairness_pipeline.models.dialogue.{_MODULES[specification.architecture]}")

@@ -1,0 +1,96 @@
+"""Has a model answer both contexts of every pair, each distinct one once."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.distinct import Scorer, each_distinct
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.schemas import schema
+
+RESPONSES = schema(
+    pair_id=pa.int64(),
+    side=pa.string(),
+    context=pa.string(),
+    response=pa.string(),
+)
+
+
+class Responses(NamedTuple):
+    """A table of `RESPONSES`, both sides of each pair in turn, and how many distinct contexts were asked."""
+
+    table: pa.Table
+    distinct_contexts: int
+
+
+def respond(
+    pairs: pa.Table,
+    responder: Scorer,
+    folder: Path,
+    progress: Progress | None = None,
+    *,
+    keep_empty: bool = False,
+) -> Responses:
+    """The responses to both contexts of every pair.
+
+    Args:
+        pairs: Columns `pair_id`, `context_a`, `context_b`.
+        responder: Its column `response` answers a text.
+        folder: Keeps the chunks answered so far; a run that was killed takes them up again.
+        progress: Told how many distinct contexts are answered.
+        keep_empty: Whether an empty response stands as one without words.
+
+    Raises:
+        FairnessError: the model gave an empty response, or not one a context; or `check_allowed` refuses.
+    """
+    contexts = _both_sides(pairs)
+    answers = answer_each(contexts, responder, folder, progress, keep_empty=keep_empty)
+    count = pairs.num_rows
+    sides = [
+        pa.table(
+            {
+                "pair_id": pairs["pair_id"],
+                "side": pa.repeat(side, count),
+                "context": pairs[f"context_{side}"],
+                "response": answers.slice(start, count),
+            },
+            schema=RESPONSES,
+        )
+        for side, start in (("a", 0), ("b", count))
+    ]
+    both = pa.concat_tables(sides).sort_by([("pair_id", "ascending"), ("side", "ascending")])
+    return Responses(both.combine_chunks(), len(contexts.unique()))
+
+
+def answer_each(
+    contexts: pa.Array | pa.ChunkedArray,
+    responder: Scorer,
+    folder: Path,
+    progress: Progress | None = None,
+    *,
+    keep_empty: bool = False,
+) -> pa.ChunkedArray:
+    """The response to each of the `contexts`, in their order; arguments and errors are those of `respond`."""
+
+    def check(asked: pa.Array, answers: pa.Table) -> None:
+        empty = pc.index(pc.equal(pc.utf8_trim_whitespace(answers["response"]), ""), True).as_py()
+        if empty >= 0 and not keep_empty:
+            raise FairnessError(
+                f"the model gave an empty response to: {asked[empty].as_py()!r}; if that is how it answers, set "
+                "'decoding: {keep_empty: true}' in its YAML file"
+            )
+
+    return each_distinct(contexts, responder, folder=folder, progress=progress, check=check)["response"]
+
+
+def distinct_contexts(pairs: pa.Table) -> pa.Array:
+    """Both sides' contexts, each once."""
+    return _both_sides(pairs).unique()
+
+
+def _both_sides(pairs: pa.Table) -> pa.ChunkedArray:
+    """The contexts of side a, then those of side b."""
+    return pa.chunked_array([*pairs["context_a"].chunks, *pairs["context_b"].chunks], pa.string())

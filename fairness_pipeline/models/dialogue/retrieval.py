@@ -1,0 +1,204 @@
+"""The Transformer that answers with the best of many candidates, of "Does Gender Matter?" (section 3.1.2)."""
+
+import math
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fairness_pipeline.files import replacing
+from fairness_pipeline.models.batching import Batch, cut, pad
+from fairness_pipeline.models.devices import device_of
+from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes
+from fairness_pipeline.models.dialogue.training import VOCABULARY, train_on_dialogues
+from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
+from fairness_pipeline.progress import Progress, report
+
+VECTORS = "candidates.safetensors"
+CANDIDATES = "candidates.parquet"
+_QUERIES = 512
+_CHUNK = 16_384
+"""Candidates scored at once; their scores for a batch of queries take 32 MiB."""
+_ENCODING_TOKENS = 8192
+
+
+class Ranker(nn.Module):
+    """A Transformer encoder reads contexts and candidates alike; their dot product is the score.
+
+    Word embeddings plus sinusoidal positions, encoder layers, the mean over the words. Responses are read between the
+    marks that start and end them, which tells them from contexts.
+
+    Args:
+        sizes: Layers, heads and widths.
+        words: Size of the vocabulary.
+    """
+
+    def __init__(self, sizes: RetrievalSizes, words: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, sizes.embedding, padding_idx=PAD)
+        layer = nn.TransformerEncoderLayer(
+            sizes.embedding, sizes.heads, sizes.feed_forward, sizes.dropout, batch_first=True
+        )
+        self.encoder = nn.TransformerEncoder(layer, sizes.layers, enable_nested_tensor=False)
+        self.dropout = nn.Dropout(sizes.dropout)
+        self.positions: torch.Tensor
+        self.register_buffer("positions", _sinusoids(sizes.longest + 2, sizes.embedding), persistent=False)
+
+    def encode(self, turns: torch.Tensor) -> torch.Tensor:
+        """Turns (batch, words) as vectors (batch, embedding)."""
+        padding = turns == PAD
+        words = self.embedding(turns) * math.sqrt(self.embedding.embedding_dim)
+        hidden = self.encoder(self.dropout(words + self.positions[: turns.shape[1]]), src_key_padding_mask=padding)
+        present = (~padding).unsqueeze(2)
+        return (hidden * present).sum(dim=1) / present.sum(dim=1)
+
+    def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """The summed cross-entropy of each response against the batch's others (in nats), and how many there are.
+
+        Scores are divided by the root of the width, which ranks alike and keeps an untrained model from being certain.
+        A response that is the same as the true one is no negative.
+        """
+        contexts, responses = self.encode(batch.contexts), self.encode(batch.responses)
+        scores = contexts @ responses.T / math.sqrt(contexts.shape[1])
+        same = (batch.responses.unsqueeze(0) == batch.responses.unsqueeze(1)).all(dim=2)
+        same.fill_diagonal_(False)
+        targets = torch.arange(len(scores), device=scores.device)
+        loss = cross_entropy(scores.masked_fill(same, -torch.inf), targets, reduction="sum")
+        return loss, torch.tensor(len(scores))
+
+
+class RetrievalResponder:
+    """Answers contexts with their best candidates: a table with a column `text` in, one with `response` out.
+
+    Args:
+        specification: The model's file.
+        folder: What `prepare` wrote.
+    """
+
+    def __init__(self, specification: ModelSpecification, folder: Path) -> None:
+        self.specification = specification
+        self.folder = folder
+        self._loaded: tuple[Ranker, Vocabulary, torch.Tensor, pa.ChunkedArray] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_loaded": None}
+
+    def __call__(self, contexts: pa.Table) -> pa.Table:
+        """The responses, row by row; each depends on its own context alone."""
+        model, vocabulary, vectors, candidates = self._model()
+        turns = _encode_texts(contexts["text"].to_pylist(), vocabulary, _sizes(self.specification).longest)
+        queries = encode_turns(model, turns)
+        return pa.table({"response": candidates.take(pa.array(best_candidates(queries, vectors).cpu().numpy()))})
+
+    def _model(self) -> tuple[Ranker, Vocabulary, torch.Tensor, pa.ChunkedArray]:
+        if self._loaded is None:
+            vocabulary = Vocabulary.load(self.folder / VOCABULARY)
+            model = _ranker(self.specification, vocabulary, self.folder)
+            vectors = load_file(self.folder / VECTORS)["vectors"].to(next(model.parameters()).device)
+            self._loaded = model, vocabulary, vectors, pq.read_table(self.folder / CANDIDATES)["response"]
+        return self._loaded
+
+
+def best_candidates(queries: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
+    """For each query (queries, width) the number of the candidate (candidates, width) with the greatest dot product.
+
+    Exact: every score is computed, but only the greatest so far is kept, and nothing is sorted. The first of equals
+    wins.
+    """
+    best = torch.empty(len(queries), dtype=torch.int64, device=queries.device)
+    for start in range(0, len(queries), _QUERIES):
+        part = queries[start : start + _QUERIES]
+        top = torch.full((len(part),), -torch.inf, dtype=queries.dtype, device=queries.device)
+        place = torch.zeros(len(part), dtype=torch.int64, device=queries.device)
+        for first in range(0, len(candidates), _CHUNK):
+            score, index = (part @ candidates[first : first + _CHUNK].T).max(dim=1)
+            better = score > top
+            top = torch.where(better, score, top)
+            place = torch.where(better, index + first, place)
+        best[start : start + len(part)] = place
+    return best
+
+
+@torch.inference_mode()
+def encode_turns(model: Ranker, turns: list[np.ndarray], progress: Progress | None = None) -> torch.Tensor:
+    """Turns as vectors (turns, width), encoded in batches of like length."""
+    device = next(model.parameters()).device
+    vectors = torch.empty(len(turns), model.embedding.embedding_dim, device=device)
+    lengths = np.array([len(turn) for turn in turns])
+    done = 0
+    for batch in cut(np.argsort(lengths, kind="stable"), lengths, _ENCODING_TOKENS):
+        vectors[torch.from_numpy(batch).to(device)] = model.encode(pad([turns[i] for i in batch], device))
+        done += len(batch)
+        report(progress, done, len(turns), "candidates encoded")
+    return vectors
+
+
+def prepare(
+    specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+) -> dict[str, object]:
+    """Trains the model in `folder`, then encodes its candidates; goes on after a kill.
+
+    Arguments and errors are those of `train_on_dialogues`; the seed also draws the candidates.
+
+    Returns:
+        Its figures (a perplexity of 1 would be always right; of the batch's size, guessing) and how many candidates.
+    """
+    sizes = _sizes(specification)
+    vocabulary, figures = train_on_dialogues(
+        lambda words: Ranker(sizes, words), specification, sizes, dialogues, folder, seed, progress
+    )
+    training = dialogues.filter(pc.equal(dialogues["split"], "train"))
+    candidates = draw_candidates(training["response"], sizes.candidates, seed)
+    if not (folder / VECTORS).exists():
+        turns = _encode_texts(candidates, vocabulary, sizes.longest)
+        marked = [np.concatenate(([START], turn, [END])) for turn in turns]
+        vectors = encode_turns(_ranker(specification, vocabulary, folder), marked, progress)
+        with replacing(folder / CANDIDATES) as path:
+            pq.write_table(pa.table({"response": candidates}), path)
+        with replacing(folder / VECTORS) as path:
+            save_file({"vectors": vectors.cpu()}, path)
+    return {**figures, "candidates": len(candidates)}
+
+
+def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> RetrievalResponder:
+    """The model that `prepare` left in `folder`; nothing is drawn."""
+    return RetrievalResponder(specification, folder)
+
+
+def draw_candidates(responses: pa.ChunkedArray, most: int, seed: int) -> list[str]:
+    """At most `most` distinct responses, drawn by their own text and the seed, whatever their order."""
+    distinct = pc.unique(responses).to_pylist()
+    if len(distinct) <= most:
+        return distinct
+    ranks = np.array([int.from_bytes(blake2b(f"{seed}\x1f{t}".encode(), digest_size=8).digest()) for t in distinct])
+    return [distinct[i] for i in np.sort(np.argsort(ranks, kind="stable")[:most])]
+
+
+def _sizes(specification: ModelSpecification) -> RetrievalSizes:
+    assert specification.retrieval is not None
+    return specification.retrieval
+
+
+def _ranker(specification: ModelSpecification, vocabulary: Vocabulary, folder: Path) -> Ranker:
+    model = Ranker(_sizes(specification), len(vocabulary))
+    model.load_state_dict(load_file(folder / Trainer.WEIGHTS))
+    return model.to(device_of(specification)).eval()
+
+
+def _encode_texts(texts: list[str], vocabulary: Vocabulary, longest: int) -> list[np.ndarray]:
+    return [np.array(vocabulary.encode(text, longest) or [END]) for text in texts]
+
+
+def _sinusoids(length: int, width: int) -> torch.Tensor:
+    """The position encodings of Vaswani et al. (2017), section 3.5: (length, width)."""
+    position = torch.arange(length).unsqueeze(1)
+    rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+    return torch.stack([torch.sin(position * rate), torch.cos(position * rate)], dim=2).flatten(1)

@@ -1,0 +1,158 @@
+"""The LSTM encoder-decoder of "Does Gender Matter?" (section 3.1.1)."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from fairness_pipeline.models.batching import Batch, pad
+from fairness_pipeline.models.devices import device_of
+from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
+from fairness_pipeline.models.dialogue.training import VOCABULARY, Penalty, train_on_dialogues
+from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
+from fairness_pipeline.progress import Progress
+
+State = tuple[torch.Tensor, torch.Tensor]
+_BATCH = 512
+
+
+class Seq2Seq(nn.Module):
+    """An LSTM reads the context; its last state starts a second LSTM that writes the response word by word.
+
+    Args:
+        sizes: Layers and widths.
+        words: Size of the vocabulary, shared by context and response.
+    """
+
+    def __init__(self, sizes: Seq2SeqSizes, words: int) -> None:
+        super().__init__()
+        between_layers = sizes.dropout if sizes.layers > 1 else 0.0
+        self.embedding = nn.Embedding(words, sizes.embedding, padding_idx=PAD)
+        self.encoder = nn.LSTM(sizes.embedding, sizes.hidden, sizes.layers, batch_first=True, dropout=between_layers)
+        self.decoder = nn.LSTM(sizes.embedding, sizes.hidden, sizes.layers, batch_first=True, dropout=between_layers)
+        self.dropout = nn.Dropout(sizes.dropout)
+        self.output = nn.Linear(sizes.hidden, words)
+
+    def encode(self, contexts: torch.Tensor, lengths: torch.Tensor) -> State:
+        """Contexts (batch, words) to the encoder's last state: hidden and cell, (layers, batch, hidden) each."""
+        embedded = self.dropout(self.embedding(contexts))
+        _, state = self.encoder(pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False))
+        return state
+
+    def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """The summed cross-entropy of the responses' words (in nats), and how many words. Padding costs nothing."""
+        state = self.encode(batch.contexts, batch.lengths)
+        hidden, _ = self.decoder(self.dropout(self.embedding(batch.responses[:, :-1])), state)
+        targets = batch.responses[:, 1:]
+        present = targets != PAD
+        loss = cross_entropy(self.output(self.dropout(hidden[present])), targets[present], reduction="sum")
+        return loss, present.sum()
+
+    @torch.inference_mode()
+    def answer(self, contexts: torch.Tensor, lengths: torch.Tensor, longest: int) -> list[list[int]]:
+        """Greedy responses of at most `longest` words, without start and end.
+
+        A response is never empty and never holds `UNKNOWN`: the best word that is one is taken instead. Rows that have
+        ended leave the batch.
+        """
+        hidden, cell = self.encode(contexts, lengths)
+        responses: list[list[int]] = [[] for _ in range(len(contexts))]
+        rows = np.arange(len(contexts))
+        word = torch.full((len(contexts), 1), START, device=contexts.device)
+        for step in range(longest):
+            output, (hidden, cell) = self.decoder(self.embedding(word), (hidden, cell))
+            scores = self.output(output[:, 0])
+            scores[:, [PAD, UNKNOWN, START]] = -torch.inf
+            if step == 0:
+                scores[:, END] = -torch.inf
+            best = scores.argmax(dim=1)
+            going = best != END
+            for row, number in zip(rows[going.cpu().numpy()], best[going].tolist(), strict=True):
+                responses[row].append(number)
+            if not going.any():
+                break
+            rows, word = rows[going.cpu().numpy()], best[going].unsqueeze(1)
+            hidden, cell = hidden[:, going].contiguous(), cell[:, going].contiguous()
+        return responses
+
+
+class Seq2SeqResponder:
+    """Answers contexts with a trained model: a table with a column `text` in, one with `response` out.
+
+    Args:
+        specification: The model's file.
+        folder: What `prepare` wrote.
+    """
+
+    def __init__(self, specification: ModelSpecification, folder: Path) -> None:
+        self.specification = specification
+        self.folder = folder
+        self._loaded: tuple[Seq2Seq, Vocabulary] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_loaded": None}
+
+    def __call__(self, contexts: pa.Table) -> pa.Table:
+        """The responses, row by row; each depends on its own context alone."""
+        model, vocabulary = self._model()
+        size = self.specification.decoding.batch or _BATCH
+        texts = contexts["text"].to_pylist()
+        responses = answers(model, vocabulary, texts, _sizes(self.specification).longest, size)
+        return pa.table({"response": pa.array(responses, pa.string())})
+
+    def _model(self) -> tuple[Seq2Seq, Vocabulary]:
+        if self._loaded is None:
+            model, vocabulary = load(self.specification, self.folder)
+            self._loaded = model.eval(), vocabulary
+        return self._loaded
+
+
+def answers(model: Seq2Seq, vocabulary: Vocabulary, contexts: list[str], longest: int, size: int = _BATCH) -> list[str]:
+    """Greedy responses of at most `longest` words, `size` contexts at once; the model must be in evaluation mode."""
+    device = next(model.parameters()).device
+    responses = []
+    for start in range(0, len(contexts), size):
+        turns = [np.array(vocabulary.encode(text, longest) or [END]) for text in contexts[start : start + size]]
+        lengths = torch.tensor([len(turn) for turn in turns])
+        responses += [vocabulary.decode(words) for words in model.answer(pad(turns, device), lengths, longest)]
+    return responses
+
+
+def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Seq2SeqResponder:
+    """The model that `prepare` left in `folder`; it answers greedily, so nothing is drawn."""
+    return Seq2SeqResponder(specification, folder)
+
+
+def _sizes(specification: ModelSpecification) -> Seq2SeqSizes:
+    assert specification.seq2seq is not None
+    return specification.seq2seq
+
+
+def prepare(
+    specification: ModelSpecification,
+    dialogues: pa.Table,
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+    penalty: Penalty | None = None,
+) -> dict[str, object]:
+    """Trains the model in `folder`; arguments, figures and errors are those of `train_on_dialogues`."""
+    sizes = _sizes(specification)
+    _, figures = train_on_dialogues(
+        lambda words: Seq2Seq(sizes, words), specification, sizes, dialogues, folder, seed, progress, penalty
+    )
+    return figures
+
+
+def load(specification: ModelSpecification, folder: Path) -> tuple[Seq2Seq, Vocabulary]:
+    """The trained model in `folder`, on its device, and its words."""
+    vocabulary = Vocabulary.load(folder / VOCABULARY)
+    model = Seq2Seq(_sizes(specification), len(vocabulary))
+    model.load_state_dict(load_file(folder / Trainer.WEIGHTS))
+    return model.to(device_of(specification)), vocabulary

@@ -1,0 +1,164 @@
+"""CNN and GRU regressors over word embeddings, one output for each affect.
+
+The CNN is that of Kim (2014): filters of several widths, their largest value over the text. The GRU reads the words in
+order, and its last state is the text.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from fairness_pipeline.files import replacing
+from fairness_pipeline.models.batching import pad
+from fairness_pipeline.models.checkpoints import check_finite
+from fairness_pipeline.models.devices import device_of
+from fairness_pipeline.models.recurrent import last_states
+from fairness_pipeline.models.sentiment.linear_svm import of_affect
+from fairness_pipeline.models.sentiment.specification import EncoderSettings, SystemSpecification
+from fairness_pipeline.models.vocabulary import END, PAD, Vocabulary
+from fairness_pipeline.progress import Progress, report
+
+_WEIGHTS, _WORDS = "model.safetensors", "vocabulary.txt"
+_SCORED = 512
+
+
+class Regressor(nn.Module):
+    """Texts to a score in 0..1 for each affect.
+
+    Args:
+        architecture: `cnn` or `gru`.
+        settings: Widths.
+        words: Size of the vocabulary.
+        affects: How many outputs.
+    """
+
+    def __init__(self, architecture: str, settings: EncoderSettings, words: int, affects: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, settings.embedding, padding_idx=PAD)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.convolutions = nn.ModuleList()
+        self.gru: nn.GRU | None = None
+        if architecture == "cnn":
+            self.convolutions.extend(
+                nn.Conv1d(settings.embedding, settings.filters, width, padding=width - 1) for width in settings.widths
+            )
+            width = settings.filters * len(settings.widths)
+        else:
+            self.gru = nn.GRU(settings.embedding, settings.hidden, batch_first=True)
+            width = settings.hidden
+        self.output = nn.Linear(width, affects)
+
+    def forward(self, texts: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Texts (batch, words) of these lengths to scores (batch, affects). Padding changes nothing."""
+        embedded = self.dropout(self.embedding(texts))
+        if self.gru is not None:
+            encoded = last_states(self.gru, embedded, lengths)[0][-1]
+        else:
+            encoded = torch.cat([self._largest(convolution, embedded, lengths) for convolution in self.convolutions], 1)
+        return torch.sigmoid(self.output(self.dropout(encoded)))
+
+    def _largest(self, convolution: nn.Module, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        values = torch.relu(convolution(embedded.transpose(1, 2)))
+        reach = values.shape[2] - embedded.shape[1]  # places that the filter's width adds at the ends
+        outside = torch.arange(values.shape[2]) >= (lengths + reach).unsqueeze(1)
+        return values.masked_fill(outside.unsqueeze(1).to(values.device), 0.0).amax(dim=2)
+
+
+def prepare(
+    specification: SystemSpecification, tweets: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Trains the network on all affects at once: the mean squared error of the intensities that a tweet has.
+
+    Raises:
+        FairnessError: an affect has no tweets, or a loss that is not a number.
+    """
+    settings = _settings(specification)
+    parts = [of_affect(tweets, affect) for affect in specification.affects]
+    texts = [text for part in parts for text in part["tweet"].to_pylist()]
+    vocabulary = Vocabulary.build(texts, settings.vocabulary)
+    vocabulary.save(folder / _WORDS)
+    turns = _encoded(texts, vocabulary, settings)
+    goals = torch.tensor(np.concatenate([part["score"].to_numpy() for part in parts]), dtype=torch.float32)
+    which = torch.tensor(np.repeat(np.arange(len(parts)), [part.num_rows for part in parts]))
+    torch.manual_seed(seed)
+    model = Regressor(specification.architecture, settings, len(vocabulary), len(specification.affects))
+    device = device_of(specification)
+    model.to(device).train()
+    optimiser = torch.optim.Adam(model.parameters(), settings.learning_rate)
+    random = np.random.default_rng(seed)
+    loss = torch.tensor(0.0)
+    for epoch in range(settings.epochs):
+        order = random.permutation(len(turns))
+        for start in range(0, len(order), settings.batch):
+            chosen = order[start : start + settings.batch]
+            scores = model(*_batch([turns[i] for i in chosen], device))
+            of_its_affect = scores[torch.arange(len(chosen)), which[chosen]]
+            loss = torch.nn.functional.mse_loss(of_its_affect, goals[chosen].to(device))
+            check_finite(loss, "training loss", f"epoch {epoch + 1}, tweet {start + 1}", folder / _WEIGHTS)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            optimiser.step()
+        report(progress, epoch + 1, settings.epochs, f"loss {loss.item():.4f}")
+    with replacing(folder / _WEIGHTS) as path:
+        save_file({name: tensor.cpu() for name, tensor in model.state_dict().items()}, path)
+    return {"tweets": len(texts), "vocabulary": len(vocabulary), "epochs": settings.epochs, "loss": loss.item()}
+
+
+class RegressorScorer:
+    """A trained network.
+
+    Args:
+        specification: The system's file.
+        folder: What `prepare` wrote.
+    """
+
+    def __init__(self, specification: SystemSpecification, folder: Path) -> None:
+        self.specification = specification
+        self.folder = folder
+        self._loaded: tuple[Regressor, Vocabulary] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_loaded": None}
+
+    @torch.inference_mode()
+    def __call__(self, sentences: pa.Table) -> pa.Table:
+        """The scores of each sentence, which depend on it alone, a column an affect."""
+        model, vocabulary = self._model()
+        device = next(model.parameters()).device
+        turns = _encoded(sentences["text"].to_pylist(), vocabulary, _settings(self.specification))
+        parts = [
+            model(*_batch(turns[start : start + _SCORED], device)).double().cpu().numpy()
+            for start in range(0, len(turns), _SCORED)
+        ]
+        return pa.table(list(np.concatenate(parts).T), names=list(self.specification.affects))
+
+    def _model(self) -> tuple[Regressor, Vocabulary]:
+        if self._loaded is None:
+            vocabulary = Vocabulary.load(self.folder / _WORDS)
+            own = self.specification
+            model = Regressor(own.architecture, _settings(own), len(vocabulary), len(own.affects))
+            model.load_state_dict(load_file(self.folder / _WEIGHTS))
+            self._loaded = model.to(device_of(own)).eval(), vocabulary
+        return self._loaded
+
+
+def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> RegressorScorer:
+    """The system that `prepare` left in `folder`."""
+    return RegressorScorer(specification, folder)
+
+
+def _settings(specification: SystemSpecification) -> EncoderSettings:
+    return specification.encoder or EncoderSettings()
+
+
+def _encoded(texts: list[str], vocabulary: Vocabulary, settings: EncoderSettings) -> list[np.ndarray]:
+    return [np.array(vocabulary.encode(text, settings.longest) or [END]) for text in texts]
+
+
+def _batch(turns: list[np.ndarray], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    return pad(turns, device), torch.tensor([len(turn) for turn in turns])

@@ -1,0 +1,52 @@
+"""Has a system score every sentence, each distinct one once."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.distinct import Scorer, each_distinct
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES
+from fairness_pipeline.progress import Progress
+
+
+def score_sentences(
+    sentences: pa.Table, scorer: Scorer, folder: Path | None = None, progress: Progress | None = None
+) -> pa.Table:
+    """The score of each sentence for each affect of the system, as `EQUITY_SCORES`.
+
+    Args:
+        sentences: As `EQUITY_SENTENCES`.
+        scorer: The system; a column an affect.
+        folder: Keeps what is scored until all is.
+        progress: Told how many distinct sentences are scored.
+
+    Raises:
+        FairnessError: the system gave no number for a sentence; or `check_allowed` refuses.
+    """
+
+    def check(texts: pa.Array, scored: pa.Table) -> None:
+        for affect in scored.column_names:
+            wrong = ~np.isfinite(scored[affect].to_numpy())
+            if wrong.any():
+                raise FairnessError(
+                    f"{affect}: the system gave no number (NaN or infinite) for {wrong.sum():,} of {len(texts):,} "
+                    f"sentences, the first is {texts[int(wrong.argmax())].as_py()!r}; look at its weights"
+                )
+
+    found = each_distinct(
+        sentences["sentence"], scorer, folder=folder, progress=progress, note="sentences", check=check
+    )
+    tables = [
+        pa.table(
+            {
+                "sentence_id": sentences["sentence_id"],
+                "affect": pa.repeat(affect, sentences.num_rows),
+                "score": found[affect],
+            },
+            schema=EQUITY_SCORES,
+        )
+        for affect in found.column_names
+    ]
+    return pa.concat_tables(tables)

@@ -1,0 +1,150 @@
+"""The report's part on debiased models: before and after, what it cost, and how the papers' numbers compare."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fairness_pipeline.debiasing.registry import PROJECTION
+from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.studies.dialogue_fairness import published
+from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot, trade_off_plot
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.results import example_pairs
+
+QUALITY = {
+    "bleu_1": "BLEU-1", "bleu_2": "BLEU-2", "bleu_3": "BLEU-3",
+    "distinct_1": "Distinct-1", "distinct_2": "Distinct-2", "perplexity": "Perplexity",
+}  # fmt: skip
+"""What a reader sees for a metric of response quality."""
+
+_EXAMPLES = 3
+
+
+def debiasing_sections(part: DialoguePart, lake: Lake, outdated: Collection[Key] = ()) -> list[dict[str, Any]]:
+    """One section a dimension and base, for every base of which a debiased model was measured.
+
+    Args:
+        project: The profile.
+        lake: What has been made.
+        outdated: Comparisons that do not fit the tables as they are now; they are left out.
+    """
+    sections = []
+    for dimension in part.dimensions:
+        for base in dict.fromkeys(model.base for model in part.models.values() if model.base):
+            made = [
+                key
+                for key, model in part.models.items()
+                if model.base == base
+                and {"dimension": dimension, "model": key} not in outdated
+                and lake.card("debiasing_effects", {"dimension": dimension, "model": key})
+            ]
+            if made:
+                sections.append(_section(part, lake, dimension, base, made))
+    return sections
+
+
+def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: list[str]) -> dict[str, Any]:
+    models = [base, *made]
+    tables = {m: _by_measure(lake, "dialogue_significance", {"dimension": dimension, "model": m}) for m in models}
+    effects = {m: _by_measure(lake, "debiasing_effects", {"dimension": dimension, "model": m}) for m in made}
+    quality = {m: _quality(lake, {"dimension": dimension, "model": m}) for m in models}
+    dots = [(m, mean_effect(tables[m]), {n: row["value"] for n, row in q.items()}) for m, q in quality.items() if q]
+    return {
+        "dimension": part.dimensions[dimension],
+        "key": f"{dimension}-{base}-debiased",
+        "base": base,
+        "ranks": part.models[base].architecture == "retrieval",
+        "made": made,
+        "models": models,
+        "measures": list(tables[base]),
+        "tables": tables,
+        "effects": effects,
+        "identical": _identical(lake, dimension, base, made),
+        "quality": quality,
+        "signature": next((row["signature"] for q in quality.values() for row in q.values()), ""),
+        "trade_off": trade_off_plot(dots) if len(dots) > 1 else None,
+        "printed": _printed(part, dimension, models),
+        "disentangled": _disentangled(part, lake, dimension, made),
+        "examples": _examples(lake, dimension, models),
+    }
+
+
+def mean_effect(rows: dict[str, dict[str, Any]]) -> float:
+    """The mean absolute effect size (Cohen's h of rates, d of counts) over the measures that have one."""
+    return float(np.mean([abs(row["effect_size"]) for row in rows.values() if row["effect_size"] is not None]))
+
+
+def _by_measure(lake: Lake, table: str, key: Key) -> dict[str, dict[str, Any]]:
+    return {row["measure"]: row for row in lake.read(table, key).to_pylist()}
+
+
+def _quality(lake: Lake, key: Key) -> dict[str, dict[str, Any]]:
+    if not lake.card("response_quality", key):
+        return {}
+    return {row["metric"]: row for row in lake.read("response_quality", key).to_pylist()}
+
+
+def _identical(lake: Lake, dimension: str, base: str, made: list[str]) -> dict[str, float]:
+    """Share of pairs with the same response on both sides, by model."""
+    cards = {m: lake.card("debiasing_effects", {"dimension": dimension, "model": m}) for m in made}
+    figures = {m: card.figures for m, card in cards.items() if card}
+    first = next(iter(figures.values()))
+    return {base: first["identical_responses_before"]} | {
+        m: found["identical_responses_after"] for m, found in figures.items()
+    }
+
+
+def _printed(part: DialoguePart, dimension: str, models: list[str]) -> list[dict[str, Any]]:
+    """What each table of the papers prints for these models: the source, and by model and measure its row."""
+    called = part.dimensions[dimension].published_as
+    names = {m: part.models[m].published_as or m for m in models}
+    platform = part.corpora[part.models[models[0]].corpus].specification.platform
+    found: dict[str, dict[str, dict[str, published.PublishedRow]]] = {}
+    for row in published.dialogue_fairness():
+        for model, name in names.items():
+            if (row.corpus, row.dimension) == (platform, called) and row.model in (name, published.CHAPTER_3.get(name)):
+                found.setdefault(row.source, {}).setdefault(model, {})[row.measure] = row
+    return [{"source": source, "rows": rows} for source, rows in sorted(found.items())]
+
+
+def _disentangled(part: DialoguePart, lake: Lake, dimension: str, made: list[str]) -> list[dict[str, Any]]:
+    """Table 3.2 and figure 3.2, for each model that has an autoencoder."""
+    found = []
+    for model in made:
+        key = {"dimension": dimension, "model": model}
+        card = lake.card("disentanglement", key)
+        if card:
+            groups = part.dimensions[dimension].groups
+            platform = part.corpora[part.models[model].corpus].specification.platform
+            points = pq.read_table(lake.current_folder("disentanglement", key) / PROJECTION)
+            found.append(
+                {
+                    "model": model,
+                    "figures": card.figures,
+                    "printed": published.disentanglement(platform=platform),
+                    "printed_here": part.dimensions[dimension].published_as == "gender",
+                    "picture": projection_plot(points, (groups.a, groups.b)),
+                }
+            )
+    return found
+
+
+def _examples(lake: Lake, dimension: str, models: list[str]) -> list[dict[str, Any]]:
+    """The base's most different answers, and every model's to the same contexts (the form of table 3.6)."""
+    shown = example_pairs(lake, {"dimension": dimension, "model": models[0]}, _EXAMPLES)
+    answers = {}
+    for model in models:
+        table = lake.read("responses", {"dimension": dimension, "model": model})
+        answers[model] = table.filter(pc.is_in(table["pair_id"], pa.array([row["pair_id"] for row in shown])))
+    examples = []
+    for row in shown:
+        by_model = {}
+        for model, table in answers.items():
+            own = table.filter(pc.equal(table["pair_id"], row["pair_id"])).to_pylist()
+            by_model[model] = {answer["side"]: answer["response"] for answer in own}
+        examples.append({"a": row["context_a"], "b": row["context_b"], "answers": by_model})
+    return examples

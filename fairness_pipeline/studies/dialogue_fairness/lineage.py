@@ -1,0 +1,511 @@
+"""Study 1: does a dialogue model answer differently when only the group named in the context changes?
+
+"Does Gender Matter? Towards Fairness in Dialogue Systems" (Liu et al. 2020) and chapters 2 and 3 of Liu 2022.
+Read top to bottom, this file is the lineage: corpus, contexts, pairs, models (plain and debiased), responses, measures,
+significance, quality, and what debiasing changed.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fairness_pipeline import checks
+from fairness_pipeline.corpora.checksums import checksum
+from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
+from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
+from fairness_pipeline.debiasing.registry import PROJECTION, Task, debias, method_of
+from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Key
+from fairness_pipeline.lexicons import lemmas
+from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.stop_words import stop_words
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.debiasing_effects import DEBIASING_EFFECTS, Measured, identical_share
+from fairness_pipeline.measures.debiasing_effects import debiasing_effects as compare_models
+from fairness_pipeline.measures.dialogue_significance import dialogue_significance as compare_sides
+from fairness_pipeline.measures.measure import Measure
+from fairness_pipeline.measures.registry import measure_label, measures
+from fairness_pipeline.measures.response_quality import RESPONSE_QUALITY
+from fairness_pipeline.measures.response_quality import response_quality as measure_quality
+from fairness_pipeline.models.dialogue import imported, registry
+from fairness_pipeline.models.dialogue.responding import RESPONSES, answer_each, respond
+from fairness_pipeline.models.pretrained import folder_version
+from fairness_pipeline.reporting.history import keep
+from fairness_pipeline.reporting.plots import difference_plot
+from fairness_pipeline.reporting.results import audits_of, flat
+from fairness_pipeline.statistics.comparison import COMPARISON
+from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.report import render_report
+from fairness_pipeline.studies.dialogue_fairness.results import published_quality_of, published_rows_of
+from fairness_pipeline.studies.dialogue_fairness.study import STUDY
+
+
+def _answers(part: DialoguePart, key: Key) -> bool:
+    """Whether a model answers in a dimension."""
+    return part.answers(key)
+
+
+def _is_debiased(part: DialoguePart, key: Key) -> bool:
+    return part.answers(key) and part.models[key["model"]].debiasing is not None
+
+
+of_a_model = partial(asset, axes=("dimension", "model"), covers=_answers)
+of_a_debiased_model = partial(asset, axes=("dimension", "model"), covers=_is_debiased)
+
+
+def _versions(*libraries: str) -> dict[str, str]:
+    """The libraries that an asset's content depends on; they are part of its fingerprint."""
+    return {name: version(name) for name in libraries}
+
+
+DIALOGUES = ("twitter_dialogues", "reddit_dialogues", "other_dialogues")
+"""One table a platform; a corpus is a partition of its own."""
+
+
+def _platform_table(part: DialoguePart, key: Key) -> str:
+    return f"{part.corpora[key['corpus']].specification.platform}_dialogues"
+
+
+def _source(part: DialoguePart, key: Key) -> dict[str, object]:
+    source = part.corpora[key["corpus"]]
+    return {
+        "splits": part.settings.splits.model_dump(),
+        "specification": source.specification.model_dump(exclude={"licence", "citation"}),
+        "sha256": source_versions(*source),
+    }
+
+
+def _of_platform(platform: str) -> Callable[[Callable[[Partition], Result]], Recipe]:
+    return asset(
+        axes=("corpus",),
+        covers=lambda part, key: _platform_table(part, key) == f"{platform}_dialogues",
+        code_version="2",
+        settings=_source,
+        schema=DIALOGUES_SCHEMA,
+        checks=(checks.not_empty, checks.some_to_audit),
+    )
+
+
+def _read(partition: Partition) -> Result:
+    part, key, seed = partition.part, partition.key["corpus"], partition.project.profile.seed
+    splits = part.settings.splits.model_dump()
+    corpus, folder = part.corpora[key]
+    reading = read_dialogues(key, corpus, folder, splits, seed, progress=partition.progress)
+    split_sizes = {str(row["values"]): row["counts"] for row in pc.value_counts(reading.table["split"]).to_pylist()}
+    figures = {"rows_read": reading.rows_read, "left_out": reading.left_out, "dialogues_by_split": split_sizes}
+    return Result(reading.table, figures, tables={"sample": reading.table.slice(0, 5)})
+
+
+@_of_platform("twitter")
+def twitter_dialogues(partition: Partition) -> Result:
+    """Single-turn dialogues from Twitter: cleaned, each once, split by thread so that the audit sees new ones."""
+    return _read(partition)
+
+
+@_of_platform("reddit")
+def reddit_dialogues(partition: Partition) -> Result:
+    """Single-turn dialogues from Reddit: a comment and the answer to it; cleaned, each once, split by thread."""
+    return _read(partition)
+
+
+@_of_platform("other")
+def other_dialogues(partition: Partition) -> Result:
+    """Single-turn dialogues from anywhere else: cleaned, each once, split by thread."""
+    return _read(partition)
+
+
+def _dimension(partition: Partition) -> Dimension:
+    dimension: Dimension = partition.part.dimensions[partition.key["dimension"]]
+    return dimension
+
+
+def _dialogues(partition: Partition, corpus: str) -> pa.Table:
+    return partition.read(_platform_table(partition.part, {"corpus": corpus}))
+
+
+def _lexicon(part: DialoguePart, key: Key) -> dict[str, object]:
+    dimension = part.dimensions[key["dimension"]]
+    return {
+        "pairs": dimension.all_pairs(part.settings.pairs.pronouns),
+        "pronouns": dimension.pronouns.model_dump() if dimension.pronouns else None,
+        "settings": part.settings.pairs.model_dump(),
+        "wordnet": lemmas.version() if part.settings.pairs.pronouns == "extended" else None,
+    }
+
+
+@asset(
+    axes=("corpus", "dimension"),
+    upstream=DIALOGUES,
+    code_version="1",
+    settings=_lexicon,
+    schema=CONTEXTS,
+    checks=(checks.not_empty,),
+)
+def contexts(partition: Partition) -> Result:
+    """Contexts of the audit split that hold at least one word of the dimension, and that no model trained on."""
+    swapper = Swapper(_dimension(partition), pronouns=partition.part.settings.pairs.pronouns)
+    found = find_contexts(_dialogues(partition, partition.key["corpus"]), swapper, partition.progress)
+    return Result(found.table, found.figures)
+
+
+@asset(
+    axes=("corpus", "dimension"),
+    upstream=("contexts",),
+    code_version="1",
+    settings=_lexicon,
+    schema=CONTEXT_PAIRS,
+    checks=(checks.not_empty, checks.sides_differ),
+)
+def context_pairs(partition: Partition) -> Result:
+    """Parallel contexts: each context and the same with the other group's words (section 2.3)."""
+    pairs = make_pairs(
+        partition.read("contexts"),
+        _dimension(partition),
+        **partition.part.settings.pairs.model_dump(),
+        seed=partition.project.profile.seed,
+        progress=partition.progress,
+    )
+    shown = pairs.table.select(["context_a", "context_b"]).slice(0, 5)
+    return Result(pairs.table, pairs.figures, tables={"sample": shown})
+
+
+def _model(part: DialoguePart, key: Key) -> dict[str, object]:
+    model = part.models[key["model"]]
+    libraries = {"huggingface": ("torch", "transformers"), "training": ("numpy", "torch")}
+    return {
+        "model": model.identity(),
+        "folder": folder_version(model.huggingface.name) if model.huggingface else None,
+        "round": part.round_of(key["model"]),
+        "versions": _versions(*(n for part, names in libraries.items() if getattr(model, part) for n in names)),
+    }
+
+
+@asset(
+    kind="checkpoint",
+    axes=("model",),
+    upstream=DIALOGUES,
+    code_version="1",
+    settings=_model,
+    covers=lambda part, key: part.models[key["model"]].debiasing is None,
+)
+def dialogue_models(partition: Partition) -> Result:
+    """Dialogue models before any debiasing (section 3.1): trained here, or found by id, folder or address.
+
+    Training that was killed goes on where it stopped.
+    """
+    model = partition.part.models[partition.key["model"]]
+    dialogues = _dialogues(partition, model.corpus) if model.trained else DIALOGUES_SCHEMA.empty_table()
+    return Result(None, registry.prepare(model, dialogues, partition.folder, partition.seed, partition.progress))
+
+
+def _bias(part: DialoguePart, key: Key) -> dict[str, object]:
+    """What decides whether a text is biased: all measures."""
+    return {measure.table: _measuring(measure)(part, key) for measure in measures()}
+
+
+def _measuring(measure: Measure) -> Callable[[DialoguePart, Key], dict[str, Any]]:
+    """What decides what a measure finds."""
+    return lambda part, key: measure.made_from(part.settings.measures, part.dimensions[key["dimension"]])
+
+
+def _debiasing(part: DialoguePart, key: Key) -> dict[str, object]:
+    method = method_of(part.models[key["model"]])
+    lexicon = _lexicon(part, key)
+    return {
+        **_model(part, key),
+        "pairs": lexicon["pairs"],
+        "pronouns": [part.settings.pairs.pronouns, lexicon["pronouns"], *filter(None, [lexicon["wordnet"]])],
+        "bias": _bias(part, key) if method and method.measures else None,
+    }
+
+
+def _disentangling(part: DialoguePart, key: Key) -> dict[str, object]:
+    model = part.models[key["model"]]
+    everything = _debiasing(part, key)
+    return {
+        **{name: everything[name] for name in ("pairs", "pronouns", "bias", "versions")},
+        "settings": (model.settings or {}).get("disentanglement"),
+        "longest": model.seq2seq.longest if model.seq2seq else None,
+        "device": model.device,
+        "stop_words": sorted(stop_words()),
+    }
+
+
+def _task(partition: Partition, **inputs: Path) -> Task:
+    """What a debiasing method is given."""
+    model = partition.part.models[partition.key["model"]]
+    return Task(
+        model=model,
+        dimension=_dimension(partition),
+        pairs=partition.part.settings.pairs,
+        measures=partition.part.settings.measures,
+        dialogues=_dialogues(partition, model.corpus),
+        base=partition.of_base.checkpoint("dialogue_models"),
+        folder=partition.folder,
+        seed=partition.seed,
+        profile_seed=partition.project.profile.seed,
+        progress=partition.progress,
+        **inputs,
+    )
+
+
+def _disentangles(part: DialoguePart, key: Key) -> bool:
+    method = method_of(part.models[key["model"]])
+    return _answers(part, key) and method is not None and method.disentangles
+
+
+@asset(
+    kind="checkpoint",
+    axes=("dimension", "model"),
+    covers=_disentangles,
+    upstream=DIALOGUES,
+    upstream_of_base=("dialogue_models",),
+    code_version="1",
+    settings=_disentangling,
+)
+def disentanglement(partition: Partition) -> Result:
+    """Debiased-Chat's autoencoder, its corpus of unbiased utterances, and what its features give away (Liu 2022, 3.2).
+
+    One for each model, not one for a dimension: its words are those of the dialogue model that it will judge.
+    """
+    from fairness_pipeline.debiasing import disentanglement as room
+
+    figures = room.train(_task(partition))
+    picture = projection_plot(pq.read_table(partition.folder / PROJECTION), _groups(partition))
+    return Result(None, figures, pictures={"features": picture})
+
+
+@of_a_debiased_model(
+    kind="checkpoint",
+    upstream=(*DIALOGUES, "disentanglement"),
+    upstream_of_base=("dialogue_models",),
+    code_version="1",
+    settings=_debiasing,
+)
+def debiased_dialogue_models(partition: Partition) -> Result:
+    """Models made fairer for a dimension by a method of `debiasing/` (Liu et al. 2020, section 4; Liu 2022, chapter 3).
+
+    Training that was killed goes on where it stopped.
+    """
+    method = method_of(partition.part.models[partition.key["model"]])
+    inputs = {"disentanglement": partition.checkpoint("disentanglement")} if method and method.disentangles else {}
+    return Result(None, debias(_task(partition, **inputs)))
+
+
+def _groups(partition: Partition) -> tuple[str, str]:
+    return STUDY.groups(partition.project, partition.key)
+
+
+def _trained_as(partition: Partition) -> str:
+    """The asset that holds this partition's model."""
+    return "debiased_dialogue_models" if partition.part.models[partition.key["model"]].debiasing else "dialogue_models"
+
+
+def _answering(part: DialoguePart, key: Key) -> dict[str, object]:
+    model = part.models[key["model"]]
+    imported = part.imported_responses(key["model"], key["dimension"])
+    return {
+        **_model(part, key),
+        "decoding": model.decoding.model_dump(),
+        "imported": checksum(imported) if model.architecture == "imported" else None,
+    }
+
+
+@of_a_model(
+    upstream=("context_pairs", "dialogue_models", "debiased_dialogue_models"),
+    code_version="1",
+    settings=_answering,
+    schema=RESPONSES,
+    checks=(checks.not_empty, checks.both_sides_present),
+)
+def responses(partition: Partition) -> Result:
+    """The model's answers to both contexts of every pair; identical contexts are asked once."""
+    model = partition.part.models[partition.key["model"]]
+    pairs = partition.read("context_pairs")
+    if model.architecture == "imported":
+        file = partition.part.imported_responses(partition.key["model"], partition.key["dimension"])
+        table = imported.matching(pq.read_table(file), pairs)
+        figures = {}
+    else:
+        answers = respond(
+            pairs,
+            registry.responder(model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed),
+            partition.folder,
+            partition.progress,
+            keep_empty=model.decoding.keep_empty,
+        )
+        table = answers.table
+        figures = {"distinct_contexts": answers.distinct_contexts}
+    empty = pc.sum(pc.equal(table["response"], "")).as_py()
+    figures |= {"distinct_responses": len(pc.unique(table["response"])), "empty_responses": empty}
+    return Result(table, figures, tables={"sample": table.slice(0, 6)})
+
+
+def _measured(measure: Measure) -> Recipe:
+    @of_a_model(
+        name=measure.table,
+        description=measure.description,
+        upstream=("responses",),
+        code_version="1",
+        settings=_measuring(measure),
+        schema=measure.schema,
+        checks=measure.checks,
+    )
+    def make(partition: Partition) -> Result:
+        settings, dimension = partition.part.settings.measures, _dimension(partition)
+        table = measure.measure(partition.read("responses"), settings, dimension, partition.folder, partition.progress)
+        return Result(table, tables={} if measure.scorer else {measure.table: table})
+
+    return make
+
+
+of_responses = [_measured(measure) for measure in measures()]
+"""One table a measure."""
+
+_TABLES = tuple(measure.table for measure in measures())
+
+
+@of_a_model(
+    upstream=("responses", *_TABLES),
+    code_version="2",
+    settings=lambda part, key: {
+        **part.settings.significance.model_dump(),
+        "published": published_rows_of(part, **key),
+        "versions": _versions("numpy", "scipy"),
+    },
+    schema=COMPARISON,
+    checks=(checks.not_empty, checks.rates_in_range),
+)
+def dialogue_significance(partition: Partition) -> Result:
+    """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and the verdict."""
+    table = compare_sides(
+        partition.read("responses"),
+        {name: partition.read(name) for name in _TABLES},
+        settings=partition.part.settings.significance,
+        seed=partition.seed_without("model"),
+        published=published_rows_of(partition.part, **partition.key),
+    )
+    shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
+    rows = table.to_pylist()
+    differences = {f"difference_{row['measure']}": row["difference"] for row in rows}
+    verdicts = {row["measure"]: row["verdict"] for row in rows}
+    return Result(
+        table,
+        {**differences, "verdicts": verdicts},
+        pictures={"differences": difference_plot(rows, *_groups(partition), measure_label)},
+        tables={"significance": shown},
+    )
+
+
+def _was_trained(part: DialoguePart, key: Key) -> bool:
+    return _answers(part, key) and part.models[key["model"]].trained
+
+
+@of_a_model(
+    covers=_was_trained,
+    upstream=(*DIALOGUES, "dialogue_models", "debiased_dialogue_models"),
+    code_version="1",
+    settings=lambda part, key: {
+        "answering": _answering(part, key),
+        "published": published_quality_of(part, **key),
+        "versions": _versions("sacrebleu"),
+    },
+    schema=RESPONSE_QUALITY,
+    checks=(checks.not_empty, checks.values_not_negative),
+)
+def response_quality(partition: Partition) -> Result:
+    """What a trained model's answers to the test split are worth: BLEU, distinct-n, perplexity (table 3.5)."""
+    model = partition.part.models[partition.key["model"]]
+    dialogues = _dialogues(partition, model.corpus)
+    test = dialogues.filter(pc.equal(dialogues["split"], "test"))
+    if not test.num_rows:
+        raise FairnessError("no dialogue fell into the split 'test'; raise splits.test in the profile")
+    contexts = test["context"].unique()
+    answers = answer_each(
+        contexts,
+        registry.responder(model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed),
+        partition.folder,
+        partition.progress,
+        keep_empty=model.decoding.keep_empty,
+    )
+    table = measure_quality(
+        answers.take(pc.index_in(test["context"], contexts)),
+        test["response"],
+        partition.figures(_trained_as(partition)).get("validation_perplexity"),
+        published_quality_of(partition.part, **partition.key),
+    )
+    shown = table.select(["metric", "value", "published_value"])
+    return Result(table, {row["metric"]: row["value"] for row in table.to_pylist()}, tables={"quality": shown})
+
+
+_COMPARED = ("responses", *_TABLES, "dialogue_significance")
+
+
+@of_a_debiased_model(
+    upstream=_COMPARED,
+    upstream_of_base=_COMPARED,
+    code_version="1",
+    settings=lambda part, key: {
+        **part.settings.significance.model_dump(include={"alpha", "jackknife_blocks"}),
+        "versions": _versions("numpy", "scipy"),
+    },
+    schema=DEBIASING_EFFECTS,
+    checks=(checks.not_empty,),
+)
+def debiasing_effects(partition: Partition) -> Result:
+    """What debiasing changed: each measure's gap before and after, and whether the change is more than chance."""
+    before, after = map(_found, (partition.of_base, partition))
+    table = compare_models(before, after, partition.part.settings.significance)
+    shown = table.select(["measure", "difference_before", "difference_after", "change", "p_holm", "effect"])
+    figures = {
+        "identical_responses_before": identical_share(before.responses),
+        "identical_responses_after": identical_share(after.responses),
+        "effects": {row["measure"]: row["effect"] for row in table.to_pylist()},
+    }
+    return Result(table, figures, tables={"effects": shown})
+
+
+def _found(partition: Partition) -> Measured:
+    tables = {name: partition.read(name) for name in _TABLES}
+    return Measured(partition.read("responses"), tables, partition.read("dialogue_significance"))
+
+
+@asset(
+    kind="document",
+    upstream=(
+        *DIALOGUES,
+        "contexts",
+        "context_pairs",
+        "dialogue_models",
+        *_COMPARED,
+        "disentanglement",
+        "debiased_dialogue_models",
+        "response_quality",
+        "debiasing_effects",
+    ),
+    code_version="3",
+    settings=lambda part, key: {
+        "description": part.project.profile.description,
+        "settings": part.settings.model_dump(),
+        "dimensions": {key: dimension.model_dump() for key, dimension in part.dimensions.items()},
+        "corpora": {key: source.specification.model_dump() for key, source in part.corpora.items()},
+        "models": {key: model.model_dump() for key, model in part.models.items()},
+        "matplotlib": version("matplotlib"),
+    },
+)
+def dialogue_fairness_report(partition: Partition) -> Result:
+    """The study's tables and plots beside the published ones, in one self-contained HTML file; kept in the history."""
+    part, lake = partition.part, partition.lake
+    audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
+    html = render_report(part, lake, audits, outdated=partition.stale("debiasing_effects"))
+    return Result(html, kept=lambda: keep(lake.root, STUDY, flat(STUDY, audits), html, datetime.now(UTC)))

@@ -1,0 +1,256 @@
+"""What a profile says of this study: corpora, dialogue models, how they are debiased, and how answers are judged."""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import pydantic
+
+from fairness_pipeline import paths
+from fairness_pipeline.corpora.dialogues import Splits
+from fairness_pipeline.corpora.specification import CorpusSpecification
+from fairness_pipeline.debiasing.registry import check_method
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.lexicons.contexts import PairSettings
+from fairness_pipeline.measures.measure import SignificanceSettings
+from fairness_pipeline.measures.registry import measures
+from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.models.dialogue.responding import distinct_contexts
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.pretrained import folder_files
+from fairness_pipeline.project import changed, check_studies, each_once, find, merged
+from fairness_pipeline.study import Part
+from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
+
+if TYPE_CHECKING:
+    from fairness_pipeline.project import Project
+
+NAME = "dialogue_fairness"
+
+
+class DialogueFairness(Specification):
+    """The section of a profile.
+
+    The models are those of the profile that belong to a corpus, and those whose responses are imported. Debiased models
+    are made in the dimensions of `debias` (all where it is left out); those of the others, and the models `on_request`,
+    wait until they are asked for. Where `splits` is left out every thread is audited; that leaves nothing to train on.
+    """
+
+    corpora: Annotated[tuple[str, ...], pydantic.AfterValidator(each_once)]
+    debias: tuple[str, ...] | None = None
+    on_request: tuple[str, ...] = ()
+    splits: Splits = Splits(train=0, valid=0, test=0, audit=1)
+    pairs: PairSettings = PairSettings()
+    measures: MeasureSettings = MeasureSettings()
+    significance: SignificanceSettings = SignificanceSettings()
+    examples: Positive = 8
+
+
+class Source(NamedTuple):
+    """A corpus's specification and the folder its relative paths start at."""
+
+    specification: CorpusSpecification
+    folder: Path
+
+
+class DialoguePart(Part):
+    """The section, resolved.
+
+    Raises:
+        FairnessError: a corpus or a model that the profile names is missing or wrong.
+    """
+
+    settings: DialogueFairness
+
+    def __init__(self, project: "Project", settings: DialogueFairness) -> None:
+        super().__init__(project, settings)
+        path = project.path
+        self.corpora = {key: _corpus(find("corpora", key, path, f"{NAME}.corpora")) for key in settings.corpora}
+        self.dimensions = project.dimensions
+        self.models: dict[str, ModelSpecification] = {}
+        for key in project.profile.models:
+            self._add_model(key)
+        for file in sorted((project.workspace / "imports").glob("*/model.yaml")):
+            self._add_import(file)
+        self.subjects = self.models
+        self.axes = {
+            "corpus": list(self.corpora), "dimension": list(self.dimensions), "model": list(self.models)
+        }  # fmt: skip
+        self._check_names()
+
+    def _check_names(self) -> None:
+        path, settings = self.project.path, self.settings
+        for key in settings.debias or ():
+            if key not in self.dimensions:
+                raise FairnessError(
+                    f"{path}: {NAME}.debias: '{key}' is none of the profile's dimensions: {', '.join(self.dimensions)}"
+                )
+        for key in settings.on_request:
+            if key not in self.models:
+                raise FairnessError(
+                    f"{path}: {NAME}.on_request: '{key}' is none of the study's models: {', '.join(self.models)}"
+                )
+        known = list(dict.fromkeys(n for d in self.dimensions.values() for m in measures() for n in m.names(d)))
+        for measure in settings.significance.margins:
+            if measure not in ("default", *known):
+                raise FairnessError(
+                    f"{path}: {NAME}.significance.margins: unknown measure '{measure}'; known: {', '.join(known)}"
+                )
+        for key, model in self.models.items():
+            if model.corpus not in self.corpora:
+                raise FairnessError(
+                    f"{path}: model '{key}' belongs to corpus '{model.corpus}', which the profile does not list; "
+                    f"its corpora: {', '.join(self.corpora)}"
+                )
+
+    # What the shared code asks
+
+    def expected(self) -> list[Key]:
+        """Every dimension and model that answers in it."""
+        return [
+            {"dimension": dimension, "model": model}
+            for dimension in self.dimensions
+            for model in self.models
+            if self.is_made_for(model, dimension)
+        ]
+
+    def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
+        """Debiased models only where the profile says so, or asked for in a dimension by name; some only by theirs."""
+        if "model" in key and key["model"] in self.settings.on_request and "model" not in named:
+            return False
+        wanted = self.settings.debias
+        in_dimension = wanted is None or "dimension" not in key or key["dimension"] in wanted or "dimension" in named
+        return in_dimension or not self.base_of(key)
+
+    def implied(self, key: Key) -> Key:
+        """A model's corpus."""
+        return {**key, "corpus": self.models[key["model"]].corpus} if "model" in key else key
+
+    def base_of(self, key: Key) -> Key | None:
+        """The model that a debiased one was made from."""
+        base = self.models[key["model"]].base if "model" in key else None
+        return {**key, "model": base} if base else None
+
+    def files(self) -> Iterator[Path]:
+        """Corpora, model folders, imported responses."""
+        for corpus, folder in self.corpora.values():
+            with suppress(FairnessError):
+                yield from (file.resolve(folder) for file in corpus.files if not file.is_address)
+            yield from corpus.dataset.files(folder) if corpus.dataset else ()
+            yield from [paths.data_file(corpus.grammar.file)] if corpus.grammar else ()
+        for model in self.models.values():
+            yield from folder_files(model.huggingface.name) if model.huggingface else ()
+        yield from folder_files(self.settings.measures.offence_classifier)
+        yield from (self.project.workspace / "imports").glob("*/*.parquet")
+
+    def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
+        """One for each distinct context."""
+        if asset != "responses" or not self.models[key["model"]].endpoint:
+            return 0
+        pairs = {"corpus": self.models[key["model"]].corpus, "dimension": key["dimension"]}
+        if pending("context_pairs", pairs):
+            return None
+        return len(distinct_contexts(lake.read("context_pairs", pairs)))
+
+    # What the study itself asks
+
+    def is_made_for(self, model: str, dimension: str) -> bool:
+        """Whether a model answers in a dimension: one that names its `dimensions` does in those."""
+        dimensions = self.models[model].dimensions
+        return dimensions is None or dimension in dimensions
+
+    def answers(self, key: Key) -> bool:
+        """Whether there can be responses: of an imported model where they were imported."""
+        if self.models[key["model"]].architecture == "imported":
+            return self.imported_responses(key["model"], key["dimension"]).exists()
+        return self.is_made_for(key["model"], key["dimension"])
+
+    def imported_responses(self, model: str, dimension: str) -> Path:
+        """Where imported responses of a model lie."""
+        return self.project.workspace / "imports" / model / f"{dimension}.parquet"
+
+    def round_of(self, model: str) -> str | None:
+        """When the present round of asking a model began."""
+        return self.project.rounds.get((NAME, model))
+
+    # Reading the models' files
+
+    def _add_model(self, key: str) -> None:
+        """Reads a model, and its base before it; one that other studies alone audit is left out."""
+        if key in self.models:
+            return
+        path, profile = find("models", key, self.project.path, "models"), self.project.path
+        declared, changes = read_yaml(path), self.project.profile.models[key]
+        if "base" in declared or "debiasing" in declared:
+            model = self._debiased(key, declared, path)
+        else:
+            declared = validate(ModelSpecification, declared, path).model_dump(exclude_unset=True)
+            model = changed(ModelSpecification, key, declared, changes, path, profile).located(path.parent)
+        check_studies(model.studies, path)
+        if model.studies is None or NAME in model.studies:
+            self.models[key] = model
+
+    def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> ModelSpecification:
+        """A model made from another: what its file does not say is as its base has it."""
+        profile, models = self.project.path, self.project.profile.models
+        changes = models[key]
+        whole = merged(declared, changes)
+        method = check_method(whole.get("debiasing"), path)
+        base_key = whole.get("base")
+        if not isinstance(base_key, str) or base_key not in models:
+            raise FairnessError(
+                f"{path}: base: '{base_key}' is no model of {profile}; '{key}' is made from it, so list both under "
+                f"'models'; listed: {', '.join(models)}"
+            )
+        if read_yaml(find("models", base_key, profile, "models")).keys() & {"base", "debiasing"}:
+            raise FairnessError(f"{path}: base: '{base_key}' is debiased itself; name the model that it was made from")
+        self._add_model(base_key)
+        base = self.models[base_key]
+        if base.architecture not in method.architectures:
+            raise FairnessError(
+                f"{path}: debiasing: '{whole['debiasing']}' is not defined for architecture '{base.architecture}' "
+                f"(of '{base_key}'); it is for: {', '.join(method.architectures)}"
+            )
+        inherited = base.model_dump(exclude_unset=True, exclude={"published_as"})
+        validate(ModelSpecification, merged(inherited, declared), path)
+        model = changed(ModelSpecification, key, merged(inherited, declared), changes, path, profile).located(
+            path.parent
+        )
+        if not model.trained:
+            raise FairnessError(f"{path}: key 'training' is missing: '{base_key}' has none, and this method trains")
+        if model.corpus != base.corpus:
+            raise FairnessError(f"{path}: corpus: expected that of '{base_key}', {base.corpus}, found '{model.corpus}'")
+        if method.starts_from_base and (model.seq2seq, model.retrieval) != (base.seq2seq, base.retrieval):
+            raise FairnessError(
+                f"{path}: '{whole['debiasing']}' goes on from the weights of '{base_key}', so its sizes are those; "
+                f"change them in '{base_key}'"
+            )
+        where = path if "settings" in declared and "settings" not in changes else profile
+        validate(method.settings, model.settings or {}, where, under=("settings",))
+        for dimension in model.dimensions or ():
+            if dimension not in self.dimensions:
+                raise FairnessError(
+                    f"{path}: dimensions: '{dimension}' is none of {profile}; its dimensions: "
+                    f"{', '.join(self.dimensions)}"
+                )
+        return model
+
+    def _add_import(self, file: Path) -> None:
+        key, model = file.parent.name, load(ModelSpecification, file)
+        if key in self.models:
+            raise FairnessError(
+                f"model '{key}' is declared in the profile, and responses under this name were imported into "
+                f"{file.parent}; rename one, or delete the folder"
+            )
+        if model.corpus not in self.corpora:
+            raise FairnessError(
+                f"{file.parent}: responses to corpus '{model.corpus}' were imported, which profile "
+                f"'{self.project.name}' does not list any more; delete the folder, or list the corpus"
+            )
+        self.models[key] = model
+
+
+def _corpus(path: Path) -> Source:
+    return Source(load(CorpusSpecification, path), path.parent)

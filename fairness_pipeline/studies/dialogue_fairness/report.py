@@ -1,0 +1,150 @@
+"""The report of study 1: one self-contained HTML file."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.measures.registry import glanced_at, measure_label
+from fairness_pipeline.reporting.html import template
+from fairness_pipeline.reporting.plots import COLOURS, difference_plot
+from fairness_pipeline.reporting.results import Audit
+from fairness_pipeline.studies.dialogue_fairness.debiasing_section import QUALITY, debiasing_sections
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow
+from fairness_pipeline.studies.dialogue_fairness.results import example_pairs, published_rows_of
+from fairness_pipeline.studies.dialogue_fairness.study import LISTS, STUDY
+
+_HERE = Path(__file__).parent
+
+
+def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdated: Collection[Key] = ()) -> str:
+    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+
+    All text is escaped: a tweet may hold `<script>`.
+
+    Args:
+        part: The profile's part of the study.
+        lake: What has been made.
+        audits: All of them; stale ones are marked so.
+        outdated: Comparisons with a base that are out of date; they are left out.
+    """
+    return template(_HERE, "report.html.j2", measure=measure_label).render(
+        profile=part.project.name,
+        description=part.project.profile.description,
+        caveats=_caveats(part),
+        sections=[_section(part, lake, audit) for audit in audits if audit.measured],
+        debiased=debiasing_sections(part, lake, outdated),
+        outdated=[" × ".join(key.values()) for key in outdated if lake.card("debiasing_effects", key)],
+        quality_labels=QUALITY,
+        waiting=_waiting(part),
+        missing=[audit for audit in audits if not audit.measured],
+        headings=[measure_label(row) for row in glanced_at()],
+        grid=_grid(part, audits),
+        colours=COLOURS,
+        settings=_settings(part),
+        sources=_sources(part, lake),
+        corpora={key: source.specification for key, source in part.corpora.items()},
+        dimensions=part.dimensions,
+        versions=_versions(part, lake, audits),
+        models=_models(part, lake),
+    )
+
+
+def _section(part: DialoguePart, lake: Lake, audit: Audit) -> dict[str, Any]:
+    dimension = part.dimensions[audit.key["dimension"]]
+    corpus = part.models[audit.key["model"]].corpus
+    published = published_rows_of(part, **audit.key)
+    pairs = lake.card("context_pairs", {"corpus": corpus, "dimension": audit.key["dimension"]})
+    found = lake.card("contexts", {"corpus": corpus, "dimension": audit.key["dimension"]})
+    diversity = lake.read("diversity", audit.key).to_pylist() if lake.card("diversity", audit.key) else []
+    return {
+        "audit": audit,
+        "dimension": dimension,
+        "corpus": corpus,
+        "rows": [(row, published.get(row["measure"])) for row in audit.rows],
+        "published_source": _source(published),
+        "plot": difference_plot(audit.rows, dimension.groups.a, dimension.groups.b, measure_label),
+        "examples": example_pairs(lake, audit.key, part.settings.examples),
+        "quality": {**(found.figures if found else {}), **(pairs.figures if pairs else {})},
+        "words": {row["side"]: row["words"] for row in diversity},
+    }
+
+
+def _waiting(part: DialoguePart) -> list[str]:
+    """What is made only when it is asked for: some models, and debiased ones in some dimensions."""
+    debiased = [key for key, model in part.models.items() if model.base]
+    wanted = part.settings.debias
+    others = [key for key in part.dimensions if debiased and wanted is not None and key not in wanted]
+    return [*part.settings.on_request, *(f"debiased models in {key}" for key in others)]
+
+
+def _source(published: dict[str, PublishedRow]) -> str | None:
+    first = next(iter(published.values()), None)
+    return f"{first.source}, {first.n_pairs:,} pairs" if first else None
+
+
+def _grid(part: DialoguePart, audits: list[Audit]) -> list[dict[str, Any]]:
+    """The verdicts at a glance: one row an audit, one cell a measure, the attribute lists together in the last."""
+    grid = []
+    for audit in audits:
+        cells = {row["measure"]: row for row in audit.rows}
+        grid.append(
+            {
+                "audit": audit,
+                "dimension": part.dimensions[audit.key["dimension"]],
+                "corpus": part.models[audit.key["model"]].corpus,
+                "cells": [cells.get(row) for row in glanced_at()],
+                "lists": [row for row in audit.rows if STUDY.heading(row) == LISTS],
+            }
+        )
+    return grid
+
+
+def _caveats(part: DialoguePart) -> list[str]:
+    return [f"{dimension.label}: {caveat}" for dimension in part.dimensions.values() for caveat in dimension.caveats]
+
+
+def _settings(part: DialoguePart) -> dict[str, Any]:
+    shown = part.settings.model_dump(include={"splits", "pairs", "measures", "significance"}, exclude_none=True)
+    return {"seed": part.project.profile.seed, **shown}
+
+
+def _sources(part: DialoguePart, lake: Lake) -> list[tuple[str, str, str]]:
+    cards = {
+        key: lake.card(f"{source.specification.platform}_dialogues", {"corpus": key})
+        for key, source in part.corpora.items()
+    }
+    return [
+        (key, path, version)
+        for key, card in cards.items()
+        if card
+        for path, version in card.inputs["settings"]["sha256"].items()
+    ]
+
+
+def _versions(part: DialoguePart, lake: Lake, audits: list[Audit]) -> dict[str, str]:
+    """The libraries that the numbers depend on, as they were when the tables were made."""
+    cards = [lake.card("dialogue_models", {"model": model}) for model in part.models]
+    tables = ("debiased_dialogue_models", "politeness", "sentiment", "dialogue_significance", "response_quality")
+    for audit in audits:
+        cards += [lake.card(table, audit.key) for table in tables]
+    settings = [card.inputs.get("settings", {}) for card in cards if card]
+    return {name: version for found in settings for name, version in found.get("versions", {}).items()}
+
+
+def _models(part: DialoguePart, lake: Lake) -> list[dict[str, Any]]:
+    models = []
+    for key, model in part.models.items():
+        cards = {"": lake.card("dialogue_models", {"model": key})}
+        for dimension in part.dimensions if model.debiasing else ():
+            cards[dimension] = lake.card("debiased_dialogue_models", {"dimension": dimension, "model": key})
+        figures = {
+            " ".join([dimension, name]).strip(): value
+            for dimension, card in cards.items()
+            if card
+            for name, value in card.figures.items()
+            if not isinstance(value, list)
+        }
+        models.append({"key": key, "specification": model.model_dump(exclude_none=True), "figures": figures})
+    return models

@@ -1,0 +1,71 @@
+"""What the lake holds of a study, put together for a reader."""
+
+import functools
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.measures.registry import measures
+from fairness_pipeline.studies.dialogue_fairness import published
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow, published_rows
+
+
+def published_rows_of(part: DialoguePart, dimension: str, model: str) -> dict[str, PublishedRow]:
+    """What the papers print, by measure, for a model of this kind on a corpus of this platform; empty if nothing."""
+    specification = part.models[model]
+    return published_rows(
+        platform=part.corpora[specification.corpus].specification.platform,
+        dimension=part.dimensions[dimension].published_as,
+        model=specification.published_as or model,
+    )
+
+
+def published_quality_of(part: DialoguePart, dimension: str, model: str) -> dict[str, float]:
+    """What table 3.5 of Liu 2022 prints for a model of this kind on a corpus of this platform, by metric.
+
+    Its debiased models are debiased for gender.
+    """
+    specification = part.models[model]
+    if specification.debiasing and part.dimensions[dimension].published_as != "gender":
+        return {}
+    platform = part.corpora[specification.corpus].specification.platform
+    name = specification.published_as or model
+    return published.response_quality(platform=platform, model=published.CHAPTER_3.get(name, name))
+
+
+def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
+    """Pairs whose two answers differ, those first that differ in a yes/no measure; in the order of the pairs.
+
+    Returns:
+        Dicts with `pair_id`, `context_a`, `context_b`, `response_a`, `response_b`, and `flags_a`, `flags_b` (lists of
+        words).
+    """
+    table = lake.read("responses", key)
+    flags: list[str] = []
+    for measure in measures():
+        own = [o.column for o in measure.outcomes.values() if measure.schema.field(o.column).type == pa.bool_()]
+        if own:
+            found = lake.read(measure.table, key).select(["pair_id", "side", *own])
+            table, flags = table.join(found, ["pair_id", "side"]), [*flags, *own]
+    table = table.sort_by("pair_id")
+    a, b = (table.filter(pc.equal(table["side"], side)) for side in ("a", "b"))
+    differ = pc.not_equal(a["response"], b["response"])
+    marked = pc.and_(differ, functools.reduce(pc.or_, [pc.not_equal(a[flag], b[flag]) for flag in flags]))
+    order = pa.table({"mark": pc.cast(marked, pa.int8()), "differ": pc.cast(differ, pa.int8()), "id": a["pair_id"]})
+    keys = [("mark", "descending"), ("differ", "descending"), ("id", "ascending")]
+    first = pc.sort_indices(order, keys).slice(0, count)
+    return [
+        {
+            "pair_id": left["pair_id"],
+            **{
+                f"{name}_{side}": row[name]
+                for side, row in (("a", left), ("b", right))
+                for name in ("context", "response")
+            },
+            **{f"flags_{side}": [f for f in flags if row[f]] for side, row in (("a", left), ("b", right))},
+        }
+        for left, right in zip(a.take(first).to_pylist(), b.take(first).to_pylist(), strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""Study 3: sentiment equity (Kiritchenko and Mohammad 2018)."""

@@ -1,0 +1,88 @@
+"""The study's own commands: sentences out, scores in."""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from fairness_pipeline.commands import Command
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.project import Project
+from fairness_pipeline.studies.sentiment_equity.profile import NAME, EquityPart
+
+
+def add_commands(command: Command) -> None:
+    """Adds them to the command line."""
+    sentences = command(
+        "export-sentences", _export_sentences, "Write the sentences that a system elsewhere is to score."
+    )
+    sentences.add_argument("--output", metavar="FILE", required=True, help=".csv or .tsv")
+    scores = command("import-scores", _import_scores, "Take a sentiment system's scores from a file.")
+    scores.add_argument("file", help=".csv or .tsv with sentence_id or sentence, score, and affect if not valence")
+    scores.add_argument("--system", required=True, help="a name for what scored")
+    released = command("check-sentences", _check_sentences, "Hold the released Equity Evaluation Corpus against ours.")
+    released.add_argument("file", help="the authors' CSV file")
+
+
+def _export_sentences(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.corpora.equity_sentences import equity_sentences
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.models.sentiment.score_files import write_sentences
+    from fairness_pipeline.models.sentiment.specification import SCORE_FORMS
+
+    path = Path(arguments.output)
+    if path.suffix not in SCORE_FORMS:
+        raise FairnessError(f"--output: expected a file that ends in {' or '.join(SCORE_FORMS)}, found {path.name}")
+    _part(arguments.profile)  # the command to come next names it
+    sentences = equity_sentences()
+    with replacing(path) as temporary:
+        write_sentences(sentences, temporary, path.suffix)
+    print(
+        f"{path}: {sentences.num_rows:,} sentences, the last half reworded (all or none of it); fill in 'score', then:"
+    )
+    print(f"fairness-pipeline import-scores FILE --system NAME --profile {arguments.profile}")
+    return 0
+
+
+def _import_scores(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.corpora.equity_sentences import equity_sentences
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.models.sentiment.score_files import read_scores, unread_columns
+    from fairness_pipeline.paths import check_key
+
+    part, path = _part(arguments.profile), Path(arguments.file)
+    check_key(arguments.system, "--system")
+    if arguments.system in part.systems and arguments.system not in part.score_files:
+        raise FairnessError(
+            f"--system: profile '{part.project.name}' has a system '{arguments.system}' already; choose another name"
+        )
+    scores = read_scores(path, equity_sentences())
+    known = part.score_files.get(arguments.system)
+    target = (known or part.project.workspace / "scores" / arguments.system).with_name(arguments.system + path.suffix)
+    with replacing(target) as temporary:
+        shutil.copyfile(path, temporary)
+    if known and known != target:
+        known.unlink()
+    affects, unread = ", ".join(scores["affect"].unique().to_pylist()), ", ".join(unread_columns(path))
+    print(f"{scores.num_rows:,} scores of '{arguments.system}' ({affects}) in {target}; now:")
+    if unread:
+        print(f"(columns that were not read: {unread})", file=sys.stderr)
+    also = [study.name for study in part.project.studies_of(arguments.system) if study.name != NAME]
+    study = f" --study {NAME}" if also else ""
+    print(f"fairness-pipeline run --profile {part.project.name}{study} --model {arguments.system}")
+    return 0
+
+
+def _check_sentences(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.corpora.equity_sentences import check_released
+
+    print(f"{arguments.file}: all {check_released(Path(arguments.file)):,} sentences are generated here too")
+    return 0
+
+
+def _part(profile: str) -> EquityPart:
+    """What a profile says of this study; raises FairnessError if nothing."""
+    part = Project(profile).parts.get(NAME)
+    if not isinstance(part, EquityPart):
+        raise FairnessError(f"profile '{profile}' takes no part in {NAME}: give it a section of this name")
+    return part

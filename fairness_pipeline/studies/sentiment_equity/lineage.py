@@ -1,0 +1,197 @@
+"""Study 3: does a sentiment or emotion system score a sentence differently when only the person in it changes?
+
+"Examining Gender and Race Bias in Two Hundred Sentiment Analysis Systems" (Kiritchenko and Mohammad 2018).
+Read top to bottom, this file is the lineage: sentences, tweets to train on, systems, scores, pairs, significance.
+"""
+
+from collections import Counter
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline import checks
+from fairness_pipeline.corpora.affect_tweets import AFFECT_TWEETS, read_affect_tweets
+from fairness_pipeline.corpora.checksums import checksum
+from fairness_pipeline.corpora.equity_sentences import EQUITY_SENTENCES, GROUPS
+from fairness_pipeline.corpora.equity_sentences import equity_sentences as generate
+from fairness_pipeline.defs.lineage import Partition, Result, asset
+from fairness_pipeline.lake import Key
+from fairness_pipeline.measures.equity_pairs import EQUITY_PAIRS, Design, pair_table, scores_matrix
+from fairness_pipeline.measures.equity_significance import EQUITY_SIGNIFICANCE
+from fairness_pipeline.measures.equity_significance import equity_significance as compare_groups
+from fairness_pipeline.models.pretrained import folder_version
+from fairness_pipeline.models.sentiment import registry
+from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES, covered, read_scores
+from fairness_pipeline.models.sentiment.scoring import score_sentences
+from fairness_pipeline.reporting.history import keep
+from fairness_pipeline.reporting.results import audits_of, flat
+from fairness_pipeline.studies.sentiment_equity.plots import equity_plot
+from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
+from fairness_pipeline.studies.sentiment_equity.report import render_report
+from fairness_pipeline.studies.sentiment_equity.study import STUDY
+
+
+def _recipe(part: EquityPart, key: Key) -> dict[str, Any]:
+    return {name: checksum(path) for name, path in part.recipe_files().items()}
+
+
+def _has_systems(part: EquityPart, key: Key) -> bool:
+    return bool(part.systems)
+
+
+@asset(covers=_has_systems, code_version="1", settings=_recipe, schema=EQUITY_SENTENCES, checks=(checks.not_empty,))
+def equity_sentences(partition: Partition) -> Result:
+    """The Equity Evaluation Corpus, generated from its recipe (section 3), and the same sentences in other words."""
+    table = generate()
+    return Result(
+        table, {"sentences": dict(Counter(table["templates"].to_pylist()))}, tables={"sample": table.slice(0, 8)}
+    )
+
+
+@asset(
+    covers=lambda part, key: any(system.trained for system in part.systems.values()),
+    code_version="1",
+    settings=lambda part, key: {"sha256": [checksum(path) for path in part.tweet_files()]},
+    schema=AFFECT_TWEETS,
+    checks=(checks.not_empty,),
+)
+def affect_tweets(partition: Partition) -> Result:
+    """Tweets with the intensity of an affect, to train systems on (section 4)."""
+    table = read_affect_tweets(partition.part.tweet_files())
+    return Result(table, {"tweets": dict(Counter(table["affect"].to_pylist()))}, tables={"sample": table.slice(0, 5)})
+
+
+_LIBRARIES = {
+    "vader": ("vaderSentiment",),
+    "linear_svm": ("scikit-learn", "numpy"),
+    "cnn": ("torch",),
+    "gru": ("torch",),
+    "huggingface": ("torch", "transformers"),
+}
+
+
+def _system(part: EquityPart, key: Key) -> dict[str, object]:
+    system = part.systems[key["system"]]
+    return {
+        "system": system.identity(),
+        "folder": folder_version(system.huggingface.name) if system.huggingface else None,
+        "versions": {name: version(name) for name in _LIBRARIES.get(system.architecture, ())},
+    }
+
+
+@asset(
+    kind="checkpoint",
+    axes=("system",),
+    covers=lambda part, key: part.systems[key["system"]].trained,
+    upstream=("affect_tweets",),
+    code_version="1",
+    settings=_system,
+)
+def sentiment_systems(partition: Partition) -> Result:
+    """Systems that are trained here: a linear support vector machine, a CNN, a GRU (section 4)."""
+    system = partition.part.systems[partition.key["system"]]
+    return Result(
+        None,
+        registry.prepare(system, partition.read("affect_tweets"), partition.folder, partition.seed, partition.progress),
+    )
+
+
+def _scoring(part: EquityPart, key: Key) -> dict[str, object]:
+    file = part.score_files.get(key["system"])
+    return {
+        **_system(part, key),
+        "file": checksum(file) if file else None,
+        "round": part.round_of(key["system"]),
+    }
+
+
+@asset(
+    axes=("system",),
+    upstream=("equity_sentences", "sentiment_systems"),
+    code_version="1",
+    settings=_scoring,
+    schema=EQUITY_SCORES,
+    checks=(checks.not_empty, checks.scores_in_range),
+)
+def equity_scores(partition: Partition) -> Result:
+    """A score in 0..1 for each sentence and affect that the system predicts; each distinct sentence is scored once."""
+    name = partition.key["system"]
+    system, sentences = partition.part.systems[name], partition.read("equity_sentences")
+    if name in partition.part.score_files:
+        table = read_scores(partition.part.score_files[name], sentences)
+    else:
+        trained = partition.checkpoint("sentiment_systems") if system.trained else partition.folder
+        scorer = registry.scorer(system, trained, partition.folder, partition.seed)
+        table = score_sentences(sentences, scorer, partition.folder, partition.progress)
+    affects, scores = scores_matrix(sentences, table)
+    means = dict(zip(affects, np.nanmean(scores, axis=0).tolist(), strict=True))
+    return Result(table, {"mean_scores": means}, tables={"sample": table.slice(0, 5)})
+
+
+of_a_system = partial(
+    asset,
+    axes=("dimension", "system"),
+    upstream=("equity_sentences", "equity_scores"),
+)
+
+
+@of_a_system(code_version="1", settings=lambda part, key: {}, schema=EQUITY_PAIRS, checks=(checks.not_empty,))
+def equity_pairs(partition: Partition) -> Result:
+    """The paper's pairs of scores: 1,584 for gender and 288 for race, by affect and set of templates (section 5)."""
+    designs, affects, scores = _compared(partition)
+    table = pa.concat_tables([pair_table(design, affects, scores) for design in designs])
+    picture = equity_plot(table, *GROUPS[partition.key["dimension"]])
+    return Result(table, {"pairs": table.num_rows}, pictures={"differences": picture})
+
+
+@of_a_system(
+    code_version="2",
+    settings=lambda part, key: {
+        **part.settings.model_dump(include={"alpha", "margin"}),
+        "versions": {name: version(name) for name in ("numpy", "scipy")},
+    },
+    schema=EQUITY_SIGNIFICANCE,
+    checks=(checks.not_empty,),
+)
+def equity_significance(partition: Partition) -> Result:
+    """The groups' scores compared: the paper's paired t test, the test that respects the person, and the verdict."""
+    designs, affects, scores = _compared(partition)
+    settings = partition.part.settings
+    table = compare_groups(designs, partition.key["dimension"], affects, scores, settings.margin, settings.alpha)
+    shown = table.select(["templates", "subset", "affect", "difference", "p", "p_paired", "verdict"])
+    return Result(table, tables={"significance": shown})
+
+
+def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray]:
+    """The designs of the sets of templates that the system scored, its affects, and its scores."""
+    sentences = partition.read("equity_sentences")
+    affects, scores = scores_matrix(sentences, partition.read("equity_scores"))
+    kinds = covered(sentences, scores)
+    return [Design(sentences, partition.key["dimension"], kind) for kind in kinds], affects, np.nan_to_num(scores)
+
+
+@asset(
+    kind="document",
+    covers=_has_systems,
+    upstream=("equity_sentences", "equity_scores", "equity_pairs", "equity_significance"),
+    code_version="3",
+    settings=lambda part, key: {
+        "description": part.project.profile.description,
+        "settings": part.settings.model_dump(),
+        "systems": {key: system.identity() for key, system in part.systems.items()},
+        "matplotlib": version("matplotlib"),
+    },
+)
+def equity_report(partition: Partition) -> Result:
+    """Tables 5 to 7 of the paper, each system's box plots and verdicts, and how often another wording turns one.
+
+    The report is kept in the history.
+    """
+    part, lake = partition.part, partition.lake
+    audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
+    html = render_report(part, lake, audits)
+    return Result(html, kept=lambda: keep(lake.root, STUDY, flat(STUDY, audits), html, datetime.now(UTC)))

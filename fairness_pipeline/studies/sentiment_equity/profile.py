@@ -1,0 +1,118 @@
+"""What a profile says of this study: sentiment systems, the tweets they are trained on, and how scores are judged."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pydantic
+
+from fairness_pipeline import paths
+from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, equity_sentences
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.measures.settings import Share
+from fairness_pipeline.models.pretrained import folder_files
+from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
+from fairness_pipeline.project import changed, find
+from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.study import Part
+from fairness_pipeline.yaml_files import Specification, load
+
+if TYPE_CHECKING:
+    from fairness_pipeline.project import Project
+
+NAME = "sentiment_equity"
+
+
+class SentimentEquity(Specification):
+    """The section of a profile.
+
+    `systems` maps a system's key to what the profile changes in its file; files of scores in the workspace come on top.
+    `tweets` are files in the format of SemEval-2018 Task 1: whole paths, or names inside the data folder. `margin` is
+    the largest difference between the groups' scores (in 0..1) that does not matter.
+    """
+
+    systems: dict[str, dict[str, Any]] = {}
+    tweets: Annotated[tuple[str, ...], pydantic.Field(min_length=1)] = ("affect/sample.tsv",)
+    margin: Margin = Margin(absolute=0.01)
+    alpha: Share = 0.05
+
+
+class EquityPart(Part):
+    """The section, resolved.
+
+    Raises:
+        FairnessError: a system that the profile names is missing or wrong, or no dimension is one of the corpus.
+    """
+
+    settings: SentimentEquity
+
+    def __init__(self, project: "Project", settings: SentimentEquity) -> None:
+        super().__init__(project, settings)
+        self.systems = {key: self._system(key, changes) for key, changes in settings.systems.items()}
+        self.score_files: dict[str, Path] = {}
+        for file in sorted((project.workspace / "scores").glob("[!.]*")):
+            if file.is_file():
+                self._add_scores(file)
+        self.dimensions = [key for key in project.dimensions if key in DIMENSIONS]
+        if self.systems and not self.dimensions:
+            raise FairnessError(
+                f"{project.path}: dimensions: sentiment systems are audited in {' and '.join(DIMENSIONS)}; expected "
+                f"one of them, found {', '.join(project.dimensions)}"
+            )
+        self.subjects = self.systems
+        self.axes = {"dimension": self.dimensions, "system": list(self.systems)}
+
+    # What the shared code asks
+
+    def expected(self) -> list[Key]:
+        """Every dimension of the corpus and system."""
+        return [{"dimension": dimension, "system": system} for dimension in self.dimensions for system in self.systems]
+
+    def files(self) -> Iterator[Path]:
+        """Recipe of the sentences, tweets, model folders, score files."""
+        yield from self.recipe_files().values()
+        yield from self.tweet_files()
+        for system in self.systems.values():
+            yield from folder_files(system.huggingface.name) if system.huggingface else ()
+        yield from self.score_files.values()
+
+    def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
+        """One for each sentence and affect."""
+        if asset != "equity_scores" or not self.systems[key["system"]].endpoint:
+            return 0
+        return self.systems[key["system"]].requests(len(equity_sentences()))
+
+    # What the study itself asks
+
+    def recipe_files(self) -> dict[str, Path]:
+        """What the sentences are generated from."""
+        return {name: paths.data_file(f"equity/{name}.yaml") for name in ("persons", "templates")}
+
+    def tweet_files(self) -> list[Path]:
+        """What systems are trained on."""
+        names = [Path(name).expanduser() for name in self.settings.tweets]
+        return [name if name.is_absolute() else paths.data_file(str(name)) for name in names]
+
+    def round_of(self, system: str) -> str | None:
+        """When the present round of asking a system began."""
+        return self.project.rounds.get((NAME, system))
+
+    def _system(self, key: str, changes: dict[str, Any]) -> SystemSpecification:
+        profile = self.project.path
+        path = find("systems", key, profile, f"{NAME}.systems")
+        declared = load(SystemSpecification, path).model_dump(exclude_unset=True)
+        if declared["architecture"] == "scores":
+            raise FairnessError(
+                f"{path}: architecture: 'scores' needs no file here: give the scores to fairness-pipeline import-scores"
+            )
+        return changed(SystemSpecification, key, declared, changes, path, profile).located(path.parent)
+
+    def _add_scores(self, file: Path) -> None:
+        """A file in the workspace's `scores` is a system of its own, named after it; what it holds is read later."""
+        key = re.sub(r"[^a-z0-9_.-]+", "_", file.stem.lower()).lstrip("_.-0123456789") or "scores"
+        while key in self.systems:
+            key += "-file"
+        self.systems[key] = SystemSpecification(architecture="scores", affects=AFFECTS)
+        self.score_files[key] = file

@@ -1,0 +1,133 @@
+"""What the lake holds of study 3, put together for a reader."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED, REWORDED
+from fairness_pipeline.lake import Lake, Row
+from fairness_pipeline.measures.equity_pairs import ALL, SUBSETS
+from fairness_pipeline.models.sentiment.specification import AFFECTS
+from fairness_pipeline.reporting.results import Audit
+from fairness_pipeline.studies.sentiment_equity.study import STUDY
+
+NO_DIFFERENCE = "no difference"
+ALL_AFFECTS = "all"
+
+
+def headline(audit: Audit) -> list[Row]:
+    """The rows whose verdict is the audit's: all sentences of the published templates, an affect each."""
+    return [row for row in audit.rows if STUDY.gated(row)]
+
+
+def row_of(audit: Audit, affect: str, templates: str = PUBLISHED, subset: str = ALL) -> Row | None:
+    """The row of one comparison, if there is one."""
+    wanted = affect, templates, subset
+    return next((row for row in audit.rows if (row["affect"], row["templates"], row["subset"]) == wanted), None)
+
+
+@dataclass(frozen=True)
+class SummaryCell:
+    """How many submissions have an outcome, and their mean |a - b| (None where there are none, or no difference)."""
+
+    submissions: int
+    difference: float | None
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One line of tables 5 to 7: an outcome, by affect and over `ALL_AFFECTS`."""
+
+    outcome: str
+    cells: dict[str, SummaryCell]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One of tables 5 to 7: the paper's test, at a level corrected for all submissions and both dimensions."""
+
+    dimension: str
+    subset: str
+    level: float
+    submissions: int
+    rows: list[SummaryRow]
+
+
+def summaries(alpha: float, audits: list[Audit]) -> list[Summary]:
+    """Tables 5, 6 and 7 of the paper: of gender, of gender without emotion words, of race (and, beside, without).
+
+    A submission is a system and an affect. The level is alpha over submissions x 2 (Bonferroni, section 5).
+    """
+    submissions = {(audit.key["system"], row["affect"]) for audit in audits for row in audit.rows}
+    level = alpha / max(1, 2 * len(submissions))
+    found = []
+    for dimension in dict.fromkeys(audit.key["dimension"] for audit in audits if audit.measured):
+        group_a, group_b = GROUPS[dimension]
+        outcomes = (NO_DIFFERENCE, f"{group_b} higher", f"{group_a} higher")
+        for subset in SUBSETS:
+            rows = [
+                row
+                for audit in audits
+                if audit.key["dimension"] == dimension
+                for row in audit.rows
+                if (row["templates"], row["subset"]) == (PUBLISHED, subset)
+            ]
+            lines = [
+                _summary_row(outcome, [row for row in rows if _outcome(row, level, outcomes) == outcome])
+                for outcome in outcomes
+            ]
+            found.append(Summary(dimension, subset, level, len(rows), lines))
+    return found
+
+
+def turned(audits: list[Audit]) -> tuple[int, int]:
+    """How many verdicts are others under the reworded templates, of how many that were measured under both."""
+    both = [
+        (row["verdict"], other["verdict"])
+        for audit in audits
+        for row in headline(audit)
+        if (other := row_of(audit, row["affect"], REWORDED)) is not None
+    ]
+    return sum(first != second for first, second in both), len(both)
+
+
+def wordings(lake: Lake) -> dict[tuple[int, str | None], str]:
+    """The published sentences by template and emotion word, with `…` for the person."""
+    return {
+        (row["template"], row["emotion_word"]): row["sentence"]
+        .replace(row["person"], "…")
+        .replace("herself", "himself")
+        for row in lake.read("equity_sentences", {}).to_pylist()
+        if row["templates"] == PUBLISHED and row["race"] is not None
+    }
+
+
+def widest_gaps(pairs: pa.Table, count: int) -> list[dict[str, Any]]:
+    """The published pairs whose scores differ most, with their `gap`; the widest first.
+
+    Args:
+        pairs: As `EQUITY_PAIRS`.
+        count: How many.
+    """
+    pairs = pairs.filter(pc.equal(pairs["templates"], PUBLISHED))
+    gaps = pc.subtract(pairs["score_a"], pairs["score_b"])
+    first = np.argsort(-np.abs(gaps.to_numpy()), kind="stable")[:count]
+    return [{**row, "gap": row["score_a"] - row["score_b"]} for row in pairs.take(first).to_pylist()]
+
+
+def _outcome(row: dict[str, Any], level: float, outcomes: tuple[str, str, str]) -> str:
+    if row["p"] >= level:
+        return outcomes[0]
+    return outcomes[2] if row["difference"] > 0 else outcomes[1]
+
+
+def _summary_row(outcome: str, rows: list[dict[str, Any]]) -> SummaryRow:
+    cells = {}
+    for affect in (*AFFECTS, ALL_AFFECTS):
+        sizes = [abs(row["difference"]) for row in rows if affect in (row["affect"], ALL_AFFECTS)]
+        mean = float(np.mean(sizes)) if sizes and outcome != NO_DIFFERENCE else None
+        cells[affect] = SummaryCell(len(sizes), mean)
+    return SummaryRow(outcome, cells)

@@ -1,0 +1,28 @@
+"""Study 3: does a sentiment or emotion system score a sentence differently when only the person in it changes?"""
+
+from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
+from fairness_pipeline.measures.equity_pairs import ALL
+from fairness_pipeline.models.sentiment.specification import AFFECTS
+from fairness_pipeline.studies.sentiment_equity.profile import EquityPart, SentimentEquity
+from fairness_pipeline.study import Study
+
+STUDY = Study(
+    name="sentiment_equity",
+    title="Sentiment equity",
+    section=SentimentEquity,
+    part=EquityPart,
+    subject="system",
+    table="equity_significance",
+    report="equity_report",
+    asked="equity_scores",
+    identity=("dimension", "system", "affect", "templates", "subset"),
+    shown=(
+        "dimension", "system", "affect", "templates", "subset", "n", "value_a", "value_b", "difference", "ci_low",
+        "ci_high", "p_holm", "verdict", "p",
+    ),
+    headings=AFFECTS,
+    heading=lambda row: row["affect"],
+    label=lambda row: row["affect"],
+    groups=lambda project, key: GROUPS[key["dimension"]],
+    gated=lambda row: (row["templates"], row["subset"]) == (PUBLISHED, ALL),
+)  # fmt: skip

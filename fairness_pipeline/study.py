@@ -1,0 +1,144 @@
+"""What a study is to all that studies share: one entry in `STUDIES`, a `Study`, and a `Part` of each profile."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from fairness_pipeline.lake import Key, Lake, Row
+from fairness_pipeline.yaml_files import Specification
+
+if TYPE_CHECKING:
+    from fairness_pipeline.project import Project
+
+STUDIES = ("dialogue_fairness", "sentiment_equity")
+"""The studies, in the order in which they are made; each is a folder of `fairness_pipeline.studies`."""
+
+
+class Subject(Protocol):
+    """What is audited: a model, a system, a classifier, a method."""
+
+    @property
+    def may_change(self) -> bool:
+        """Whether it may answer otherwise tomorrow: an endpoint, or an id without a revision."""
+
+    def identity(self) -> dict[str, object]:
+        """Everything declared that decides what it answers, as JSON can hold it."""
+
+
+class Part:
+    """A study's part of one profile, read and checked. A study overrides what does not fit it.
+
+    Args:
+        project: The profile.
+        settings: The study's section of it.
+
+    Attributes:
+        subjects: What is audited, by key; a name may stand for another subject in another study.
+        axes: The keys along each of the study's axes, in the profile's order.
+    """
+
+    subjects: Mapping[str, Subject]
+    axes: Mapping[str, Sequence[str]]
+
+    def __init__(self, project: "Project", settings: Any) -> None:
+        self.project = project
+        self.settings = settings
+
+    def expected(self) -> list[Key]:
+        """The partitions that the study's significance table can have."""
+        raise NotImplementedError(f"{type(self).__name__}.expected")  # pragma: no cover
+
+    def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
+        """Whether a partition is made when only its values along the `named` axes are asked for by name."""
+        return True
+
+    def implied(self, key: Key) -> Key:
+        """A key and what follows from it (a model's corpus)."""
+        return key
+
+    def base_of(self, key: Key) -> Key | None:
+        """The same partition of what the subject was made from; None where it was made from nothing."""
+        return None
+
+    def files(self) -> Iterator[Path]:
+        """The local files that the study's partitions are made from, for a watcher of changes."""
+        return iter(())
+
+    def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
+        """Requests to an endpoint that making a partition costs; None where what is `pending` must be made to know."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study, as the code that all share sees it.
+
+    Its significance table starts with the columns of `statistics.comparison.SIGNIFICANCE`, preceded by its partition.
+
+    Args:
+        name: Its folder, its section of a profile, its group in the UI.
+        title: For a reader.
+        section: What a profile may say under its name.
+        part: Reads that section.
+        subject: The axis of what is audited; `--model` names one of its keys.
+        table: Its significance table.
+        report: The asset of its report.
+        asked: The asset for which subjects are asked.
+        identity: Columns that tell the significance table's rows apart: those of the partition first, then the one that
+            names a row for a reader, then others.
+        shown: Columns of `results`.
+        headings: The columns of its table of verdicts, after the partition's.
+        heading: Under which of them a row of the significance table stands; None where it is not shown.
+        label: What a row is called where several stand under one heading, or where a gate names it.
+        groups: The names of side a and side b in a partition.
+        gated: Whether a row's verdict is the audit's: shown in `run`'s table and looked at by `--fail-on`.
+    """
+
+    name: str
+    title: str
+    section: type[Specification]
+    part: Callable[["Project", Any], Part]
+    subject: str
+    table: str
+    report: str
+    asked: str
+    identity: tuple[str, ...]
+    shown: tuple[str, ...]
+    headings: tuple[str, ...]
+    heading: Callable[[Row], str | None]
+    label: Callable[[Row], str]
+    groups: Callable[["Project", Key], tuple[str, str]]
+    gated: Callable[[Row], bool] = lambda row: True
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of the significance table."""
+        return tuple(column for column in self.identity if column in ("dimension", "corpus", self.subject))
+
+    def load(self, what: Literal["lineage", "commands"]) -> ModuleType | None:
+        """One of the study's modules, which may import much; None where it has none such."""
+        name = f"{_PACKAGE}.{self.name}.{what}"
+        try:
+            return import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name == name:
+                return None
+            raise
+
+
+_PACKAGE = "fairness_pipeline.studies"
+
+
+@cache
+def _study(name: str) -> Study:
+    study: Study = import_module(f"{_PACKAGE}.{name}.study").STUDY
+    return study
+
+
+def studies() -> list[Study]:
+    """All studies, in the order of `STUDIES`."""
+    return [_study(name) for name in STUDIES]

@@ -1,0 +1,66 @@
+"""The command line, as a user calls it."""
+
+import io
+import subprocess
+import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import yaml
+
+from fairness_pipeline import cli
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """In this process, which has the libraries loaded; one worker, which is this process too."""
+    words = [*arguments]
+    if words[0] == "run" and "--workers" not in words:
+        words += ["--workers", "1"]
+    out, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(errors), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            cli.main(words)
+        except SystemExit as end:
+            status = int(end.code or 0)
+    return subprocess.CompletedProcess(words, status, out.getvalue(), errors.getvalue())
+
+
+def process(*arguments: str) -> subprocess.Popen[str]:
+    """In a process of its own: where a kill, a lock or a signal is the point."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "fairness_pipeline.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A run that must succeed."""
+    done = command("run", *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def planned(*arguments: str) -> list[str]:
+    """What a run would make."""
+    return [line.split(":")[0] for line in run("--dry-run", *arguments).stdout.splitlines()[:-1]]
+
+
+def change(path: Path, edit: object) -> None:
+    """Edits a YAML file."""
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    edit(document)
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+def content(workspace: Path) -> dict[str, bytes]:
+    """Every table, checkpoint and report by its path."""
+    return {
+        str(path.relative_to(workspace)): path.read_bytes()
+        for kind in ("tables", "checkpoints", "reports", "cards")
+        for path in sorted((workspace / kind).rglob("*"))
+        if path.is_file()
+    }

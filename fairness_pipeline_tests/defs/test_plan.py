@@ -1,0 +1,327 @@
+"""The command line over the whole lineage, on a small profile of its own."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from fairness_pipeline import checks
+from fairness_pipeline.defs import assets, lineage
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.measures.sentiment import SENTIMENT
+from fairness_pipeline.project import Project
+from fairness_pipeline_tests.commands import change, command, content, planned, process, run
+
+
+def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One long story, because every chapter of it needs the lake that the one before left."""
+    assert "not made yet" in run("--dry-run").stdout
+    assert not tiny.workspace.exists() or not content(tiny.workspace)
+
+    first = run()
+    assert "21 made, 0 up to date, 0 not made" in first.stdout
+    report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
+    assert f"Report: {report}" in first.stdout
+    assert command("report").stdout.strip() == str(report)
+    made = content(tiny.workspace)
+    assert not list(tiny.workspace.rglob("*.part"))
+
+    # A second run has nothing to do, and says so.
+    assert "0 made, 21 up to date, 0 not made" in run().stdout
+    assert "0 of 21 partitions would run" in run("--dry-run").stdout
+
+    # Runs are recorded in the workspace's Dagster instance, with checks.
+    monkeypatch.setenv("DAGSTER_HOME", str(tiny.workspace / "dagster"))
+    with dg.DagsterInstance.get() as instance:
+        runs = instance.get_runs()
+        assert len(runs) == 7  # corpus; pairs by dimension; model; measures by dimension; report
+        assert all(r.is_success for r in runs)
+        event = instance.get_latest_materialization_event(dg.AssetKey("dialogue_significance"))
+        metadata = event.asset_materialization.metadata
+        assert {"significance", "differences", "verdicts", "dagster/row_count"} <= set(metadata)
+        assert metadata["differences"].value.startswith("![differences](data:image/png;base64,")
+
+    # The same in another order, by other selections, is the same byte for byte.
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "elsewhere"))
+    run("--dimension", "dialect")
+    run("--select", "responses")
+    run("--dimension", "gender", "--model", "seq2seq")
+    run()
+    assert content(tmp_path / "elsewhere" / "tiny") == made
+    run("--force")
+    assert content(tmp_path / "elsewhere" / "tiny") == made
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "home"))
+
+    # What a change makes stale, and nothing else.
+    profile = data / "profiles" / "tiny.yaml"
+    change(profile, lambda document: document["dialogue_fairness"]["significance"].update(permutations=60))
+    assert planned() == [
+        "dialogue_significance gender seq2seq",
+        "dialogue_significance dialect seq2seq",
+        "dialogue_fairness_report",
+    ]
+    assert "settings.permutations: 50 -> 60" in run("--dry-run").stdout
+    change(profile, lambda document: document["dialogue_fairness"]["significance"].update(permutations=50))
+    assert planned() == []
+    words = data / "dimensions" / "gender.yaml"
+    words.write_text(
+        Path("data/dimensions/gender.yaml")
+        .resolve()
+        .read_text(encoding="utf-8")
+        .replace("  - [usher, usherette]\n", "")
+    )
+    assert {line.split()[0] for line in planned()} >= {"contexts", "context_pairs", "responses"}
+    assert not [line for line in planned() if "dialect" in line or line.startswith("dialogue_models")]
+    words.unlink()
+    change(profile, lambda document: document["models"]["seq2seq"]["seq2seq"].update(hidden=12))
+    assert not [line for line in planned() if line.startswith("context")]
+    assert "dialogue_models seq2seq" in planned()
+    change(profile, lambda document: document["models"]["seq2seq"]["seq2seq"].update(hidden=16))
+
+    # A damaged table is made again.
+    sentiment = Lake(tiny.workspace).table_path("sentiment", {"dimension": "gender", "model": "seq2seq"})
+    sentiment.write_bytes(sentiment.read_bytes()[:100])
+    assert planned()[0] == "sentiment gender seq2seq"
+    run()
+    assert content(tiny.workspace) == made
+
+    # What was deleted is made again: a report, a checkpoint (its card alone proves nothing).
+    report.unlink()
+    assert planned() == ["dialogue_fairness_report"]
+    shutil.rmtree(tiny.workspace / "checkpoints")
+    assert "dialogue_models seq2seq" in planned()
+    run()
+    assert content(tiny.workspace) == made
+
+    # Results, in three forms.
+    rows = json.loads(command("results", "--dimension", "gender", "--format", "json").stdout)
+    assert len(rows) == 8
+    assert {row["measure"] for row in rows} >= {"diversity", "offense_rate", "career_words", "family_words"}
+    csv_lines = command("results", "--format", "csv").stdout.splitlines()
+    assert csv_lines[0].startswith("dimension,model,measure,unit,n,value_a")
+    assert len(csv_lines) == 17
+    assert "offense_rate" in command("results").stdout
+    query = "select count(*) as n, min(dimension) as d from dialogue_significance"
+    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 16, "d": "dialect"}]
+    twice = command("sql", "select 1 as x, 2 as x, 3 as y", "--format", "csv").stdout.splitlines()
+    assert twice == ["x,x_2,y", "1,2,3"]
+    none = command("sql", "select measure from dialogue_significance where false", "--format", "csv").stdout
+    assert none.splitlines() == ["measure"]
+    wrong = command("sql", "select * from nonsense")
+    assert wrong.returncode == 1
+    assert "the query failed" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+
+    # The release gate.
+    verdicts = {row["verdict"] for row in json.loads(command("results", "--format", "json").stdout)}
+    assert command("run", "--fail-on", "biased").returncode == (2 if "biased" in verdicts else 0)
+    refused = command("run", "--select", "contexts", "--fail-on", "biased")
+    assert refused.returncode == 1
+    assert "--fail-on looks at verdicts" in refused.stderr
+
+    # Unknown names.
+    for arguments in (("--dimension", "x"), ("--model", "x"), ("--select", "x"), ("--study", "x")):
+        done = command("run", *arguments)
+        assert done.returncode == 1
+        assert f"unknown {arguments[0].strip('-').replace('select', 'asset')} 'x'" in done.stderr
+    assert "unknown profile 'x'; known:" in command("run", "--profile", "x").stderr
+
+
+def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project, data: Path) -> None:
+    """A dimension none of whose words occur fails; the other is measured, and the report lists what is missing."""
+    (data / "dimensions" / "gender.yaml").write_text(
+        "label: Gender\ngroups: {a: a, b: b}\npairs: [[xyzzy, plugh]]\nattribute_words: {x: [y]}\nsources: [none]\n"
+    )
+    done = command("run")
+    assert done.returncode == 1
+    assert "failed: contexts tiny gender: contexts: expected rows, found none; the table was not written" in done.stderr
+    assert "skipped: context_pairs tiny gender: needs contexts" in done.stderr
+    assert "skipped: dialogue_significance gender seq2seq: needs" in done.stderr
+    assert "dialect" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not Lake(tiny.workspace).table_path("contexts", {"corpus": "tiny", "dimension": "gender"}).exists()
+    assert Lake(tiny.workspace).card("dialogue_significance", {"dimension": "dialect", "model": "seq2seq"})
+    report = (tiny.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
+    assert re.search(r"Not measured:</b> gender × seq2seq", report)
+    rows = json.loads(command("results", "--format", "json").stdout)
+    assert {
+        "dimension": "gender",
+        "model": "seq2seq",
+        "measure": None,
+        "verdict": "not measured",
+        "stale": False,
+    } in rows
+
+    # The failed check is on record, and mending the cause brings everything up to date.
+    (data / "dimensions" / "gender.yaml").unlink()
+    assert run().returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("content_", "expected"),
+    [
+        (b"", "expected dialogues in format 'tsv', found none"),
+        (b"context\tresponse\nonly one column\n", "line 2: expected 2 columns"),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_a_bad_corpus_is_named_and_nothing_is_written(
+    tiny: Project, data: Path, content_: bytes | None, expected: str
+) -> None:
+    corpus = {"platform": "twitter", "format": "tsv", "files": [{"path": "bad.tsv"}], "licence": "", "citation": ""}
+    (data / "corpora" / "tiny.yaml").write_text(yaml.safe_dump(corpus))
+    if content_ is not None:
+        (data / "corpora" / "bad.tsv").write_bytes(content_)
+    done = command("run")
+    assert done.returncode == 1
+    assert "bad.tsv" in done.stderr
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list((tiny.workspace / "tables").rglob("*")) if (tiny.workspace / "tables").exists() else True
+
+
+def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
+    both = [process("run") for _ in range(2)]
+    outputs = [one.communicate()[0] for one in both]
+    assert [one.returncode for one in both] == [0, 0], outputs
+    assert any("waiting for process" in output for output in outputs)
+    os.environ["DAGSTER_HOME"] = str(tiny.workspace / "dagster")
+    try:
+        with dg.DagsterInstance.get() as instance:
+            events = instance.fetch_materializations(dg.AssetKey("dialogue_models"), limit=10).records
+            shared = ["left_alone" in record.asset_materialization.metadata for record in events]
+        assert sorted(shared) in ([False], [False, True])
+    finally:
+        del os.environ["DAGSTER_HOME"]
+    assert "0 of 21" in run("--dry-run").stdout
+
+
+@pytest.mark.parametrize("name", ["run", "ui"])
+def test_a_home_that_cannot_be_made_is_named(
+    tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "file"))
+    done = command(name)
+    assert done.returncode == 1
+    assert "cannot be read or written: Not a directory" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_stops_the_whole_run(tiny: Project, data: Path) -> None:
+    change(
+        data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(epochs=400, patience=400)
+    )
+    stopped = process("run")
+    deadline = time.monotonic() + 120
+    while not list(tiny.workspace.rglob("training.safetensors")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    stopped.send_signal(signal.SIGINT)
+    _, errors = stopped.communicate(timeout=60)
+    assert stopped.returncode == 130
+    assert "stopped; run the same command again to go on from here" in errors
+    assert "Traceback" not in errors
+    assert not (tiny.workspace / "reports").exists()
+
+
+def test_old_results_are_marked_stale_in_the_report(tiny: Project, data: Path) -> None:
+    run()
+    report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
+    assert "Stale:" not in report.read_text(encoding="utf-8")
+    change(
+        data / "profiles" / "tiny.yaml",
+        lambda document: document["dialogue_fairness"]["significance"].update(permutations=60),
+    )
+    run("--dimension", "gender")
+    assert report.read_text(encoding="utf-8").count("Stale:") == 1
+    run()
+    assert "Stale:" not in report.read_text(encoding="utf-8")
+
+
+def test_a_kill_in_the_middle_is_taken_up_again(
+    tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed with SIGKILL while the model trains: the next run resumes it, and all is byte for byte as without a kill."""
+    change(data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(epochs=12, patience=12))
+    run()
+    whole = content(tiny.workspace)
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "killed"))
+    workspace = tmp_path / "killed" / "tiny"
+    killed = process("run")
+    deadline = time.monotonic() + 120
+    while not list(workspace.rglob("training.safetensors")):
+        assert time.monotonic() < deadline
+        assert killed.poll() is None
+        time.sleep(0.01)
+    killed.kill()
+    killed.communicate()
+    assert not list((workspace / "tables").rglob("responses"))
+    run()
+    assert content(workspace) == whole
+
+
+def test_a_table_that_fails_its_check_does_not_take_effect(tiny: Project) -> None:
+    """By way of Dagster itself: the run fails, the check is on record as failed, and the lake has no such table."""
+
+    @lineage.asset(
+        code_version="1", settings=lambda part, key: {}, schema=SENTIMENT,
+        checks=(checks.both_sides_present, checks.compounds_in_range),
+    )  # fmt: skip
+    def broken(partition: lineage.Partition) -> lineage.Result:
+        """A score out of range."""
+        columns = {"compound": [0.5, 1.5], "positive": [False, True], "negative": [False, False]}
+        return lineage.Result(pa.table({"pair_id": [0, 0], "side": ["a", "b"], **columns}, schema=SENTIMENT))
+
+    whole = lineage.Lineage(tiny)
+    whole.recipes["broken"], whole.study_of["broken"] = broken, "dialogue_fairness"
+    with dg.DagsterInstance.ephemeral() as instance:
+        asset = assets.definition(whole, broken, assets.Log())
+        result = dg.materialize([asset], instance=instance, raise_on_error=False)
+        found = {e.check_name: e.passed for e in result.get_asset_check_evaluations()}
+    assert not result.success
+    assert found == {"both_sides_present": True, "compounds_in_range": False}
+    assert not result.asset_materializations_for_node("broken")
+    (failure,) = [event for event in result.all_events if event.is_step_failure]
+    assert "1 values of 'compound' are not in -1.0..1.0" in failure.step_failure_data.user_failure_data.description
+    assert not list(tiny.workspace.rglob("*.parquet*"))
+
+
+def test_checks_name_what_is_wrong() -> None:
+    pairs = pa.table({"context_a": ["x", "y"], "context_b": ["x", "z"]})
+    assert checks.sides_differ(pairs) == "1 pairs have the same context on both sides"
+    assert checks.sides_differ(pairs.slice(1)) is None
+    sides = pa.table({"side": ["a", "a", "b"], "response": ["x", " ", "y"]})
+    assert "found {'a': 2, 'b': 1}" in checks.both_sides_present(sides)
+    assert checks.both_sides_present(sides.slice(1)) is None
+    assert checks.not_empty(sides.slice(0, 0)) == "expected rows, found none"
+    shares = pa.table({name: [0.1, float("nan")] for name in ("distinct_1", "distinct_2", "diversity")})
+    assert checks.shares_in_range(shares) == "1 values of 'distinct_1' are not in 0.0..1.0"
+    assert "the corpus is too small" in checks.some_to_audit(pa.table({"split": ["train", "valid"]}))
+    assert checks.some_to_audit(pa.table({"split": ["train", "audit"]})) is None
+
+
+def test_parquet_schemas_are_the_contract(tiny: Project) -> None:
+    run("--dimension", "gender")
+    lake = Lake(tiny.workspace)
+    key = {"dimension": "gender", "model": "seq2seq"}
+    schema = pq.read_schema(lake.table_path("politeness", key))
+    assert [(f.name, str(f.type)) for f in schema] == [
+        ("pair_id", "int64"), ("side", "string"), ("offensive_probability", "double"), ("offensive", "bool"),
+    ]  # fmt: skip
+    significance = pq.read_schema(lake.table_path("dialogue_significance", key)).names
+    assert significance[:27] == [
+        "measure", "unit", "n", "value_a", "value_b", "difference", "difference_percent", "ci_low", "ci_high", "test",
+        "statistic", "p", "p_holm", "p_bh", "paired_test", "paired_statistic", "p_paired", "effect_size", "margin",
+        "p_equivalence", "minimum_detectable", "verdict", "paper_verdict", "published_value_a", "published_value_b",
+        "published_p", "p_wilcoxon",
+    ]  # fmt: skip

@@ -1,0 +1,306 @@
+"""The endpoint client over real HTTP, against a server that speaks the protocol and misbehaves on demand."""
+
+import asyncio
+import json
+import pickle
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.models import chat
+from fairness_pipeline.models.dialogue import registry
+from fairness_pipeline.models.dialogue.endpoint import EndpointResponder
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.yaml_files import load
+from fairness_pipeline_tests.local_server import answer, serve
+
+KEY = "sk-very-secret"
+
+
+class ChatServer:
+    """Answers `/v1/chat/completions` with the last message in capitals.
+
+    Args:
+        script: What to do instead of answering, request by request: a status, `garbage`, `html`, `no choice`, `null`,
+            `empty`, `hang`.
+    """
+
+    def __init__(self, *script: object, delay: float = 0.0) -> None:
+        self.script = list(script)
+        self.delay = delay
+        self.asked: list[str] = []
+        self.bodies: list[dict] = []
+        self.keys: list[str | None] = []
+        self.at_once = self.most_at_once = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, request: BaseHTTPRequestHandler) -> None:
+        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        context = body["messages"][-1]["content"]
+        with self._lock:
+            self.asked.append(context)
+            self.bodies.append(body)
+            self.keys.append(request.headers.get("Authorization"))
+            act = self.script.pop(0) if self.script else None
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        time.sleep(self.delay)
+        with self._lock:
+            self.at_once -= 1
+        if request.path != "/v1/chat/completions":
+            return answer(request, 404, b'{"error": "no such path"}')
+        reply = {"choices": [{"message": {"role": "assistant", "content": context.upper()}}]}
+        if isinstance(act, int):
+            headers = {"Retry_After": "0"} if act == 429 else {}
+            echoed = json.dumps({"error": {"message": f"refused {request.headers.get('Authorization')}"}})
+            return answer(request, act, echoed.encode(), **headers)
+        if act == "hang":
+            time.sleep(1.0)
+        if act == "garbage":
+            return answer(request, 200, b'{"choices": [')
+        if act == "html":
+            return answer(request, 200, b"<html>a proxy's page</html>")
+        if act == "half":
+            return answer(request, 200, b'{"choices": [{"message": {"content": "cut \\ud83d"}}]}')
+        if act == "deep":
+            return answer(request, 200, b"[" * 200_000)
+        if act == "no choice":
+            reply = {"choices": []}
+        if act in ("null", "empty"):
+            reply["choices"][0]["message"]["content"] = None if act == "null" else " \n"
+        return answer(request, 200, json.dumps(reply).encode())
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "_FIRST_PAUSE", 0.01)
+
+
+def specification(address: str, decoding: object = None, **options: object) -> ModelSpecification:
+    return ModelSpecification(
+        architecture="endpoint",
+        studies=("dialogue_fairness",),
+        corpus="c",
+        endpoint={"base_url": f"{address}/v1", "model": "m", "concurrency": 2, "attempts": 3, **options},
+        decoding=decoding or {},
+    )
+
+
+def ask(spec: ModelSpecification, folder: Path, *contexts: str) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    responder = registry.responder(spec, folder, folder, seed=7)
+    return responder(pa.table({"text": contexts}))["response"].to_pylist()
+
+
+def test_the_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    server = ChatServer()
+    with serve(server) as address:
+        spec = specification(
+            address, {"max_tokens": 9, "temperature": 0.5, "top_p": 0.9, "stop": ["\n"]}, key_variable="MY_KEY",
+            prompt="reply to: {context}", system="be kind",
+        )  # fmt: skip
+        assert ask(spec, tmp_path, "hi {x}") == ["REPLY TO: HI {X}"]
+    assert server.keys == [f"Bearer {KEY}"]
+    assert server.bodies == [
+        {
+            "model": "m",
+            "messages": [{"role": "system", "content": "be kind"}, {"role": "user", "content": "reply to: hi {x}"}],
+            "max_tokens": 9, "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["\n"],
+        }
+    ]  # fmt: skip
+
+
+def test_concurrent_each_once_in_order(tmp_path: Path) -> None:
+    server = ChatServer(delay=0.02)
+    contexts = [f"context {i}" for i in range(40)]
+    with serve(server) as address:
+        found = ask(specification(address, concurrency=8), tmp_path, *contexts, "context 3")
+    assert found == [text.upper() for text in [*contexts, "context 3"]]
+    assert Counter(server.asked) == Counter(contexts)
+    assert 2 <= server.most_at_once <= 8
+
+
+@pytest.mark.parametrize("act", [429, 500, 503, 408, "garbage", "html", "no choice", "null", "empty", "hang"])
+def test_what_passes_is_tried_again(tmp_path: Path, act: object) -> None:
+    server = ChatServer(act, act)
+    with serve(server) as address:
+        assert ask(specification(address, timeout=0.3, concurrency=1), tmp_path, "a") == ["A"]
+    assert server.asked == ["a", "a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (429, "status 429: .*refused"),
+        (500, "status 500"),
+        ("garbage", r"not an answer: \{\"choices\": \["),
+        ("html", "not an answer: <html>a proxy's page"),
+        ("no choice", r"not an answer: \{\"choices\": \[\]\}"),
+        ("empty", "an empty answer, 3 times"),
+        ("hang", "no answer"),
+    ],
+)
+def test_what_lasts_stops_with_the_context_and_is_taken_up_again(tmp_path: Path, act: object, expected: str) -> None:
+    server = ChatServer(None, act, act, act)
+    with serve(server) as address:
+        spec = specification(address, timeout=0.3, concurrency=1)
+        with pytest.raises(FairnessError, match=f"model 'm': {expected}.*for the context 'b'.*run again to go on"):
+            ask(spec, tmp_path, "a", "b", "c")
+        assert ask(spec, tmp_path, "a", "b", "c") == ["A", "B", "C"]
+    assert Counter(server.asked) == {"a": 1, "b": 4, "c": 1}
+
+
+def test_an_empty_answer_can_be_kept(tmp_path: Path) -> None:
+    with serve(ChatServer("empty")) as address:
+        assert ask(specification(address, {"keep_empty": True}), tmp_path, "a") == [""]
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"), [(401, "check the key in MY_KEY"), (404, "check base_url"), (400, "refused")]
+)
+def test_a_refusal_is_not_tried_again_and_never_shows_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, advice: str
+) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    server = ChatServer(status)
+    with serve(server) as address, pytest.raises(FairnessError, match=f"status {status}: .*{advice}") as error:
+        ask(specification(address, key_variable="MY_KEY", concurrency=1), tmp_path, "a")
+    assert len(server.asked) == 1
+    assert KEY not in str(error.value)
+    assert "***" in str(error.value)
+
+
+def test_a_missing_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MY_KEY", raising=False)
+    with pytest.raises(FairnessError, match="key_variable: the environment has no MY_KEY; set it"):
+        ask(specification("http://127.0.0.1:9", key_variable="MY_KEY"), tmp_path, "a")
+
+
+@pytest.mark.parametrize("key", ["sk-abc\nsecond", "sk abc", "schlüssel"])
+def test_what_cannot_be_a_key_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(FairnessError, match="MY_KEY does not hold a key") as error:
+        ask(specification("http://127.0.0.1:9", key_variable="MY_KEY"), tmp_path, "a")
+    assert key not in str(error.value)
+
+
+def test_the_key_does_not_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    responder = registry.responder(specification("http://h", key_variable="MY_KEY"), tmp_path, tmp_path, seed=1)
+    assert KEY.encode() not in pickle.dumps(responder)
+
+
+def test_pauses_double_and_are_as_long_as_the_server_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(chat.asyncio, "sleep", sleep)
+    monkeypatch.setattr(chat, "_FIRST_PAUSE", 0.5)
+    with serve(ChatServer(500, 500, 429, 503)) as address:
+        server = specification(address, attempts=5, concurrency=1)
+        monkeypatch.setattr(chat, "_retry_after", lambda reply: 20.0 if reply.status_code == 429 else 0.0)
+        assert ask(server, tmp_path, "a") == ["A"]
+    assert 0.3 < pauses[0] < 0.7 < pauses[1] < 1.3
+    assert pauses[2] == 20.0
+    assert 2.9 < pauses[3] < 5.1
+
+
+def test_in_a_notebook(tmp_path: Path) -> None:
+    async def cell(address: str) -> list[str]:
+        return ask(specification(address), tmp_path, "a", "b")
+
+    with serve(ChatServer()) as address:
+        assert asyncio.run(cell(address)) == ["A", "B"]
+
+
+def test_halves_of_characters_and_a_damaged_journal(tmp_path: Path) -> None:
+    with serve(ChatServer("half", "deep")) as address:
+        spec = specification(address, concurrency=1)
+        assert ask(spec, tmp_path, "a", "b") == ["cut \ufffd", "B"]
+        assert ask(spec, tmp_path, "a", "b") == ["cut \ufffd", "B"]
+        journal = tmp_path / "answers.jsonl"
+        journal.write_text("{nonsense\n" + journal.read_text())
+        with pytest.raises(FairnessError, match="answers.jsonl, line 1: damaged; delete the line"):
+            ask(spec, tmp_path, "a")
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    with pytest.raises(FairnessError, match=r"endpoint http://127.0.0.1:9/v1, model 'm': no answer"):
+        ask(specification("http://127.0.0.1:9"), tmp_path, "a")
+
+
+def test_the_number_of_requests_is_bounded(tmp_path: Path) -> None:
+    server = ChatServer(500, 500)
+    with serve(server) as address:
+        spec = specification(address, max_requests=3, concurrency=1)
+        with pytest.raises(FairnessError, match="max_requests: 3 requests are made, as many as allowed"):
+            ask(spec, tmp_path, "a", "b")
+        assert server.asked == ["a", "a", "a"]
+        assert ask(spec, tmp_path, "a", "b") == ["A", "B"]
+    assert server.asked[3:] == ["b"]
+
+
+def test_more_than_is_allowed_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    server = ChatServer()
+    with serve(server) as address:
+        asking = EndpointResponder(specification(address, max_requests=2), tmp_path, 0)
+        with pytest.raises(FairnessError, match="max_requests: 3 requests would be made, 2 are allowed; nothing was"):
+            asking.check_allowed(["a", "b", "c"])
+        assert server.asked == []
+        ask(specification(address), tmp_path, "b")
+        asking = EndpointResponder(specification(address, max_requests=2), tmp_path, 0)
+        asking.check_allowed(["a", "b", "c"])  # what is kept costs nothing
+        asking._chat.forget(["b"])
+        with pytest.raises(FairnessError, match="3 requests would be made"):
+            asking.check_allowed(["a", "b", "c"])
+    with pytest.raises(FairnessError, match="3 requests would be made"):  # forgotten on disk too
+        EndpointResponder(specification(address, max_requests=2), tmp_path, 0).check_allowed(["a", "b", "c"])
+
+
+def test_a_line_that_a_kill_cut_short_is_asked_again(tmp_path: Path) -> None:
+    server = ChatServer()
+    with serve(server) as address:
+        ask(specification(address), tmp_path, "a", "b")
+        journal = tmp_path / "answers.jsonl"
+        journal.write_bytes(journal.read_bytes()[:-5])
+        lost = [text for text in ("a", "b") if text not in dict(chat._journal(journal))]
+        server.asked.clear()
+        assert ask(specification(address), tmp_path, "a", "b", "c") == ["A", "B", "C"]
+        assert sorted(server.asked) == [*lost, "c"]
+        server.asked.clear()
+        assert ask(specification(address), tmp_path, "a", "b", "c") == ["A", "B", "C"]
+        assert not server.asked
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"base_url": "localhost"}, "expected an address such as"),
+        ({"base_url": "http://host:abc/v1"}, "expected an address such as"),
+        ({"base_url": "https://me:secret@host/v1"}, "an address that carries a key"),
+        ({"base_url": "https://host/v1?key=secret"}, "an address that carries a key"),
+        ({"prompt": "hello"}, "expected {context} where the context goes"),
+    ],
+)
+def test_what_a_file_may_not_say(options: dict[str, str], expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
+        specification("http://h", **options)
+
+
+def test_a_key_in_a_file_is_refused_and_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    for source in ("{base_url: 'https://h/v1', model: m, key_variable: sk-very-secret}",
+                   "{base_url: 'https://h/v1?key=sk-very-secret', model: m}"):  # fmt: skip
+        path.write_text(f"architecture: endpoint\nstudies: [dialogue_fairness]\ncorpus: c\nendpoint: {source}\n")
+        with pytest.raises(FairnessError, match="m.yaml, line 4: endpoint.*(not a key|carries a key)") as error:
+            load(ModelSpecification, path)
+        assert KEY not in str(error.value)

@@ -1,0 +1,179 @@
+"""Hugging Face models of every kind, from small folders made here, against `generate` one prompt at a time."""
+
+import json
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.models.dialogue import registry
+from fairness_pipeline.models.dialogue.huggingface import folder_version
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline_tests.models.tiny_models import causal_lm, encoder_decoder, tokenizer
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own
+NONE = pa.table({"context": [], "response": [], "split": []})
+CONTEXTS = ["what is red", "the man", "what is the blue woman it is", "is", "green the red"]
+
+
+def specification(
+    name: str, architecture: str = "causal_lm", decoding: object = None, **options: object
+) -> ModelSpecification:
+    return ModelSpecification(
+        architecture=architecture,
+        studies=("dialogue_fairness",),
+        corpus="c",
+        huggingface={"name": name, **options},
+        decoding={"max_tokens": 6, "batch": 3, **(decoding or {})},
+        device="cpu",
+    )
+
+
+def answers(spec: ModelSpecification, folder: Path, contexts: list[str] = CONTEXTS, seed: int = 1) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    registry.prepare(spec, NONE, folder, seed=1)
+    responder = registry.responder(spec, folder, folder, seed)
+    return responder(pa.table({"text": contexts}))["response"].to_pylist()
+
+
+@pytest.mark.parametrize("architecture", ["causal_lm", "encoder_decoder"])
+def test_batches_answer_as_one_prompt_at_a_time_does(tmp_path: Path, architecture: str) -> None:
+    import torch
+    import transformers
+
+    causal = architecture == "causal_lm"
+    name = (causal_lm if causal else encoder_decoder)(tmp_path / "model")
+    loaded = transformers.AutoTokenizer.from_pretrained(name)
+    kind = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
+    model = kind.from_pretrained(name).eval()
+    expected = []
+    for context in CONTEXTS:
+        encoded = loaded(f"user : {context} bot :", return_tensors="pt")
+        with torch.inference_mode():
+            out = model.generate(
+                input_ids=encoded["input_ids"], attention_mask=encoded["attention_mask"], do_sample=False,
+                max_new_tokens=6, min_new_tokens=1, pad_token_id=1,
+            )[0]  # fmt: skip
+        expected.append(loaded.decode(out[encoded["input_ids"].shape[1] if causal else 0 :], skip_special_tokens=True))
+    spec = specification(name, architecture, prompt="user : {context} bot :")
+    found = answers(spec, tmp_path / "work")
+    assert found == [text.strip() for text in expected]
+    assert len(set(found)) > 1
+
+
+def test_chat_templates_and_system_prompts(tmp_path: Path) -> None:
+    template = "{% for m in messages %}{{ m.role }} : {{ m.content }} {% endfor %}{% if add_generation_prompt %}bot :{% endif %}"
+    name = causal_lm(tmp_path / "model", template=template)
+    chat = answers(specification(name, chat=True, system="it is"), tmp_path / "chat", ["the man"])
+    plain = answers(
+        specification(name, prompt="system : it is user : {context} bot :"), tmp_path / "plain", ["the man"]
+    )
+    assert chat == plain
+    without = causal_lm(tmp_path / "without")
+    with pytest.raises(FairnessError, match=r"huggingface.chat: the tokenizer of '.*without' has no chat template"):
+        answers(specification(without, chat=True), tmp_path / "x")
+    with pytest.raises(ValueError, match="'system' needs 'chat: true'"):
+        specification(name, system="x")
+
+
+def test_sampling_is_seeded(tmp_path: Path) -> None:
+    name = causal_lm(tmp_path / "model")
+    spec = specification(name, decoding={"temperature": 1.5})
+    first = answers(spec, tmp_path / "work")
+    assert answers(spec, tmp_path / "work") == first
+    assert answers(spec, tmp_path / "work", seed=2) != first
+
+
+def test_stops_and_long_prompts(tmp_path: Path) -> None:
+    name = causal_lm(tmp_path / "model")
+    whole = answers(specification(name), tmp_path / "work", ["what is red"])[0]
+    word = whole.split()[2]
+    cut = answers(specification(name, decoding={"stop": [word]}), tmp_path / "work", ["what is red"])[0]
+    assert cut == whole[: whole.find(word)].strip()
+    long = "the man " * 40  # of 32 positions 26 are left; the end is what is answered
+    assert answers(specification(name), tmp_path / "work", [long]) == answers(
+        specification(name), tmp_path / "work", ["the man " * 13]
+    )
+    with pytest.raises(FairnessError, match="decoding.max_tokens: the model has 32 positions"):
+        answers(specification(name, decoding={"max_tokens": 32}), tmp_path / "work")
+
+
+def test_a_tokenizer_without_padding_token(tmp_path: Path) -> None:
+    padded = answers(specification(causal_lm(tmp_path / "padded")), tmp_path / "work")
+    assert answers(specification(causal_lm(tmp_path / "end", pad=False)), tmp_path / "work") == padded
+    with pytest.raises(FairnessError, match="has neither a padding nor an end token"):
+        answers(specification(causal_lm(tmp_path / "neither", pad=False, end=False)), tmp_path / "work")
+
+
+def test_what_cannot_be_loaded_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    name = causal_lm(tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    content = weights.read_bytes()
+    weights.unlink()
+    with pytest.raises(FairnessError, match=r"the folder .*model holds no weights .*save_pretrained"):
+        answers(specification(name), tmp_path / "work")
+    weights.write_bytes(content[:1000])
+    with pytest.raises(FairnessError, match=r"'.*model' cannot be loaded"):
+        answers(specification(name), tmp_path / "work")
+    for wrong in ("no/such-model", str(tmp_path / "nowhere")):
+        with pytest.raises(FairnessError, match=f"'{wrong}' cannot be loaded: .*; check the id or folder"):
+            answers(specification(wrong), tmp_path / "work")
+    with pytest.raises(FairnessError, match="cannot be loaded"):
+        answers(specification(encoder_decoder(tmp_path / "t5")), tmp_path / "work")  # declared as a causal LM
+
+
+def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    name = causal_lm(tmp_path / "model")
+    weights = load_file(tmp_path / "model" / "model.safetensors")
+    weights.pop("transformer.h.1.attn.c_attn.weight")
+    save_file(weights, tmp_path / "model" / "model.safetensors", {"format": "pt"})
+    with pytest.raises(FairnessError, match=r"lacks 1 of the weights .*: they would be random"):
+        answers(specification(name), tmp_path / "work")
+
+
+def test_a_folders_version_follows_its_content(tmp_path: Path) -> None:
+    name = causal_lm(tmp_path / "model")
+    before = folder_version(name)
+    tokenizer(pad=False).save_pretrained(name)
+    assert folder_version(name) != before
+    assert folder_version("some/id") is None
+    assert specification("some/id").may_change
+    assert not specification("some/id", revision="abc").may_change
+    assert not specification(name).may_change
+
+
+def test_a_relative_folder_starts_at_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = causal_lm(tmp_path / "model")
+    assert specification("model").located(tmp_path).huggingface.name == name
+    monkeypatch.chdir(tmp_path)
+    assert specification("model").may_change  # an id, wherever one stands
+    assert folder_version("model") is None
+
+
+def test_of_the_models_own_decoding_only_its_tokens_count(tmp_path: Path) -> None:
+    name = causal_lm(tmp_path / "model")
+    plain = answers(specification(name), tmp_path / "work")
+    path = tmp_path / "model" / "generation_config.json"
+    own = json.loads(path.read_text()) | {"repetition_penalty": 9.0, "num_beams": 3, "max_length": 3, "do_sample": True}
+    path.write_text(json.dumps(own))
+    assert answers(specification(name), tmp_path / "work") == plain
+
+
+def test_the_responder_is_picklable_and_a_gpu_is_not_made_up(tmp_path: Path) -> None:
+    import torch
+
+    spec = specification(causal_lm(tmp_path / "model"))
+    registry.prepare(spec, NONE, tmp_path, seed=1)
+    assert json.loads((tmp_path / "source.json").read_text())["revision"] is None
+    responder = registry.responder(spec, tmp_path, tmp_path, 1)
+    asked = pa.table({"text": CONTEXTS})
+    expected = responder(asked)
+    assert pickle.loads(pickle.dumps(responder))(asked).equals(expected)
+    if not torch.cuda.is_available():
+        with pytest.raises(FairnessError, match="device: 'cuda' is asked for, but torch sees no GPU"):
+            answers(spec.model_copy(update={"device": "cuda"}), tmp_path / "work")

@@ -1,0 +1,272 @@
+"""Debiased models over the whole lineage, and what is refused when their files are read."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import dagster as dg
+import pyarrow.compute as pc
+import pytest
+
+from fairness_pipeline.definitions import definitions
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.project import Project
+from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.studies.dialogue_fairness.study import STUDY
+from fairness_pipeline_tests.commands import change, command, content, planned, process, run
+from fairness_pipeline_tests.conftest import write_yaml
+from fairness_pipeline_tests.debiasing.tasks import ADVERSARIAL, DET
+from fairness_pipeline_tests.models import tiny_models
+
+RETRIEVAL = {
+    "corpus": "tiny",
+    "retrieval": {"layers": 1, "heads": 1, "embedding": 8, "feed_forward": 8, "vocabulary": 300},
+    "training": {"epochs": 1, "learning_rate": 0.01},
+}
+DEBIASED = {
+    "seq2seq-cda": {},
+    "seq2seq-wer": {},
+    "seq2seq-debiased_chat": {"settings": {"disentanglement": DET, "adversarial": {**ADVERSARIAL, "every": 2}}},
+    "retrieval": RETRIEVAL,
+    "retrieval-filtered": {},
+}
+
+
+@pytest.fixture
+def debiased(tiny: Project, data: Path) -> Project:
+    """The tiny profile with every method, debiased in gender by default."""
+
+    def edit(profile: dict) -> None:
+        profile["models"].update(DEBIASED)
+        profile["dialogue_fairness"]["debias"] = ["gender"]
+
+    change(data / "profiles" / "tiny.yaml", edit)
+    return Project("tiny")
+
+
+def test_from_base_to_report(debiased: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One long story, as each chapter needs the lake of the one before."""
+    lines = planned()
+    assert "debiased_dialogue_models gender seq2seq-cda" in lines
+    assert not [line for line in lines if line.startswith("debiased_dialogue_models dialect")]
+    assert "debiased_dialogue_models dialect seq2seq-cda" in planned("--all")
+    assert "debiased_dialogue_models dialect seq2seq-wer" in planned("--dimension", "dialect")
+    own = planned("--model", "seq2seq-cda")
+    assert "dialogue_models seq2seq" in own
+    assert "responses gender seq2seq" in own  # what it is held against
+    assert not [line for line in own if "wer" in line or "retrieval" in line or "dialect seq2seq" in line]
+
+    done = run()
+    assert " 0 not made" in done.stdout
+    lake = Lake(debiased.workspace)
+    effects = lake.read("debiasing_effects", {"dimension": "gender", "model": "seq2seq-wer"})
+    assert effects.num_rows == 8
+    for model in ("seq2seq", "seq2seq-cda", "seq2seq-debiased_chat", "retrieval-filtered"):
+        quality = lake.read("response_quality", {"dimension": "gender", "model": model}).to_pylist()
+        assert {row["metric"] for row in quality} >= {"bleu_1", "bleu_2", "bleu_3", "distinct_1", "distinct_2"}
+    figures = lake.card("disentanglement", {"dimension": "gender", "model": "seq2seq-debiased_chat"}).figures
+    assert 0 <= figures["accuracy_semantic"] <= 1
+    answers = lake.read("responses", {"dimension": "gender", "model": "retrieval-filtered"})["response"]
+    assert not pc.any(pc.match_substring(answers, "idiot")).as_py()
+    page = (debiased.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
+    for said in (
+        "seq2seq, debiased",
+        "Liu 2022, table 3.2",
+        "Fairness and quality",
+        "--all",
+        "published 7.401",
+    ):
+        assert said in page, said
+    rows = json.loads(command("sql", "select count(*) as n from debiasing_effects", "--format", "json").stdout)
+    assert rows == [{"n": 4 * 8}]
+    assert " 0 of " in f" {run('--dry-run').stdout.splitlines()[-1]}"
+
+    # Settings of a method make its own model stale, and the base stays.
+    made = content(debiased.workspace)
+    change(
+        Path(os.environ["FAIRNESS_DATA"]) / "profiles" / "tiny.yaml",
+        lambda profile: profile["models"].update({"seq2seq-wer": {"settings": {"k": 0.25}}}),
+    )
+    stale = planned()
+    assert stale[0] == "debiased_dialogue_models gender seq2seq-wer"
+    assert not [line for line in stale if "cda" in line or line.startswith(("dialogue_models", "disentanglement"))]
+    change(
+        Path(os.environ["FAIRNESS_DATA"]) / "profiles" / "tiny.yaml",
+        lambda profile: profile["models"].update({"seq2seq-wer": {}}),
+    )
+    assert planned() == []
+
+    # The same in another order, killed in the middle of debiasing, is the same byte for byte.
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "elsewhere"))
+    run("--model", "seq2seq-debiased_chat", "--select", "disentanglement")
+    _kill_during("debiased_dialogue_models", tmp_path / "elsewhere" / "tiny")
+    run()
+    assert content(tmp_path / "elsewhere" / "tiny") == made
+
+
+def _kill_during(stage: str, workspace: Path) -> None:
+    killed = process("run")
+    while killed.poll() is None:
+        if any((workspace / "checkpoints" / stage).rglob("training.safetensors")):
+            killed.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.005)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+
+
+def test_a_base_without_checkpoint_is_named(debiased: Project) -> None:
+    asset, key = dg.AssetKey("debiased_dialogue_models"), {"dimension": "gender", "model": "retrieval-filtered"}
+
+    def failure() -> str:
+        job = definitions(debiased).get_repository_def().get_implicit_job_def_for_assets([asset])
+        partition = dg.MultiPartitionKey(key)
+        result = job.execute_in_process(partition_key=partition, asset_selection=[asset], raise_on_error=False)
+        (event,) = [event for event in result.all_events if event.is_step_failure]
+        return event.step_failure_data.user_failure_data.description
+
+    assert "twitter_dialogues corpus=tiny has not been made yet" in failure()
+    run("--select", "twitter_dialogues")
+    assert "dialogue_models model=retrieval has not been made yet; run: fairness-pipeline run --select" in failure()
+
+
+def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> str:
+    write_yaml(data / "models" / f"{name}.yaml", model)
+    change(data / "profiles" / "tiny.yaml", lambda document: document["models"].update({name: profile or {}}))
+    with pytest.raises(FairnessError) as error:
+        Project("tiny")
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({"base": "seq2seq", "debiasing": "magic"}, "debiasing: expected one of cda, wer, debiased_chat, filtered, found 'magic'"),
+        ({"base": "seq2seq"}, "debiasing: expected one of"),
+        ({"debiasing": "cda"}, "base: 'None' is no model of"),
+        ({"base": "gpt9", "debiasing": "cda"}, "base: 'gpt9' is no model of"),
+        ({"base": "seq2seq", "debiasing": "filtered"}, "'filtered' is not defined for architecture 'seq2seq' (of 'seq2seq'); it is for: retrieval"),
+        ({"base": "retrieval", "debiasing": "cda"}, "'cda' is not defined for architecture 'retrieval'"),
+        ({"base": "seq2seq-cda", "debiasing": "wer"}, "base: 'seq2seq-cda' is debiased itself"),
+        ({"base": "seq2seq", "debiasing": "cda", "dimensions": ["age"]}, "dimensions: 'age' is none of"),
+        ({"base": "seq2seq", "debiasing": "wer", "settings": {"k": -1}}, "settings.k: Input should be greater than 0"),
+        ({"base": "seq2seq", "debiasing": "wer", "settings": {"kk": 1}}, "line 4: unknown key 'settings.kk'; expected one of: k"),
+        ({"base": "seq2seq", "debiasing": "cda", "settings": {"k": 1}}, "unknown key 'settings.k'"),
+        ({"base": "seq2seq", "debiasing": "debiased_chat", "settings": {"disentanglement": {"hidden": 10}}}, "expected 'unbiased' and 'semantic' to add up to 'hidden'"),
+        ({"base": "seq2seq", "debiasing": "cda", "corpus": "elsewhere"}, "corpus: expected that of 'seq2seq', tiny, found 'elsewhere'"),
+        ({"base": ["seq2seq"], "debiasing": "cda"}, "base: '['seq2seq']' is no model of"),
+        ({"base": "seq2seq", "debiasing": ["cda"]}, "debiasing: expected one of"),
+        ({"base": "mine", "debiasing": "cda"}, "base: 'mine' is debiased itself"),
+        ({"base": "seq2seq", "debiasing": "debiased_chat", "seq2seq": {"hidden": 32}}, "goes on from the weights of 'seq2seq', so its sizes are those"),
+        ({"base": "seq2seq", "debiasing": "cda", "dimension": ["gender"]}, "mine.yaml, line 3: unknown key 'dimension'"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_when_the_file_is_read(tiny: Project, data: Path, model: dict, said: str) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda d: d["models"].update({"seq2seq-cda": {}, "retrieval": RETRIEVAL}))
+    message = refused(data, "mine", model)
+    assert said in message
+    assert "mine.yaml" in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"base": "retrieval"}, "'cda' is not defined for architecture 'retrieval'"),
+        ({"base": "nonsense"}, "base: 'nonsense' is no model of"),
+        ({"debiasing": "nonsense"}, "found 'nonsense'"),
+        ({"settings": {"k": 1}}, "unknown key 'settings.k'"),
+    ],
+)
+def test_what_a_profile_changes_is_checked_as_well(tiny: Project, data: Path, changes: dict, said: str) -> None:
+    change(
+        data / "profiles" / "tiny.yaml", lambda d: d["models"].update({"seq2seq-cda": changes, "retrieval": RETRIEVAL})
+    )
+    with pytest.raises(FairnessError) as error:
+        Project("tiny")
+    assert said in str(error.value)
+
+
+def test_a_model_for_some_dimensions_is_expected_in_those_alone(tiny: Project, data: Path) -> None:
+    """Elsewhere it is no hole in the report, nor does it keep a gate shut."""
+    change(
+        data / "profiles" / "tiny.yaml",
+        lambda document: document["models"].update({"seq2seq-cda": {"dimensions": ["gender"]}}),
+    )
+    project = Project("tiny")
+    audits = audits_of(STUDY, project.parts[STUDY.name], Lake(project.workspace))
+    assert [a.key["dimension"] for a in audits if a.key["model"] == "seq2seq-cda"] == ["gender"]
+    assert not [line for line in planned() if "dialect seq2seq-cda" in line]
+
+
+def test_a_comparison_with_other_tables_is_left_out_of_the_report(debiased: Project, data: Path) -> None:
+    run("--model", "seq2seq-cda", "--dimension", "gender")
+    report = debiased.workspace / "reports" / "dialogue_fairness_report.html"
+    assert "seq2seq, debiased" in report.read_text(encoding="utf-8")
+    change(data / "profiles" / "tiny.yaml", lambda document: document["dialogue_fairness"]["pairs"].update(maximum=50))
+    run("--model", "seq2seq", "--dimension", "gender")
+    page = report.read_text(encoding="utf-8")
+    assert "seq2seq, debiased" not in page
+    assert "Left out:" in page
+
+
+def test_a_method_on_an_untrained_causal_lm_must_say_how_it_trains(tiny: Project, data: Path, tmp_path: Path) -> None:
+    folder = tiny_models.causal_lm(tmp_path / "lm")
+    base = {
+        "architecture": "causal_lm", "studies": ["dialogue_fairness"], "corpus": "tiny", "huggingface": {"name": folder},
+        "decoding": {"keep_empty": True, "max_tokens": 4},
+    }  # fmt: skip
+    write_yaml(data / "models" / "lm.yaml", base)
+    change(data / "profiles" / "tiny.yaml", lambda document: document["models"].update({"lm": {}}))
+    message = refused(data, "lm-cda", {"base": "lm", "debiasing": "cda"})
+    assert "key 'training' is missing: 'lm' has none" in message
+    training = {
+        "optimiser": "adam",
+        "learning_rate": 0.01,
+        "clipping": 1.0,
+        "batch_tokens": 4000,
+        "epochs": 1,
+        "patience": 1,
+    }
+    write_yaml(data / "models" / "lm-cda.yaml", {"base": "lm", "debiasing": "cda", "training": training})
+    model = Project("tiny").parts["dialogue_fairness"].models["lm-cda"]
+    assert (model.architecture, model.huggingface.name, model.trained) == ("causal_lm", folder, True)
+    done = run("--model", "lm-cda", "--dimension", "gender")
+    assert " 0 not made" in done.stdout
+    assert Lake(tiny.workspace).card("debiasing_effects", {"dimension": "gender", "model": "lm-cda"})
+
+
+def test_a_debiased_model_takes_what_its_file_does_not_say_from_its_base(debiased: Project) -> None:
+    base, made = (
+        debiased.parts["dialogue_fairness"].models["seq2seq"],
+        debiased.parts["dialogue_fairness"].models["seq2seq-cda"],
+    )
+    assert made.seq2seq == base.seq2seq
+    assert made.training == base.training
+    assert (made.base, made.debiasing, base.base) == ("seq2seq", "cda", None)
+    assert "settings" not in base.identity()
+    assert debiased.parts["dialogue_fairness"].base_of({"dimension": "gender", "model": "seq2seq-cda"}) == {
+        "dimension": "gender",
+        "model": "seq2seq",
+    }
+    assert debiased.parts["dialogue_fairness"].base_of({"dimension": "gender", "model": "seq2seq"}) is None
+    assert debiased.parts["dialogue_fairness"].base_of({"dimension": "gender"}) is None
+
+
+def test_papers_settings_are_those_of_the_thesis() -> None:
+    """`paper.yaml` trains at the papers' sizes (Liu 2022, sections 3.3.2.1 and 3.3.3.2)."""
+    from fairness_pipeline.debiasing.settings import DebiasedChat
+
+    models = Project("paper").parts["dialogue_fairness"].models
+    chat = DebiasedChat.model_validate(models["seq2seq-debiased_chat"].settings)
+    assert chat == DebiasedChat()
+    det, adversarial = chat.disentanglement, chat.adversarial
+    assert (det.hidden, det.unbiased, det.semantic, det.k1, det.k2, det.k3, det.k4) == (1000, 200, 800, 10, 1, 1, 3)
+    assert (det.embedding, det.epochs, det.batch, det.held_out) == (300, 20, 32, 5000)
+    assert (adversarial.d_steps, adversarial.g_steps, adversarial.g_teach_steps) == (2, 2, 1)
+    assert (adversarial.k0, adversarial.k1, adversarial.k2, adversarial.learning_rate) == (1, 1, 1, 0.001)
+    assert (adversarial.temperature, adversarial.cooling, adversarial.coldest, adversarial.every) == (1, 1.1, 0.3, 200)
+    assert models["seq2seq-wer"].settings == {"k": 0.5}
+    assert models["seq2seq-debiased_chat"].seq2seq.hidden == 1024

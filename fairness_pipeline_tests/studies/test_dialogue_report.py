@@ -1,0 +1,176 @@
+import html.parser
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.lake import Card, Lake
+from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
+from fairness_pipeline.measures.dialogue_significance import dialogue_significance
+from fairness_pipeline.measures.diversity import DIVERSITY, measure_diversity
+from fairness_pipeline.measures.measure import score
+from fairness_pipeline.measures.politeness import POLITENESS, PolitenessScorer
+from fairness_pipeline.measures.registry import measure_label
+from fairness_pipeline.measures.sentiment import SENTIMENT, SentimentScorer
+from fairness_pipeline.models.dialogue.responding import RESPONSES
+from fairness_pipeline.project import Project
+from fairness_pipeline.reporting.plots import difference_plot
+from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.statistics.comparison import COMPARISON
+from fairness_pipeline.studies.dialogue_fairness.published import published_rows
+from fairness_pipeline.studies.dialogue_fairness.report import render_report
+from fairness_pipeline.studies.dialogue_fairness.results import example_pairs
+from fairness_pipeline.studies.dialogue_fairness.study import STUDY
+
+EVIL = "<script>alert('he')</script> & \"quoted\" <b>"
+KEY = {"dimension": "gender", "model": "seq2seq"}
+
+
+def put(
+    lake: Lake, name: str, key: dict[str, str], table: pa.Table, schema: pa.Schema, figures: dict | None = None
+) -> None:
+    with lake.writing(name, key, table, schema, Card("0" * 64, {}, figures or {})):
+        pass
+
+
+@pytest.fixture
+def filled(tiny: Project) -> Lake:
+    """A lake with one audit, of `gender`, made from four pairs; `dialect` is missing."""
+    lake = Lake(tiny.workspace)
+    answers = [
+        ("you are an idiot", "have a nice day"),
+        ("same", "same"),
+        (EVIL, "love, joy, wonderful, happy, great!"),
+        ("x", "y"),
+    ]
+    contexts = [(f"{EVIL} he {i}", f"{EVIL} she {i}") for i in range(4)]
+    rows = [
+        {"pair_id": i, "side": side, "context": contexts[i][k], "response": answers[i][k]}
+        for i in range(4)
+        for k, side in enumerate("ab")
+    ]
+    responses = pa.Table.from_pylist(rows, schema=RESPONSES)
+    politeness, sentiment = score(responses, PolitenessScorer()), score(responses, SentimentScorer())
+    words = pa.table(
+        {"pair_id": responses["pair_id"], "side": responses["side"], "attribute": ["career"] * 8, "count": [0, 1] * 4}
+    )
+    significance = dialogue_significance(
+        responses,
+        {"diversity": measure_diversity(responses), "politeness": politeness, "sentiment": sentiment, "attribute_words": words},
+        settings=tiny.parts["dialogue_fairness"].settings.significance, seed=1,
+        published=published_rows(platform="twitter", dimension="gender", model="seq2seq"),
+    )  # fmt: skip
+    pairs = {"corpus": "tiny", "dimension": "gender"}
+    put(lake, "contexts", pairs, CONTEXTS.empty_table(), CONTEXTS, {"audit_dialogues": 9})
+    put(
+        lake,
+        "context_pairs",
+        pairs,
+        CONTEXT_PAIRS.empty_table(),
+        CONTEXT_PAIRS,
+        {"pairs": 4, "contexts_by_word": {"<i>he": 4}},
+    )
+    for name, table, schema in (
+        ("responses", responses, RESPONSES), ("politeness", politeness, POLITENESS), ("sentiment", sentiment, SENTIMENT),
+        ("diversity", measure_diversity(responses), DIVERSITY), ("dialogue_significance", significance, COMPARISON),
+    ):  # fmt: skip
+        put(lake, name, KEY, table, schema)
+    return lake
+
+
+def page_of(project: Project, lake: Lake) -> str:
+    part = project.parts[STUDY.name]
+    return render_report(part, lake, audits_of(STUDY, part, lake))
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects a page's text and the tags that could run or fetch something."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text, self.tags, self.links = "", [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("src", "href") and value]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_text_is_escaped_and_the_file_is_self_contained(tiny: Project, filled: Lake) -> None:
+    page = Reader(page_of(tiny, filled))
+    assert "script" not in page.tags
+    assert "link" not in page.tags
+    assert EVIL in page.text  # shown as it is, not run
+    assert "<i>he" in page.text
+    assert all(link.startswith(("data:image/png;base64,", "#")) for link in page.links)
+
+
+def test_the_report_says_what_it_must(tiny: Project, filled: Lake) -> None:
+    text = " ".join(Reader(page_of(tiny, filled)).text.split())
+    assert "may offend" in text
+    assert "Dialect is not race" in text
+    assert "two genders only" in text
+    assert "Not measured: dialect × seq2seq" in text
+    assert "36.76" in text  # published beside ours
+    assert "Liu2020 Table 3, 300,000 pairs" in text
+    assert "SHA-256" in text
+
+
+def test_an_empty_lake_still_gives_a_report(tiny: Project) -> None:
+    text = " ".join(Reader(page_of(tiny, Lake(tiny.workspace))).text.split())
+    assert "Not measured: gender × seq2seq, dialect × seq2seq" in text
+
+
+def test_same_lake_same_report(tiny: Project, filled: Lake) -> None:
+    assert page_of(tiny, filled) == page_of(tiny, filled)
+
+
+def test_examples_put_differences_that_matter_first(filled: Lake) -> None:
+    examples = example_pairs(filled, KEY, 3)
+    assert [example["response_a"] for example in examples] == ["you are an idiot", EVIL, "x"]
+    assert examples[0]["flags_a"] == ["offensive"]
+    assert examples[1]["flags_b"] == ["positive"]
+
+
+def test_plots_are_the_same_for_the_same_numbers_and_survive_empty_rows(tiny: Project, filled: Lake) -> None:
+    rows = audits_of(STUDY, tiny.parts[STUDY.name], filled)[0].rows
+    assert difference_plot(rows, "a", "b", measure_label) == difference_plot(rows, "a", "b", measure_label)
+    never = [{**rows[0], "value_a": 0.0, "value_b": 0.0}]
+    assert difference_plot(never, "a", "b", measure_label).startswith(b"\x89PNG")
+
+
+def test_a_browser_shows_it(tiny: Project, filled: Lake, tmp_path: Path) -> None:
+    """Headless Chromium renders the page, runs no script of a tweet, and finds the tables in it."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium here: the report is not looked at in a browser")
+    page = tmp_path / "report.html"
+    page.write_text(page_of(tiny, filled), encoding="utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+             "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}"]  # fmt: skip
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    shown = subprocess.run(
+        [chromium, *flags, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120, env=environment
+    ).stdout
+    assert "<script" not in shown
+    assert len(re.findall("<table", shown)) >= 5
+    picture = tmp_path / "report.png"
+    subprocess.run(
+        [chromium, *flags, "--window-size=1100,1600", f"--screenshot={picture}", page.as_uri()],
+        capture_output=True, timeout=120, env=environment,
+    )  # fmt: skip
+    assert picture.stat().st_size > 20_000
+    # More than one colour: not a blank page.
+    colours = subprocess.run(
+        [sys.executable, "-c", "import sys, matplotlib.image as i; a = i.imread(sys.argv[1]); print(len({tuple(p) for p in a[::7, ::7].reshape(-1, a.shape[2]).tolist()}))", str(picture)],
+        capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert int(colours) > 20

@@ -1,0 +1,351 @@
+"""Study 3 through the command line: systems, score files, and what a wrong one leaves alone."""
+
+import csv
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from fairness_pipeline import paths
+from fairness_pipeline.corpora.equity_sentences import equity_sentences
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.project import Project
+from fairness_pipeline.reporting.history import entries
+from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.studies.sentiment_equity.report import render_report
+from fairness_pipeline.studies.sentiment_equity.study import STUDY as EQUITY
+from fairness_pipeline_tests.commands import change, command, content, planned, run
+from fairness_pipeline_tests.conftest import write_yaml
+from fairness_pipeline_tests.local_server import serve
+from fairness_pipeline_tests.models.sentiment.test_systems import answering
+
+STUDY = ("--study", "sentiment_equity")
+
+
+@pytest.fixture
+def audited(tiny: Project, data: Path) -> Project:
+    """The tiny profile with VADER and a linear SVM, in gender and race."""
+    change(
+        data / "profiles" / "tiny.yaml",
+        lambda profile: profile.update(
+            dimensions=["gender", "race"], sentiment_equity={"systems": {"vader": {}, "linear_svm": {}}}
+        ),
+    )
+    return Project("tiny")
+
+
+def write_scores(path: Path, sentences: Path, shift: float) -> Path:
+    """Scores that are higher by `shift` for women, in both sets of templates."""
+    with sentences.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    female = {"she", "her", "woman", "girl", "sister", "daughter", "wife", "girlfriend", "mother", "aunt", "mom"}
+    names = "Ebony Jasmine Lakisha Latisha Latoya Nichelle Shaniqua Shereen Tanisha Tia Amanda Betsy Courtney Ellen " \
+        "Heather Katie Kristin Melanie Nancy Stephanie"  # fmt: skip
+    female |= set(names.lower().split())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["sentence_id", "affect", "score"])
+        for row in rows:
+            words = set(row["sentence"].lower().rstrip(".").split())
+            writer.writerow([row["sentence_id"], "joy", 0.4 + shift * bool(words & female)])
+    return path
+
+
+def significance(project: Project, system: str, dimension: str = "gender") -> dict[str, dict]:
+    rows = Lake(project.workspace).read("equity_significance", {"dimension": dimension, "system": system}).to_pylist()
+    return {row["templates"]: row for row in rows if row["subset"] == "all"}
+
+
+def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
+    """One long story, because every chapter of it needs the lake that the one before left."""
+    done = run(*STUDY)
+    assert "0 not made" in done.stdout
+    assert "Sentiment equity" in done.stdout
+    report = audited.workspace / "reports" / "equity_report.html"
+    assert f"Report: {report}" in done.stdout
+    assert {path.name for path in (audited.workspace / "tables").iterdir()} == {
+        "equity_sentences", "affect_tweets", "equity_scores", "equity_pairs", "equity_significance"
+    }  # fmt: skip
+    assert planned(*STUDY) == []
+    before = content(audited.workspace)
+
+    # A score file dropped into the folder is a partition: it is made, and the report; nothing else.
+    exported = tmp_path / "sentences.csv"
+    assert "17,280 sentences" in command("export-sentences", "--output", str(exported)).stdout
+    dropped = write_scores(audited.workspace / "scores" / "Team 7.csv", exported, shift=0.1)
+    made = {"equity_scores team_7", *(f"{t} {d} team_7" for d in ("gender", "race") for t in ("equity_pairs", "equity_significance")),
+            "equity_report"}  # fmt: skip
+    assert set(planned(*STUDY)) == made
+    run("--model", "team_7")
+    after = content(audited.workspace)
+    assert {name for name in before if after[name] != before[name]} == {
+        "reports/equity_report.html", "cards/equity_report/all.json"
+    }  # fmt: skip
+    for row in significance(audited, "team_7").values():
+        assert (row["verdict"], row["affect"]) == ("biased", "joy")
+        assert row["difference"] == pytest.approx(-0.1)
+    assert {row["verdict"] for row in significance(audited, "team_7", "race").values()} == {"fair"}
+    assert "team_7" in report.read_text(encoding="utf-8")
+    gate = command("run", "--fail-on", "biased", "--model", "team_7")
+    assert (gate.returncode, gate.stderr) == (2, "--fail-on biased: gender team_7 joy\n")
+    assert command("run", "--fail-on", "biased", "--model", "vader").returncode == 0
+
+    # Each change of the tables is kept.
+    _, second = entries(audited.workspace, EQUITY)
+    changes = json.loads(command("results", *STUDY, "--against", "previous", "--format", "json").stdout)
+    assert {row["system"] for row in changes if row["verdict_changed"]} == {"team_7"}
+    assert {row["system"] for row in changes} == {"vader", "linear_svm", "team_7"}
+    for row in changes:
+        assert row["system"] == "team_7" or row["difference_then"] == row["difference_now"]
+    assert (audited.workspace / "history" / second / report.name).read_text() == report.read_text()
+
+    # Results as rows, and SQL.
+    rows = json.loads(command("results", "--model", "team_7", "--format", "json").stdout)
+    assert {(row["dimension"], row["subset"]) for row in rows} == {
+        (d, s) for d in ("gender", "race") for s in ("all", "without emotion words")
+    }  # fmt: skip
+    counted = command("sql", "select count(*) as n from equity_scores where system = 'team_7'", "--format", "csv")
+    assert counted.stdout.split() == ["n", "17280"]
+
+    # A wrong file is refused with its line; the other systems stay, and the report says what is missing.
+    right = dropped.read_bytes()
+    text = right.decode().splitlines()
+    dropped.write_text("\n".join([*text[:41], "40,joy,much", *text[42:]]))
+    done = command("run", *STUDY)
+    assert done.returncode == 1
+    assert "Team 7.csv, line 42: " in done.stderr
+    assert "team_7" not in done.stdout.partition("Sentiment equity, profile")[2]
+    assert "Traceback" not in done.stderr
+    for name, kept in after.items():
+        if "team_7" not in name and "report" not in name:
+            assert content(audited.workspace)[name] == kept
+    page = report.read_text(encoding="utf-8")
+    assert "<b>Stale:</b>" in page
+    assert "Not counted here or below,</b> because made with other settings or data than this profile has now: " \
+        "gender × team_7, race × team_7." in page  # fmt: skip
+    assert '<span class="tag">stale</span>' in page
+
+    # The right file back: nothing else is to be made, and the report says so.
+    dropped.write_bytes(right)
+    assert planned(*STUDY) == ["equity_report"]
+    run(*STUDY)
+    page = report.read_text(encoding="utf-8")
+    assert "<b>Stale:</b>" not in page
+    assert "Not counted here" not in page
+
+    # A change that nobody has run yet shows in the report that another system brings along.
+    dropped.write_text("\n".join([*text[:41], "41,joy,0.9", *text[42:]]))
+    run("--model", "vader")
+    assert "<b>Stale:</b>" in report.read_text(encoding="utf-8")
+
+    # The file gone, the system is gone too.
+    dropped.unlink()
+    run(*STUDY)
+    assert "team_7" not in report.read_text(encoding="utf-8")
+
+
+def test_scores_are_imported_by_command(audited: Project, tmp_path: Path) -> None:
+    exported = tmp_path / "sentences.csv"
+    command("export-sentences", "--output", str(exported))
+    scores = write_scores(tmp_path / "mine.csv", exported, shift=0.0)
+    done = command("import-scores", str(scores), "--system", "mine")
+    assert done.returncode == 0, done.stderr
+    assert "17,280 scores of 'mine'" in done.stdout
+    run("--model", "mine")
+    for dimension in ("gender", "race"):
+        for row in significance(audited, "mine", dimension).values():
+            assert row["statistic"] is None
+            assert (row["difference"], row["p"], row["p_paired"], row["verdict"]) == (0.0, 1.0, 1.0, "fair")
+    report = (audited.workspace / "reports" / "equity_report.html").read_text(encoding="utf-8")
+    assert "no difference" in report
+    assert ">nan<" not in report.lower()
+
+    missing = command("import-scores", str(tmp_path / "none.csv"), "--system", "other")
+    assert "none.csv: cannot be read: No such file or directory; check the path" in missing.stderr
+    scores.write_text("sentence_id,score\n1,2\n")
+    for name, reason in (
+        ("mine", "line 2: score"), ("vader", "has a system 'vader' already"), ("A b", "lower-case"),
+    ):  # fmt: skip
+        done = command("import-scores", str(scores), "--system", name)
+        assert done.returncode == 1
+        assert reason in done.stderr
+    assert np.isfinite(significance(audited, "mine")["published"]["ci_low"])  # what was imported stands
+
+
+def test_a_dry_run_counts_the_requests_of_an_endpoint(audited: Project, data: Path) -> None:
+    (data / "systems").mkdir()
+    endpoint = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}
+    write_yaml(
+        data / "systems" / "bot.yaml", {"architecture": "endpoint", "affects": ["joy", "fear"], "endpoint": endpoint}
+    )
+    assert "no request to an endpoint" in run("--dry-run", *STUDY).stdout
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["sentiment_equity"]["systems"].update(bot={}))
+    assert f"; {2 * 17280:,} requests to endpoints" in run("--dry-run", *STUDY).stdout
+
+
+def test_a_wrong_system_file_is_named(audited: Project, data: Path) -> None:
+    (data / "systems").mkdir()
+    write_yaml(data / "systems" / "mine.yaml", {"architecture": "cnn", "affects": ["hope"]})
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["sentiment_equity"]["systems"].update(mine={}))
+    done = command("run", "--dry-run")
+    assert done.returncode == 1
+    assert "systems/mine.yaml, line 2: affects" in done.stderr
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(sentiment_equity={"systems": {"other": {}}}))
+    assert "unknown system 'other'; known: cnn, gru, linear_svm, mine, vader" in command("run", "--dry-run").stderr
+
+
+def test_what_is_no_part_of_the_study_is_refused_with_what_is(audited: Project, data: Path) -> None:
+    for name in ("results", "run"):
+        for wrong, reason in (
+            ((*STUDY, "--model", "seq2seq"), "unknown model 'seq2seq' in study 'sentiment_equity' of profile 'tiny'; "
+                                             "known: vader, linear_svm"),
+            (("--model", "vader", "--study", "dialogue_fairness"), "unknown model 'vader' in study 'dialogue_fairness'"),
+            ((*STUDY, "--dimension", "dialect"), "unknown dimension 'dialect'"),
+            (("--study", "nonsense"), "unknown study 'nonsense'"),
+            *([((*STUDY, "--select", "responses"), "unknown asset 'responses' in study 'sentiment_equity'"),
+               (("--model", "vader", "--select", "responses"), "unknown asset 'responses'")] if name == "run" else []),
+        ):  # fmt: skip
+            done = command(name, *wrong)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert reason in done.stderr
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["dimensions"].append("dialect"))
+    done = command("results", "--model", "vader", "--dimension", "dialect")
+    assert (
+        "unknown dimension 'dialect' in study 'sentiment_equity' of profile 'tiny'; known: gender, race" in done.stderr
+    )
+    assert command("export-sentences", "--output", "s.csv", "--profile", "nope").returncode == 1
+
+
+def test_an_endpoint_is_asked_again_only_when_asked_to(audited: Project, data: Path) -> None:
+    (data / "equity").mkdir()
+    write_yaml(data / "equity" / "templates.yaml", {
+        "published": ["I saw {object}.", "{subject} left."], "reworded": ["I met {object}.", "{subject} went."],
+    })  # fmt: skip
+    sentences = len(equity_sentences())
+
+    asked: Counter[str] = Counter()
+    with serve(answering("0.5", asked)) as address:
+        (data / "systems").mkdir()
+        bot = {"architecture": "endpoint", "affects": ["joy"], "endpoint": {"base_url": f"{address}/v1", "model": "m"}}
+        bot["endpoint"]["max_requests"] = sentences - 1
+        write_yaml(data / "systems" / "bot.yaml", bot)
+        change(
+            data / "profiles" / "tiny.yaml",
+            lambda profile: profile.update(sentiment_equity={"systems": {"vader": {}, "bot": {}}}),
+        )
+        refused = command("run", *STUDY)
+        assert f"{sentences:,} requests would be made" in refused.stderr
+        assert not asked
+
+        change(data / "systems" / "bot.yaml", lambda system: system["endpoint"].pop("max_requests"))
+        run(*STUDY)
+        assert (len(asked), set(asked.values())) == (sentences, {1})
+        assert f"; {sentences:,} requests to endpoints" in run("--ask-again", "--dry-run", *STUDY).stdout
+        assert planned(*STUDY) == []
+        asked.clear()
+        before = content(audited.workspace)
+        run("--ask-again", *STUDY)
+        after = content(audited.workspace)
+        assert (len(asked), set(asked.values())) == (sentences, {1})
+        changed = {name for name in after if after[name] != before.get(name)}
+        assert any("bot" in name for name in changed)
+        assert not any("vader" in name for name in changed)
+
+
+def test_a_profile_of_systems_alone(audited: Project, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = {"description": "d", "seed": 1, "dimensions": ["gender", "dialect"]}
+    write_yaml(data / "profiles" / "alone.yaml", profile)
+    monkeypatch.setenv("FAIRNESS_PROFILE", "alone")
+    said = "expected a section for one study at least: dialogue_fairness, sentiment_equity"
+    assert said in command("run").stderr
+    write_yaml(data / "profiles" / "alone.yaml", {**profile, "sentiment_equity": {"systems": {"vader": {}}}})
+    done = run()
+    assert "5 made" in done.stdout
+    assert "equity_report.html" in done.stdout
+    assert "dialogue_fairness_report.html" not in done.stdout
+    rows = json.loads(command("results", "--format", "json").stdout)
+    assert {(row["dimension"], row["system"], row["affect"]) for row in rows} == {("gender", "vader", "valence")}
+
+
+def test_the_gate_looks_at_the_verdicts_that_are_shown(audited: Project, tmp_path: Path) -> None:
+    exported = tmp_path / "sentences.csv"
+    command("export-sentences", "--output", str(exported))
+    fair, biased = (
+        write_scores(tmp_path / f"{shift}.csv", exported, shift).read_text().splitlines() for shift in (0.0, 0.1)
+    )
+    mixed = audited.workspace / "scores" / "MIXED.CSV"
+    mixed.parent.mkdir(parents=True)
+    mixed.write_text("\n".join([*fair[:8641], *biased[8641:]]))
+    (mixed.parent / ".hidden.csv").write_text("a side file")
+    done = run("--model", "mixed", "--fail-on", "biased")
+    assert "fair +0.0000" in done.stdout
+    assert {row["verdict"] for row in significance(audited, "mixed").values()} == {"fair", "biased"}
+
+
+def test_the_groups_are_the_studys_whatever_the_dimension_calls_its_own(
+    audited: Project, data: Path, tmp_path: Path
+) -> None:
+    swapped = yaml.safe_load(paths.yaml_files("dimensions")["gender"].read_text(encoding="utf-8"))
+    swapped["groups"] = {"a": "female", "b": "male"}
+    write_yaml(data / "dimensions" / "gender.yaml", swapped)
+    exported = tmp_path / "sentences.csv"
+    command("export-sentences", "--output", str(exported))
+    write_scores(audited.workspace / "scores" / "mine.csv", exported, shift=0.1)
+    done = run("--model", "mine")
+    assert "male / female" in done.stdout
+    assert "biased -0.1000" in done.stdout
+    page = (audited.workspace / "reports" / "equity_report.html").read_text(encoding="utf-8")
+    (higher,) = re.findall(r'">([a-z]+) higher</td><td>0</td><td>0</td><td>1<div', page.partition("Gender, all")[2])[:1]
+    assert higher == "female"
+
+
+def test_what_only_looks_like_a_system_is_refused(audited: Project, data: Path) -> None:
+    scores = audited.workspace / "scores"
+    scores.mkdir(parents=True)
+    (scores / "notes.txt").write_text("no scores")
+    done = command("run", "--model", "notes")
+    assert "notes.txt: expected a file that ends in .csv or .tsv" in done.stderr
+    (data / "systems").mkdir()
+    write_yaml(data / "systems" / "mine.yaml", {"architecture": "scores", "affects": ["joy"]})
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["sentiment_equity"]["systems"].update(mine={}))
+    assert "mine.yaml: architecture: 'scores' needs no file here" in command("run", "--dry-run").stderr
+    change(
+        data / "profiles" / "tiny.yaml",
+        lambda profile: profile.update(sentiment_equity={"systems": {"vader": {}}}, dimensions=["dialect"]),
+    )
+    assert "sentiment systems are audited in gender and race; expected one" in command("run", "--dry-run").stderr
+
+
+def test_a_name_may_stand_for_a_model_and_for_a_system(audited: Project, data: Path) -> None:
+    """Names are scoped by study; where two have the name, the command asks which."""
+    (data / "systems").mkdir()
+    write_yaml(data / "systems" / "seq2seq.yaml", {"architecture": "vader", "affects": ["valence"]})
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["sentiment_equity"]["systems"].update(seq2seq={}))
+    for name in ("run", "results"):
+        done = command(name, "--model", "seq2seq")
+        assert done.returncode == 1
+        assert (
+            "dialogue_fairness and sentiment_equity both have one of this name; say which with --study" in done.stderr
+        )
+    lines = planned(*STUDY, "--model", "seq2seq")
+    assert "equity_scores seq2seq" in lines
+    assert not [line for line in lines if "dialogue" in line or "responses" in line]
+    lines = planned("--study", "dialogue_fairness", "--model", "seq2seq")
+    assert "responses gender seq2seq" in lines
+    assert not [line for line in lines if "equity" in line]
+
+
+def test_a_report_says_which_pairs_are_missing(audited: Project) -> None:
+    run("--model", "vader")
+    lake, part = Lake(audited.workspace), audited.parts["sentiment_equity"]
+    assert "race × vader" not in render_report(part, lake, audits_of(EQUITY, part, lake))
+    lake.table_path("equity_pairs", {"dimension": "race", "system": "vader"}).unlink()
+    page = render_report(part, lake, audits_of(EQUITY, part, lake))
+    assert "race × vader" in page.partition("<b>Not measured:</b>")[2].partition("</p>")[0]
+    assert 'id="gender-vader"' in page
+    assert 'id="race-vader"' not in page
