@@ -107,7 +107,7 @@ def _selection(arguments: argparse.Namespace) -> "Selection":
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from sqlalchemy.exc import OperationalError
+    from sqlalchemy.exc import DatabaseError
 
     from fairness_pipeline.console import RunDisplay, print_verdicts
     from fairness_pipeline.defs.lineage import Lineage
@@ -142,8 +142,8 @@ def _run(arguments: argparse.Namespace) -> int:
                 outcomes.append(display.ended(outcome))
                 for study, audits in verdicts.that_stand_now(outcome):
                     print_verdicts(study, project, audits, display.console)
-    except (OperationalError, OSError) as error:  # Dagster's own record of runs; a table's trouble is an outcome
-        reason = error.orig if isinstance(error, OperationalError) else error.strerror
+    except (DatabaseError, OSError) as error:  # Dagster's own record of runs; a table's trouble is an outcome
+        reason = error.orig if isinstance(error, DatabaseError) else error.strerror
         full = shutil.disk_usage(project.workspace).free < _LITTLE
         raise FairnessError(
             f"{project.workspace}: Dagster's record of runs cannot be written "

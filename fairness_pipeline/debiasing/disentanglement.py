@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import cross_entropy, log_softmax
 from torch.nn.utils.rnn import pack_padded_sequence
@@ -29,7 +29,7 @@ from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.models.batching import pad
-from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training
+from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, load_weights, save_training
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.training import VOCABULARY
 from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
@@ -260,7 +260,7 @@ def load(task: Task) -> DisentanglementModel:
     settings = DebiasedChat.model_validate(task.model.settings or {}).disentanglement
     words = len(Vocabulary.load(task.base / VOCABULARY))
     model = DisentanglementModel(settings, words)
-    model.load_state_dict(load_file(task.disentanglement / _WEIGHTS))
+    model.load_state_dict(load_weights(task.disentanglement / _WEIGHTS))
     return model.to(device_of(task.model)).requires_grad_(False)
 
 
@@ -323,7 +323,7 @@ def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Ta
     torch.manual_seed(task.seed)
     model = DisentanglementModel(settings, words).to(device)
     if (task.folder / _WEIGHTS).exists():
-        model.load_state_dict(load_file(task.folder / _WEIGHTS))
+        model.load_state_dict(load_weights(task.folder / _WEIGHTS))
         return model
     discriminators = Discriminators(settings, words).to(device)
     optimisers = optimisers_of(model, discriminators, settings)

@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from fairness_pipeline.debiasing.biased_text import BiasScorer
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
+from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.dialogue.retrieval import CANDIDATES, VECTORS
 from fairness_pipeline.models.dialogue.training import VOCABULARY
 from fairness_pipeline.models.training import Trainer
@@ -28,7 +29,7 @@ def debias(task: Task) -> dict[str, Any]:
         FairnessError: none is left.
     """
     candidates = pq.read_table(task.base / CANDIDATES)
-    vectors = load_file(task.base / VECTORS)["vectors"]
+    vectors = load_weights(task.base / VECTORS)["vectors"]
     scorer = BiasScorer(task.dimension, task.measures)
     biased = pa.array(scorer.biased(candidates["response"].combine_chunks(), task.progress))
     kept = pc.indices_nonzero(pc.invert(biased))

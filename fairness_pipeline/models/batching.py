@@ -13,6 +13,10 @@ _WINDOW = 100
 """Batches' worth of dialogues that are sorted by length together: enough to waste little padding and stay random."""
 
 
+Words = Sequence[int] | np.ndarray
+"""The numbers of a turn's words."""
+
+
 class Batch(NamedTuple):
     """Padded dialogues: contexts (batch, words), their lengths (batch), responses between start and end marks."""
 
@@ -29,7 +33,7 @@ class EncodedDialogues:
         responses: The same of as many responses.
     """
 
-    def __init__(self, contexts: Iterable[Sequence[int]], responses: Iterable[Sequence[int]]) -> None:
+    def __init__(self, contexts: Iterable[Words], responses: Iterable[Words]) -> None:
         self._contexts, self._context_ends = _flatten(contexts)
         self._responses, self._response_ends = _flatten(responses)
 
@@ -89,7 +93,7 @@ def pad(turns: list[np.ndarray], device: torch.device) -> torch.Tensor:
     return pad_sequence(tensors, batch_first=True, padding_value=PAD).to(device)
 
 
-def _flatten(turns: Iterable[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+def _flatten(turns: Iterable[Words]) -> tuple[np.ndarray, np.ndarray]:
     encoded = [np.array(turn, dtype=np.int32) for turn in turns]
     ends = np.concatenate(([0], np.cumsum([len(turn) for turn in encoded]))).astype(np.int64)
     return (np.concatenate(encoded) if encoded else np.empty(0, np.int32)), ends

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from fairness_pipeline.errors import FairnessError
@@ -35,6 +35,23 @@ class Due:
 def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
     """A copy of the module's weights, which training does not change."""
     return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+
+
+def load_weights(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a file in safetensors.
+
+    Raises:
+        FairnessError: it is missing or damaged.
+    """
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise damaged(path, error) from None
+
+
+def damaged(path: Path, error: Exception) -> FairnessError:
+    """What to do about a file of weights that cannot be read."""
+    return FairnessError(f"{path}: damaged or missing ({error}); delete it and run again: it is made again")
 
 
 def save_training(
@@ -82,9 +99,12 @@ def load_training(
     """
     if not path.exists():
         return None
-    with safe_open(path, framework="pt") as checkpoint:
-        metadata = checkpoint.metadata()
-        tensors = {name: checkpoint.get_tensor(name) for name in checkpoint.keys()}  # noqa: SIM118 (not a mapping)
+    try:
+        with safe_open(path, framework="pt") as checkpoint:
+            metadata = checkpoint.metadata()
+            tensors = {name: checkpoint.get_tensor(name) for name in checkpoint.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, OSError) as error:
+        raise damaged(path, error) from None
     rates = json.loads(metadata["learning_rates"])
     grouped: dict[str, dict[str, dict[str, torch.Tensor]]] = {"module": {}, "kept": {}, "optimiser": {}}
     for full, tensor in tensors.items():

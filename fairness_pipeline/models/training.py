@@ -4,20 +4,33 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import nn
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
-from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
 from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.progress import Progress, report
 
 _EVALUATION_TOKENS = 8192
+
+
+class Examples(Protocol):
+    """What is trained on, in batches."""
+
+    def __len__(self) -> int:
+        """How many."""
+
+    def batches(self, batch_tokens: int, seed: int | None) -> list[np.ndarray]:
+        """Which examples each batch holds; in random order for a seed, sorted by length for None."""
+
+    def batch(self, indices: np.ndarray, device: torch.device) -> Any:
+        """What the model's `forward` takes."""
 
 
 class Trainer:
@@ -52,36 +65,43 @@ class Trainer:
         self.folder = folder
         self.seed = seed
         self.optimiser = _optimiser(model, settings)
-        self.epoch = self.step = 0
+        self.epoch = self.step = self.terms = 0
+        self.summed = 0.0
         self.history: list[float] = []
         self.best = weights_of(model)
 
-    def fit(self, train: EncodedDialogues, valid: EncodedDialogues, progress: Progress | None = None) -> list[float]:
+    def fit(self, train: Examples, valid: Examples | None, progress: Progress | None = None) -> list[float]:
         """Trains until the validation perplexity has not improved for `patience` epochs, or `epochs` are over.
 
-        The weights of the best epoch are left in `folder`; where they lie already, nothing is trained again.
+        The weights of the best epoch (of the last one where nothing validates) are left in `folder`; where they lie
+        already, nothing is trained again.
+
+        Args:
+            train: What is trained on.
+            valid: What tells when to stop; None trains all epochs.
+            progress: Told how many batches of the epochs allowed have passed.
 
         Returns:
-            The validation perplexity after each epoch.
+            The validation perplexity after each epoch, or else the mean training loss of each.
 
         Raises:
-            FairnessError: no dialogues, or a loss that is not a number.
+            FairnessError: nothing to train on, or a loss that is not a number.
         """
-        if not len(train) or not len(valid):
+        if not len(train) or (valid is not None and not len(valid)):
             raise FairnessError(
-                f"nothing to train on: {len(train):,} training and {len(valid):,} validation dialogues; "
+                f"nothing to train on: {len(train):,} training and {len(valid or ()):,} validation dialogues; "
                 "the corpus is too small for the profile's 'splits'"
             )
         if (self.folder / self.WEIGHTS).exists():
             return json.loads((self.folder / self.HISTORY).read_text(encoding="utf-8"))
         self._resume()
         due = Due(self.settings.checkpoint_seconds)
-        while not self._finished():
+        while not self._finished(valid is not None):
             batches = train.batches(self.settings.batch_tokens, self.seed + self.epoch)
             while self.step < len(batches):
                 self._train_on(train, batches[self.step])
                 self.step += 1
-                note = f"perplexity {self.history[-1]:.2f}" if self.history else ""
+                note = f"{'loss' if valid is None else 'perplexity'} {self.history[-1]:.4g}" if self.history else ""
                 report(progress, self.epoch * len(batches) + self.step, self.settings.epochs * len(batches), note)
                 if due():
                     self._save_checkpoint()
@@ -94,16 +114,18 @@ class Trainer:
         (self.folder / self.CHECKPOINT).unlink(missing_ok=True)
         return self.history
 
-    def _finished(self) -> bool:
+    def _finished(self, stops_early: bool) -> bool:
         if len(self.history) >= self.settings.epochs:
             return True
+        if not stops_early:
+            return False
         since_best = len(self.history) - 1 - self.history.index(min(self.history)) if self.history else 0
         return since_best >= self.settings.patience
 
-    def _train_on(self, dialogues: EncodedDialogues, indices: Any) -> None:
+    def _train_on(self, examples: Examples, indices: np.ndarray) -> None:
         self.model.train()
         device = next(self.model.parameters()).device
-        batch = dialogues.batch(indices, device)
+        batch = examples.batch(indices, device)
         with torch.autocast(device.type, torch.bfloat16, self.settings.precision == "bfloat16"):
             total, terms = self.model(batch)
         loss = total / terms
@@ -115,20 +137,22 @@ class Trainer:
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clipping)
         self.optimiser.step()
+        self.summed, self.terms = self.summed + float(total.detach()), self.terms + int(terms)
 
-    def _end_epoch(self, valid: EncodedDialogues) -> None:
-        now = perplexity(self.model, valid)
-        if not self.history or now < min(self.history):
+    def _end_epoch(self, valid: Examples | None) -> None:
+        now = self.summed / max(self.terms, 1) if valid is None else perplexity(self.model, valid)
+        if valid is None or not self.history or now < min(self.history):
             self.best = weights_of(self.model)
         else:
             for group in self.optimiser.param_groups:
                 group["lr"] *= self.settings.decay
         self.history.append(now)
-        self.epoch, self.step = self.epoch + 1, 0
+        self.epoch, self.step, self.summed, self.terms = self.epoch + 1, 0, 0.0, 0
         self._save_checkpoint()
 
     def _save_checkpoint(self) -> None:
-        position = {"epoch": self.epoch, "step": self.step, "history": self.history}
+        names = ("epoch", "step", "history", "summed", "terms")
+        position = {name: getattr(self, name) for name in names}
         save_training(
             self.folder / self.CHECKPOINT,
             {"model": self.model},
@@ -142,10 +166,11 @@ class Trainer:
         if found:
             kept, position = found
             self.best = kept["best"]
-            self.epoch, self.step, self.history = position["epoch"], position["step"], position["history"]
+            for name, value in position.items():
+                setattr(self, name, value)
 
 
-def perplexity(model: nn.Module, dialogues: EncodedDialogues) -> float:
+def perplexity(model: nn.Module, dialogues: Examples) -> float:
     """exp of the mean loss: for a model that writes, over a response's words, its end included."""
     total, count = 0.0, 0
     device = next(model.parameters()).device

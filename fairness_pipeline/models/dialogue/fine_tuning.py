@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import torch
-from safetensors.torch import load_file
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
 from fairness_pipeline.models.batching import EncodedDialogues
+from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.dialogue.training import Penalty, fit, turns_of
@@ -71,7 +71,7 @@ class CausalDialogueModel(nn.Module):
 
     def restore(self, folder: Path) -> None:
         """Takes the weights that training left in `folder`."""
-        self.load_state_dict(load_file(folder / Trainer.WEIGHTS))
+        self.load_state_dict(load_weights(folder / Trainer.WEIGHTS))
 
 
 def fine_tune(

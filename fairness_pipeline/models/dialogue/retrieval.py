@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fairness_pipeline.files import replacing
 from fairness_pipeline.models.batching import Batch, cut, pad
+from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes
 from fairness_pipeline.models.dialogue.training import VOCABULARY, train_on_dialogues
@@ -102,7 +103,7 @@ class RetrievalResponder:
         if self._loaded is None:
             vocabulary = Vocabulary.load(self.folder / VOCABULARY)
             model = _ranker(self.specification, vocabulary, self.folder)
-            vectors = load_file(self.folder / VECTORS)["vectors"].to(next(model.parameters()).device)
+            vectors = load_weights(self.folder / VECTORS)["vectors"].to(next(model.parameters()).device)
             self._loaded = model, vocabulary, vectors, pq.read_table(self.folder / CANDIDATES)["response"]
         return self._loaded
 
@@ -189,7 +190,7 @@ def _sizes(specification: ModelSpecification) -> RetrievalSizes:
 
 def _ranker(specification: ModelSpecification, vocabulary: Vocabulary, folder: Path) -> Ranker:
     model = Ranker(_sizes(specification), len(vocabulary))
-    model.load_state_dict(load_file(folder / Trainer.WEIGHTS))
+    model.load_state_dict(load_weights(folder / Trainer.WEIGHTS))
     return model.to(device_of(specification)).eval()
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import torch
-from safetensors.torch import load_file
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from fairness_pipeline.models.batching import Batch, pad
+from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.dialogue.training import VOCABULARY, Penalty, train_on_dialogues
@@ -154,5 +154,5 @@ def load(specification: ModelSpecification, folder: Path) -> tuple[Seq2Seq, Voca
     """The trained model in `folder`, on its device, and its words."""
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     model = Seq2Seq(_sizes(specification), len(vocabulary))
-    model.load_state_dict(load_file(folder / Trainer.WEIGHTS))
+    model.load_state_dict(load_weights(folder / Trainer.WEIGHTS))
     return model.to(device_of(specification)), vocabulary

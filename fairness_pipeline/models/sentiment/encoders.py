@@ -5,26 +5,54 @@ order, and its last state is the text.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
 
-from fairness_pipeline.files import replacing
-from fairness_pipeline.models.batching import pad
-from fairness_pipeline.models.checkpoints import check_finite
+from fairness_pipeline.models.batching import EncodedDialogues, pad
+from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.recurrent import last_states
 from fairness_pipeline.models.sentiment.linear_svm import of_affect
 from fairness_pipeline.models.sentiment.specification import EncoderSettings, SystemSpecification
+from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, PAD, Vocabulary
-from fairness_pipeline.progress import Progress, report
+from fairness_pipeline.progress import Progress
 
-_WEIGHTS, _WORDS = "model.safetensors", "vocabulary.txt"
+_WORDS = "vocabulary.txt"
 _SCORED = 512
+
+
+class TweetBatch(NamedTuple):
+    """Padded tweets (batch, words), their lengths on the CPU, and the intensity that each has of which affect."""
+
+    texts: torch.Tensor
+    lengths: torch.Tensor
+    goals: torch.Tensor
+    affects: torch.Tensor
+
+
+class ScoredTweets(EncodedDialogues):
+    """Tweets as the shared training loop takes them.
+
+    Args:
+        turns: The numbers of each tweet's words.
+        goals: The intensity of each, in 0..1.
+        affects: The number of the affect that it is of.
+    """
+
+    def __init__(self, turns: list[np.ndarray], goals: np.ndarray, affects: np.ndarray) -> None:
+        super().__init__(turns, [()] * len(turns))
+        self._goals, self._affects = goals, affects
+
+    def batch(self, indices: np.ndarray, device: torch.device) -> TweetBatch:  # type: ignore[override]
+        """The tweets at `indices`, padded."""
+        goals = torch.tensor(self._goals[indices], dtype=torch.float32, device=device)
+        affects = torch.from_numpy(self._affects[indices]).to(device)
+        return TweetBatch(*_batch([self.context(i) for i in indices], device), goals, affects)
 
 
 class Regressor(nn.Module):
@@ -53,7 +81,14 @@ class Regressor(nn.Module):
             width = settings.hidden
         self.output = nn.Linear(width, affects)
 
-    def forward(self, texts: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    def forward(self, batch: TweetBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """The summed squared error of the intensities that the tweets have, and how many tweets."""
+        rows = torch.arange(len(batch.goals), device=batch.goals.device)
+        of_its_affect = self.scores(batch.texts, batch.lengths)[rows, batch.affects]
+        loss = torch.nn.functional.mse_loss(of_its_affect, batch.goals, reduction="sum")
+        return loss, torch.tensor(len(batch.goals))
+
+    def scores(self, texts: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Texts (batch, words) of these lengths to scores (batch, affects). Padding changes nothing."""
         embedded = self.dropout(self.embedding(texts))
         if self.gru is not None:
@@ -74,6 +109,8 @@ def prepare(
 ) -> dict[str, Any]:
     """Trains the network on all affects at once: the mean squared error of the intensities that a tweet has.
 
+    Goes on from where a killed training stopped.
+
     Raises:
         FairnessError: an affect has no tweets, or a loss that is not a number.
     """
@@ -82,31 +119,13 @@ def prepare(
     texts = [text for part in parts for text in part["tweet"].to_pylist()]
     vocabulary = Vocabulary.build(texts, settings.vocabulary)
     vocabulary.save(folder / _WORDS)
-    turns = _encoded(texts, vocabulary, settings)
-    goals = torch.tensor(np.concatenate([part["score"].to_numpy() for part in parts]), dtype=torch.float32)
-    which = torch.tensor(np.repeat(np.arange(len(parts)), [part.num_rows for part in parts]))
+    goals = np.concatenate([part["score"].to_numpy() for part in parts])
+    affects = np.repeat(np.arange(len(parts)), [part.num_rows for part in parts])
     torch.manual_seed(seed)
     model = Regressor(specification.architecture, settings, len(vocabulary), len(specification.affects))
-    device = device_of(specification)
-    model.to(device).train()
-    optimiser = torch.optim.Adam(model.parameters(), settings.learning_rate)
-    random = np.random.default_rng(seed)
-    loss = torch.tensor(0.0)
-    for epoch in range(settings.epochs):
-        order = random.permutation(len(turns))
-        for start in range(0, len(order), settings.batch):
-            chosen = order[start : start + settings.batch]
-            scores = model(*_batch([turns[i] for i in chosen], device))
-            of_its_affect = scores[torch.arange(len(chosen)), which[chosen]]
-            loss = torch.nn.functional.mse_loss(of_its_affect, goals[chosen].to(device))
-            check_finite(loss, "training loss", f"epoch {epoch + 1}, tweet {start + 1}", folder / _WEIGHTS)
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            optimiser.step()
-        report(progress, epoch + 1, settings.epochs, f"loss {loss.item():.4f}")
-    with replacing(folder / _WEIGHTS) as path:
-        save_file({name: tensor.cpu() for name, tensor in model.state_dict().items()}, path)
-    return {"tweets": len(texts), "vocabulary": len(vocabulary), "epochs": settings.epochs, "loss": loss.item()}
+    trainer = Trainer(model.to(device_of(specification)), settings.training, folder, seed)
+    losses = trainer.fit(ScoredTweets(_encoded(texts, vocabulary, settings), goals, affects), None, progress)
+    return {"tweets": len(texts), "vocabulary": len(vocabulary), "epochs": len(losses), "loss": losses[-1]}
 
 
 class RegressorScorer:
@@ -132,7 +151,7 @@ class RegressorScorer:
         device = next(model.parameters()).device
         turns = _encoded(sentences["text"].to_pylist(), vocabulary, _settings(self.specification))
         parts = [
-            model(*_batch(turns[start : start + _SCORED], device)).double().cpu().numpy()
+            model.scores(*_batch(turns[start : start + _SCORED], device)).double().cpu().numpy()
             for start in range(0, len(turns), _SCORED)
         ]
         return pa.table(list(np.concatenate(parts).T), names=list(self.specification.affects))
@@ -142,7 +161,7 @@ class RegressorScorer:
             vocabulary = Vocabulary.load(self.folder / _WORDS)
             own = self.specification
             model = Regressor(own.architecture, _settings(own), len(vocabulary), len(own.affects))
-            model.load_state_dict(load_file(self.folder / _WEIGHTS))
+            model.load_state_dict(load_weights(self.folder / Trainer.WEIGHTS))
             self._loaded = model.to(device_of(own)).eval(), vocabulary
         return self._loaded
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self, get_args
 
 import pydantic
 
-from fairness_pipeline.models.specification import DropoutRate, EndpointSource, Pretrained, Rate
+from fairness_pipeline.models.specification import DropoutRate, EndpointSource, Pretrained, Rate, TrainingSettings
 from fairness_pipeline.yaml_files import Positive, Specification
 
 Affect = Literal["anger", "fear", "joy", "sadness", "valence"]
@@ -28,7 +28,10 @@ class SvmSettings(Specification):
 
 
 class EncoderSettings(Specification):
-    """The CNN or GRU regressor. `filters` of each width in `widths` are the CNN's, `hidden` is the GRU's."""
+    """The CNN or GRU regressor. `filters` of each width in `widths` are the CNN's, `hidden` is the GRU's.
+
+    It is trained by Adam for `epochs`, on batches of at most `batch_tokens` padded words.
+    """
 
     embedding: Positive = 64
     hidden: Positive = 64
@@ -38,8 +41,17 @@ class EncoderSettings(Specification):
     longest: Positive = 50
     dropout: DropoutRate = 0.3
     epochs: Positive = 15
-    batch: Positive = 32
+    batch_tokens: Positive = 512
     learning_rate: Rate = 0.002
+    clipping: Rate = 1.0
+    checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0
+
+    @property
+    def training(self) -> TrainingSettings:
+        """The same for the loop that all models share."""
+        names = ("batch_tokens", "learning_rate", "clipping", "epochs", "checkpoint_seconds")
+        own = {name: getattr(self, name) for name in names}
+        return TrainingSettings(optimiser="adam", patience=self.epochs, decay=1.0, **own)
 
 
 class ClassifierSource(Pretrained):
@@ -147,5 +159,8 @@ class SystemSpecification(Specification):
 
     def identity(self) -> dict[str, object]:
         """What decides its scores, as JSON can hold it; how an endpoint is reached does not."""
-        aside = {"endpoint": {"key_variable", "concurrency", "timeout", "attempts", "max_requests"}}
+        aside = {
+            "endpoint": {"key_variable", "concurrency", "timeout", "attempts", "max_requests"},
+            "encoder": {"checkpoint_seconds"},
+        }
         return self.model_dump(mode="json", exclude={"device": True, **aside})

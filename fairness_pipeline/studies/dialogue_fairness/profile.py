@@ -126,7 +126,7 @@ class DialoguePart(Part):
 
     def implied(self, key: Key) -> Key:
         """A model's corpus."""
-        return {**key, "corpus": self.models[key["model"]].corpus} if "model" in key else key
+        return {"corpus": self.models[key["model"]].corpus, **key} if "model" in key else key
 
     def base_of(self, key: Key) -> Key | None:
         """The model that a debiased one was made from."""
