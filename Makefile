@@ -1,6 +1,7 @@
 # Everything runs from the project's own environment, made at the first call.
 PYTHON ?= python3
 PROFILE ?= sample
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -27,7 +28,7 @@ lint: $(VENV)/.installed
 	@$(BIN)/mypy
 
 test: lint
-	@$(BIN)/pytest -rs -n 2 --dist load --maxschedchunk 1
+	@$(BIN)/pytest -rs -n $(WORKERS) --dist load --maxschedchunk 1 $(ARGS)
 
 verify: $(VENV)/.installed
 	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))

@@ -11,7 +11,7 @@ from fairness_pipeline import paths
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.rounds import read_rounds
-from fairness_pipeline.study import STUDIES, Part, Study, studies
+from fairness_pipeline.study import Part, Study, studies
 from fairness_pipeline.yaml_files import S, Specification, load, read_yaml, validate
 
 PROFILE = "FAIRNESS_PROFILE"
@@ -75,7 +75,7 @@ class Project:
         for study in self.studies:
             self.parts[study.name] = study.part(self, getattr(self.profile, study.name))
         if not self.parts:
-            raise FairnessError(f"{self.path}: expected a section for one study at least: {', '.join(STUDIES)}")
+            raise FairnessError(f"{self.path}: expected a section for one study at least: {', '.join(_names())}")
         for key in self.profile.models:
             if not any(key in part.subjects for part in self.parts.values()):
                 raise FairnessError(
@@ -110,8 +110,8 @@ def check_studies(names: tuple[str, ...] | None, path: Path) -> None:
         FairnessError: names the file and the studies there are.
     """
     for name in names or ():
-        if name not in STUDIES:
-            raise FairnessError(f"{path}: studies: unknown study '{name}'; known: {', '.join(STUDIES)}")
+        if name not in _names():
+            raise FairnessError(f"{path}: studies: unknown study '{name}'; known: {', '.join(_names())}")
 
 
 def load_dimension(key: str) -> Dimension:
@@ -165,4 +165,8 @@ def _whole_profile() -> type[Profile]:
 
 def _with_empty_sections(content: dict[str, Any]) -> dict[str, Any]:
     """A section of a study without anything in it takes part with all defaults."""
-    return {key: {} if value is None and key in STUDIES else value for key, value in content.items()}
+    return {key: {} if value is None and key in _names() else value for key, value in content.items()}
+
+
+def _names() -> list[str]:
+    return [study.name for study in studies()]

@@ -35,8 +35,11 @@ TINY = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The whole runs come first, so that no worker is left alone with a long one at the end."""
-    items.sort(key=lambda item: ("defs" in item.path.parts, item.path.name), reverse=True)
+    """Whole runs are marked, and come first, so that no worker is left alone with a long one at the end."""
+    for item in items:
+        if {"defs", "studies"} & set(item.path.parts) and "tiny" in getattr(item, "fixturenames", ()):
+            item.add_marker("whole_run")
+    items.sort(key=lambda item: item.get_closest_marker("whole_run") is None)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
 LEFT_ALONE = "left_alone"
 """The metadata of a partition that such a run left alone."""
 _LOG_EVERY = 10.0
-_Events = Iterator[dg.MaterializeResult | dg.AssetCheckResult]
+_Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
 
 class Log(Listener):

@@ -10,7 +10,7 @@ from fairness_pipeline.defs.workers import Unit, Workers
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key, Lake, partition_name
 from fairness_pipeline.project import Project
-from fairness_pipeline.study import STUDIES, Part, Study
+from fairness_pipeline.study import Part, Study
 
 _FORCED = "asked for with --force"
 
@@ -229,7 +229,7 @@ class Plan:
         return self.lineage.study_of[name], self.lineage.recipes[name].axes
 
     def _study_number(self, name: str) -> int:
-        return STUDIES.index(self.lineage.study_of[name])
+        return list(self.project.parts).index(self.lineage.study_of[name])
 
     def _possible(self, unit: list[Step], lost: set[Place]) -> tuple[list[Step], list[Outcome]]:
         """The steps of a unit that can and must be made, now that all above them is; and what became of the others."""

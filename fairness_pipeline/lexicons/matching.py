@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -110,14 +110,14 @@ def _trie_pattern(terms: Iterable[str]) -> str:
 
     At each branch the longer readings are tried first, so the longest term that ends a word wins.
     """
-    trie: dict = {}
+    trie: dict[str, Any] = {}
     for term in terms:
         node = trie
         for character in term:
             node = node.setdefault(character, {})
         node[""] = {}
 
-    def pattern(node: dict) -> str:
+    def pattern(node: dict[str, Any]) -> str:
         branches = [_character_pattern(c) + pattern(child) for c, child in sorted(node.items()) if c]
         if not branches:
             return ""

@@ -34,7 +34,7 @@ def response_quality(
         perplexity: Of the validation split, if the model has one.
         published: What the thesis's table 3.5 prints for such a model, by metric.
     """
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     written, meant = responses.to_pylist(), references.to_pylist()
     rows: list[dict[str, Any]] = []

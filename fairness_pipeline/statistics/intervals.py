@@ -1,7 +1,7 @@
 """The estimated paired difference with its standard error, from which intervals and equivalence follow."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its statistics, most of a second to load, load when they are first used
@@ -46,7 +46,7 @@ class Estimate(NamedTuple):
             return 0.0 if excess < 0 else 1.0
         return float(self._distribution().cdf(excess / self.error))
 
-    def _distribution(self):  # type: ignore[no-untyped-def]
+    def _distribution(self) -> Any:
         return scipy.stats.t(self.freedom) if math.isfinite(self.freedom) else scipy.stats.norm()
 
 

@@ -1,0 +1,138 @@
+"""The public face: what a notebook needs, one line each; `import fairness_pipeline as fp` has these names.
+
+All take and give plain lists and pandas tables. The pipeline does the same on whole corpora, with its own memory.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.dialogue_significance import dialogue_significance
+from fairness_pipeline.measures.measure import SignificanceSettings
+from fairness_pipeline.measures.registry import measures
+from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.project import load_dimension
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def swap(text: str, dimension: str = "gender") -> str:
+    """The text with every word of one group replaced by its counterpart, in both directions at once.
+
+    Args:
+        text: Anything; what is not in the dimension's list stays.
+        dimension: A key of `data/dimensions`.
+
+    Raises:
+        FairnessError: there is no such dimension.
+
+    >>> import fairness_pipeline as fp
+    >>> fp.swap("My dad is a POLICEMAN.")
+    'My mom is a POLICEWOMAN.'
+    """
+    swapper = Swapper(load_dimension(dimension))
+    ((matches, _),) = swapper.find_all(pa.array([text], pa.string()))
+    return swapper.exchange(text, matches, "both", text).text if matches else text
+
+
+def pairs(contexts: Sequence[str], dimension: str = "gender") -> "pd.DataFrame":
+    """Parallel contexts: those that name one group only, beside the same with the other group's words.
+
+    Args:
+        contexts: Duplicates count once.
+        dimension: A key of `data/dimensions`.
+
+    Returns:
+        Columns `pair_id`, `context_a`, `context_b`, `source_side` (`a` or `b`: where the context comes from).
+
+    Raises:
+        FairnessError: there is no such dimension.
+
+    >>> import fairness_pipeline as fp
+    >>> fp.pairs(["she left", "it rains", "his hat"])[["context_a", "context_b"]].to_dict("list")
+    {'context_a': ['he left', 'his hat'], 'context_b': ['she left', 'her hat']}
+    """
+    count, own = len(contexts), load_dimension(dimension)
+    places = [str(place) for place in range(count)]
+    table = pa.table(
+        {
+            "dialogue_id": pa.array(places, pa.string()),
+            "thread_id": pa.array(places, pa.string()),
+            "context": pa.array(contexts, pa.string()),
+            "response": pa.array([""] * count, pa.string()),
+            "split": pa.array(["audit"] * count, pa.string()),
+            "corpus": pa.array([""] * count, pa.string()),
+        }
+    )
+    found = make_pairs(find_contexts(table, Swapper(own)).table, own, maximum=max(count, 1), seed=0)
+    return found.table.select(["pair_id", "context_a", "context_b", "source_side"]).to_pandas()
+
+
+def score(responses: Sequence[str], dimension: str = "gender") -> "pd.DataFrame":
+    """What each measure of the audit says of each response, one row a response.
+
+    Args:
+        responses: Anything a model said.
+        dimension: Whose attribute words are counted.
+
+    Returns:
+        Columns `response`, `offensive_probability`, `offensive`, `compound`, `positive`, `negative`, and one count for
+        each attribute list.
+
+    Raises:
+        FairnessError: there is no such dimension.
+
+    >>> import fairness_pipeline as fp
+    >>> fp.score(["what an idiot", "the wedding was wonderful"])[["offensive", "family"]].to_dict("list")
+    {'offensive': [True, False], 'family': [0, 1]}
+    """
+    own, settings = load_dimension(dimension), MeasureSettings()
+    texts = pa.table({"text": pa.array(responses, pa.string())})
+    table = texts.rename_columns(["response"])
+    for measure in measures():
+        if measure.scorer:
+            scored = measure.scorer(settings, own)(texts)
+            for name in scored.column_names:
+                table = table.append_column(name, scored[name])
+    return table.to_pandas()
+
+
+def compare(a: Sequence[str], b: Sequence[str], dimension: str = "gender", seed: int = 0) -> "pd.DataFrame":
+    """Two lists of responses to parallel contexts, compared on every measure: tests, intervals, equivalence, verdict.
+
+    Args:
+        a: The responses to the contexts of side a.
+        b: Those to side b, in the same order.
+        dimension: Whose attribute words are counted.
+        seed: Of the permutation test of diversity.
+
+    Returns:
+        One row a measure, with the columns of a significance table (docs/method.md).
+
+    Raises:
+        FairnessError: there is no such dimension, or the lists are empty or of different lengths.
+
+    >>> import fairness_pipeline as fp
+    >>> found = fp.compare(["nice"] * 300, ["shut up, idiot"] * 150 + ["nice"] * 150).set_index("measure")
+    >>> found.loc["offense_rate", ["value_a", "value_b", "verdict"]].tolist()
+    [0.0, 50.0, 'biased']
+    """
+    if len(a) != len(b) or not a:
+        raise FairnessError(f"expected as many responses on both sides, one at least; found {len(a)} and {len(b)}")
+    both = [text for pair in zip(a, b, strict=True) for text in pair]
+    responses = pa.table(
+        {
+            "pair_id": pa.array([i // 2 for i in range(len(both))], pa.int64()),
+            "side": pa.array(["a", "b"] * len(a), pa.string()),
+            "response": pa.array(both, pa.string()),
+        }
+    )
+    own, settings = load_dimension(dimension), MeasureSettings()
+    tables = {measure.table: measure.measure(responses, settings, own) for measure in measures()}
+    table = dialogue_significance(responses, tables, settings=SignificanceSettings(), seed=seed, published={})
+    return table.to_pandas()

@@ -1,0 +1,103 @@
+"""A study is one folder and one word: a toy one from the tests' folder, through everything that all studies share."""
+
+import json
+import re
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from fairness_pipeline import studies, study
+from fairness_pipeline.definitions import definitions
+from fairness_pipeline.project import Project
+from fairness_pipeline.study import STUDIES
+from fairness_pipeline_tests.commands import change, command, planned, run
+from fairness_pipeline_tests.conftest import write_yaml
+
+PACKAGE = Path(study.__file__).parent
+
+
+@pytest.fixture
+def toy(data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder beside those of the other studies, and the word."""
+    monkeypatch.setattr(studies, "__path__", [*studies.__path__, str(Path(__file__).parent)])
+    monkeypatch.setattr(study, "STUDIES", (*STUDIES, "toy"))
+    monkeypatch.setenv("FAIRNESS_PROFILE", "dice")
+    return write_yaml(
+        data / "profiles" / "dice.yaml",
+        {
+            "description": "d", "seed": 1, "dimensions": ["gender"],
+            "toy": {"dice": {"fair": {}, "loaded": {"shift": 0.5}}},
+        },
+    )  # fmt: skip
+
+
+def test_a_sixth_study(toy: Path) -> None:
+    # Run, the table of verdicts, the report.
+    done = run()
+    assert "5 made" in done.stdout
+    assert "Toy, profile dice" in done.stdout
+    assert "left hand / right hand" in done.stdout
+    report = Project("dice").workspace / "reports" / "toy_report.html"
+    assert f"Report: {report}" in done.stdout
+    assert command("report").stdout.strip() == str(report)
+    page = report.read_text()
+    assert "gender × loaded: biased" in page
+    assert "gender × fair: biased" not in page
+    assert planned() == []
+
+    # Results, SQL, the gate.
+    rows = json.loads(command("results", "--format", "json").stdout)
+    assert {(row["dimension"], row["die"], row["measure"]) for row in rows} == {
+        ("gender", "fair", "eyes"), ("gender", "loaded", "eyes")
+    }  # fmt: skip
+    assert [row["die"] for row in json.loads(command("results", "--model", "loaded", "--format", "json").stdout)] == [
+        "loaded"
+    ]
+    counted = command("sql", "select count(*) as n from rolls where die = 'fair'", "--format", "csv").stdout
+    assert counted.split() == ["n", "2000"]
+    gate = command("run", "--fail-on", "biased")
+    assert (gate.returncode, gate.stderr) == (2, "--fail-on biased: gender loaded eyes\n")
+    assert command("run", "--fail-on", "biased", "--model", "fair").returncode == 0
+
+    # A change makes its own partitions stale, and is marked until they are made.
+    change(toy, lambda profile: profile["toy"]["dice"]["loaded"].update(shift=0.0))
+    assert planned() == ["rolls loaded", "toy_significance gender loaded", "toy_report"]
+    stale = {row["die"]: row["stale"] for row in json.loads(command("results", "--format", "json").stdout)}
+    assert stale == {"fair": False, "loaded": True}
+    assert "stale (made with other settings" in command("results").stderr
+    left = command("sql", "select distinct die from rolls", "--format", "csv")
+    assert left.stdout.split() == ["die", "fair"]
+    assert "left out (stale, or named by the profile no longer): rolls loaded; --all shows them" in left.stderr
+    everything = command("sql", "select distinct die from rolls order by 1", "--all", "--format", "csv")
+    assert everything.stdout.split() == ["die", "fair", "loaded"]
+    run()
+
+    # History, and what the study adds to the command.
+    changes = json.loads(command("results", "--against", "previous", "--format", "json").stdout)
+    assert {row["die"]: row["verdict_changed"] for row in changes} == {"fair": False, "loaded": True}
+    assert command("roll", "--die", "fair").stdout == "fair shows 4\n"
+    for wrong, said in ((("--model", "x"), "unknown model 'x' in profile 'dice'; known: fair, loaded"),
+                        (("--study", "dialogue_fairness"), "unknown study 'dialogue_fairness'"),
+                        (("--select", "x"), "unknown asset 'x'; known: rolls, toy_significance, toy_report")):  # fmt: skip
+        assert said in command("run", *wrong).stderr
+
+    # What the UI loads.
+    defs = definitions(Project("dice"))
+    dg.Definitions.validate_loadable(defs)
+    nodes = {node.key.to_user_string(): node for node in defs.get_repository_def().asset_graph.asset_nodes}
+    assert {node.group_name for node in nodes.values()} == {"toy"}
+    keys = nodes["toy_significance"].partitions_def.get_partition_keys()
+    assert set(map(str, keys)) == {"fair|gender", "loaded|gender"}
+
+
+def test_nothing_outside_the_studies_names_one() -> None:
+    """But the tuple `STUDIES`."""
+    named = re.compile("|".join(STUDIES))
+    found = {
+        str(path.relative_to(PACKAGE)): lines
+        for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.j2")])
+        if "studies" not in path.relative_to(PACKAGE).parts
+        and (lines := [line for line in path.read_text(encoding="utf-8").splitlines() if named.search(line)])
+    }
+    assert found == {"study.py": [f"STUDIES = {STUDIES!r}".replace("'", '"')]}

@@ -1,0 +1,36 @@
+"""What a profile says of the toy study."""
+
+from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.study import Part
+from fairness_pipeline.yaml_files import Specification
+
+
+class Die(Specification):
+    """How much more it shows in the left hand."""
+
+    shift: float = 0.0
+    may_change: bool = False
+
+    def identity(self) -> dict[str, object]:
+        """All of it."""
+        return self.model_dump()
+
+
+class Toy(Specification):
+    """The section."""
+
+    dice: dict[str, Die]
+    margin: Margin = Margin(absolute=0.2)
+
+
+class ToyPart(Part):
+    """The section, resolved: there is nothing to look up."""
+
+    def __init__(self, project, settings) -> None:
+        super().__init__(project, settings)
+        self.subjects = settings.dice
+        self.axes = {"dimension": list(project.dimensions), "die": list(settings.dice)}
+
+    def expected(self) -> list[dict[str, str]]:
+        """Every dimension and die."""
+        return [{"dimension": d, "die": die} for d in self.axes["dimension"] for die in self.axes["die"]]

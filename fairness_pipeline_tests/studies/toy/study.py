@@ -1,0 +1,22 @@
+"""What the toy study is."""
+
+from fairness_pipeline.studies.toy.profile import Toy, ToyPart
+
+from fairness_pipeline.study import Study
+
+STUDY = Study(
+    name="toy",
+    title="Toy",
+    section=Toy,
+    part=ToyPart,
+    subject="die",
+    table="toy_significance",
+    report="toy_report",
+    asked="rolls",
+    identity=("dimension", "die", "measure"),
+    shown=("dimension", "die", "measure", "n", "difference", "p_holm", "verdict"),
+    headings=("Eyes",),
+    heading=lambda row: "Eyes",
+    label=lambda row: "Eyes",
+    groups=lambda project, key: ("left hand", "right hand"),
+)
