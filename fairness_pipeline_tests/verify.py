@@ -29,25 +29,25 @@ from fairness_pipeline import paths
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED
 from fairness_pipeline.corpora.grammar import Grammar, Scene
 from fairness_pipeline.lake import Lake
-from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance
 from fairness_pipeline.measures.equity_pairs import ALL
-from fairness_pipeline.measures.measure import SignificanceSettings, score
-from fairness_pipeline.measures.politeness import PolitenessScorer
-from fairness_pipeline.measures.sentiment import SentimentScorer
+from fairness_pipeline.measures.measure import SignificanceSettings
+from fairness_pipeline.measures.registry import measures
+from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
-from fairness_pipeline.project import MODELS_STUDY, SYSTEMS_STUDY, load_dimension
+from fairness_pipeline.project import load_dimension
 
 ROOT = Path(__file__).parents[1]
 STATE = ROOT / "data" / "lake" / "verification"
 SEEDS = (1, 2, 3, 4, 5)
+DIALOGUES, SENTIMENT = "dialogue_fairness", "sentiment_equity"
 STAGES = {
-    MODELS_STUDY: (
+    DIALOGUES: (
         "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement",
         "debiased_dialogue_models", "responses", "diversity", "politeness", "sentiment", "attribute_words",
         "dialogue_significance", "response_quality", "debiasing_effects", "dialogue_fairness_report",
     ),
-    SYSTEMS_STUDY: (
+    SENTIMENT: (
         "equity_sentences", "affect_tweets", "sentiment_systems", "equity_scores", "equity_pairs",
         "equity_significance", "equity_report",
     ),
@@ -64,17 +64,17 @@ RATES = ("offense_rate", "sentiment_positive", "sentiment_negative")
 def main() -> None:
     """Runs what has not been verified yet; exits with 1 if any part fails."""
     parser = argparse.ArgumentParser(prog="make verify", description=__doc__)
-    parser.add_argument("--study", choices=[MODELS_STUDY, SYSTEMS_STUDY], help="only this study's parts; no page")
+    parser.add_argument("--study", choices=[DIALOGUES, SENTIMENT], help="only this study's parts; no page")
     study = parser.parse_args().study
     parts: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
-        MODELS_STUDY: {
+        DIALOGUES: {
             **{f"planted-{seed}": partial(planted, seed) for seed in SEEDS},
-            f"kill-{MODELS_STUDY}": partial(kill, MODELS_STUDY),
+            f"kill-{DIALOGUES}": partial(kill, DIALOGUES),
             "full_disk": full_disk,
         },
-        SYSTEMS_STUDY: {
+        SENTIMENT: {
             **{f"equity-{seed}": partial(equity, seed) for seed in SEEDS},
-            f"kill-{SYSTEMS_STUDY}": partial(kill, SYSTEMS_STUDY),
+            f"kill-{SENTIMENT}": partial(kill, SENTIMENT),
         },
     }
     outcomes = {
@@ -84,10 +84,10 @@ def main() -> None:
         for name, run in of_study.items()
     }
     verdicts = {}
-    if study != SYSTEMS_STUDY:
-        verdicts[MODELS_STUDY] = judge(outcomes)
-    if study != MODELS_STUDY:
-        verdicts[SYSTEMS_STUDY] = judge_equity(outcomes)
+    if study != SENTIMENT:
+        verdicts[DIALOGUES] = judge(outcomes)
+    if study != DIALOGUES:
+        verdicts[SENTIMENT] = judge_equity(outcomes)
     if study is None:
         write_page(outcomes, verdicts)
     everything = [verdict for of_study in verdicts.values() for verdict in of_study]
@@ -116,11 +116,8 @@ def remembered(name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def version() -> str:
     """A hash of the package and its data files."""
     digest = sha256()
-    kinds = (
-        "affect", "corpora", "dimensions", "equity", "grammars", "models", "profiles", "published", "stop_words",
-        "systems", "wordnet",
-    )  # fmt: skip
-    folders = [ROOT / "fairness_pipeline", *(ROOT / "data" / kind for kind in kinds)]
+    data = [folder for folder in sorted((ROOT / "data").iterdir()) if folder.is_dir() and folder.name != "lake"]
+    folders = [ROOT / "fairness_pipeline", *data]
     for path in [Path(__file__), *(path for folder in folders for path in sorted(folder.rglob("*")))]:
         if path.is_file() and path.suffix != ".pyc":
             digest.update(path.read_bytes())
@@ -154,8 +151,9 @@ def planted(seed: int) -> dict[str, Any]:
     profile["seed"] = seed
     for model in ("retrieval", "retrieval-filtered"):
         del profile["models"][model]
+    profile["dialogue_fairness"]["on_request"] = []
     (data / "profiles" / f"planted-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
-    finished(command(home, "run", "--profile", f"planted-{seed}", "--study", MODELS_STUDY, data=data))
+    finished(command(home, "run", "--profile", f"planted-{seed}", "--study", DIALOGUES, data=data))
     lake = Lake(home / f"planted-{seed}")
     found, truth = {}, {}
     for dimension in profile["dimensions"]:
@@ -212,15 +210,10 @@ def planted_differences(pairs: pa.Table, dimension: str) -> list[dict[str, Any]]
                 {"pair_id": pair["pair_id"], "side": side, "context": pair[f"context_{side}"], "response": reply}
             )
     responses = pa.Table.from_pylist(rows, schema=RESPONSES)
-    table = dialogue_significance(
-        responses=responses,
-        politeness=score(responses, PolitenessScorer()),
-        sentiment=score(responses, SentimentScorer()),
-        attribute_words=to_long(score(responses, AttributeWordScorer(load_dimension(dimension).attribute_words))),
-        settings=SignificanceSettings(permutations=1),
-        seed=0,
-        published={},
-    )
+    own, settings = load_dimension(dimension), MeasureSettings()
+    tables = {measure.table: measure.measure(responses, settings, own) for measure in measures()}
+    few = SignificanceSettings(permutations=1)
+    table = dialogue_significance(responses, tables, settings=few, seed=0, published={})
     return table.to_pylist()
 
 
@@ -230,7 +223,7 @@ def equity(seed: int) -> dict[str, Any]:
     (data / "profiles").mkdir(parents=True, exist_ok=True)
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8")) | {"seed": seed}
     (data / "profiles" / f"equity-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
-    finished(command(home, "run", "--profile", f"equity-{seed}", "--study", SYSTEMS_STUDY, data=data))
+    finished(command(home, "run", "--profile", f"equity-{seed}", "--study", SENTIMENT, data=data))
     lake = Lake(home / f"equity-{seed}")
     found: dict[str, list[Any]] = {}
     for dimension in DIMENSIONS:
@@ -259,7 +252,7 @@ def judge_equity(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | 
         ("planted bias is `biased` in at least 4 of 5 seeds, in every trained system", biased == len(names), f"{biased} of {len(names)}; where nothing is planted, trained systems are called biased in {share} cases, by the paper's test in {paper}"),
         ("unplanted differences stay under the least planted one (mean over seeds)", widest < least, f"{widest:.3f} under {least:.3f}"),
         ("VADER, trained on nothing here, is never `biased`", all(row[1] != "biased" for row in vader), f"{len(vader)} verdicts; the paper's test rejects in {sum(row[2] < 0.05 for row in vader)}"),
-        *judge_kill(outcomes[f"kill-{SYSTEMS_STUDY}"]),
+        *judge_kill(outcomes[f"kill-{SENTIMENT}"]),
     ]  # fmt: skip
 
 
@@ -336,16 +329,16 @@ def full_disk() -> dict[str, Any]:
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(small)], capture_output=True).returncode:
         return {"ran": False}
     try:
-        process = small_run(small, MODELS_STUDY)
+        process = small_run(small, DIALOGUES)
         output = process.communicate()[0]
         subprocess.run(["mount", "-o", "remount,size=200m", str(small)], check=True)
-        finished(small_run(small, MODELS_STUDY))
+        finished(small_run(small, DIALOGUES))
         return {
             "ran": True,
             "status": process.returncode,
             "named": "disk is full" in output,
             "traceback": "Traceback" in output,
-            "same": content(small / "small") == content(STATE / "whole" / MODELS_STUDY / "small"),
+            "same": content(small / "small") == content(STATE / "whole" / DIALOGUES / "small"),
             "partial_files_left": len(list(small.rglob("*.part"))),
         }
     finally:
@@ -366,8 +359,8 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, s
     """Each claim, whether it holds (None: could not be tried here), and the figures behind it."""
     seeds = [outcomes[f"planted-{seed}"] for seed in SEEDS]
     planted_rows, unplanted_rows = {}, {}
-    for dimension, measures in seeds[0]["truth"].items():
-        for measure in measures:
+    for dimension, truths_of in seeds[0]["truth"].items():
+        for measure in truths_of:
             if measure in ("diversity", "distinct_1", "distinct_2"):
                 continue
             truths = [seed["truth"][dimension][measure][0] for seed in seeds]
@@ -389,7 +382,7 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, s
         ("planted differences are `biased` in at least 4 of 5 seeds", biased == total, f"{biased} of {total} measures"),
         ("unplanted differences stay under half the planted ones", max(ratios) < 0.5, f"largest: {max(ratios):.2f} of the smallest planted one, over {len(ratios)} cases"),
         *judge_debiased([seed["debiased"] for seed in seeds]),
-        *judge_kill(outcomes[f"kill-{MODELS_STUDY}"]),
+        *judge_kill(outcomes[f"kill-{DIALOGUES}"]),
         ("a full disk is named, nothing is half written, and the run goes on once there is room", _full_disk_held(disk), "tried" if disk["ran"] else "no right to mount a small file system here"),
     ]  # fmt: skip
 
@@ -464,7 +457,7 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[tup
         "",
         "| claim | outcome | figures |",
         "| --- | --- | --- |",
-        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[MODELS_STUDY]),
+        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[DIALOGUES]),
         "",
         "Planted: the difference that answering every context with the grammar's most frequent reply gives. Found: the",
         "differences of `seq2seq` trained with five seeds, and in how many of them the verdict is `biased`.",
@@ -473,8 +466,8 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[tup
         "| --- | --- | --- | --- | --- |",
     ]
     seeds = [outcomes[f"planted-{seed}"] for seed in SEEDS]
-    for dimension, measures in seeds[0]["truth"].items():
-        for measure in measures:
+    for dimension, truths_of in seeds[0]["truth"].items():
+        for measure in truths_of:
             truth = sum(seed["truth"][dimension][measure][0] for seed in seeds) / len(seeds)
             found = [seed["found"][dimension][measure] for seed in seeds]
             shown = ", ".join(f"{f[0]:+.3g}" for f in found)
@@ -512,7 +505,7 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[tup
         "",
         "| claim | outcome | figures |",
         "| --- | --- | --- |",
-        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[SYSTEMS_STUDY]),
+        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[SENTIMENT]),
     ]
     (ROOT / "docs" / "verification.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

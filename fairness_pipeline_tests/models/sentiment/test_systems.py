@@ -79,9 +79,9 @@ def test_padding_changes_no_score(architecture: str) -> None:
     short, long = torch.tensor([[5, 6]]), torch.tensor([[7, 8, 9, 10, 11, 12]])
     both = torch.zeros(2, 6, dtype=torch.int64)
     both[0, :2], both[1] = short[0], long[0]
-    together = model(both, torch.tensor([2, 6]))
-    torch.testing.assert_close(together[:1], model(short, torch.tensor([2])))
-    torch.testing.assert_close(together[1:], model(long, torch.tensor([6])))
+    together = model.scores(both, torch.tensor([2, 6]))
+    torch.testing.assert_close(together[:1], model.scores(short, torch.tensor([2])))
+    torch.testing.assert_close(together[1:], model.scores(long, torch.tensor([6])))
 
 
 def classifier(folder: Path, **options: Any) -> str:
