@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-# One thread a process: the models are tiny, and tests start several processes at once. Set before torch is imported.
+# One thread a process: the models are tiny, and tests start several processes at once. Set before libraries load.
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["HF_HUB_OFFLINE"] = "1"  # no test waits for a hub that it must not reach
 
 from fairness_pipeline.project import Project
 

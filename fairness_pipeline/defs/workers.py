@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
@@ -99,7 +99,8 @@ class _Worker:
     process: Any
     pipe: Connection
     unit: Unit | None = None
-    told: Progress | None = field(default=None)
+    told: Progress | None = None
+    ready: bool = False
 
 
 class Pool:
@@ -123,13 +124,15 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
-            for worker in self._workers:
-                if worker.unit and worker.process.is_alive():
-                    os.kill(worker.process.pid, signal.SIGINT)
+        for worker in self._workers:
+            if worker.unit is None:
+                worker.pipe.close()  # it ends by itself
+            elif worker.ready:
+                os.kill(worker.process.pid, signal.SIGINT)  # it records how its run ended
+            else:
+                worker.process.kill()  # it is loading yet
         deadline = time.monotonic() + _GRACE
         for worker in self._workers:
-            worker.pipe.close() if kind is None or worker.unit is None else None
             worker.process.join(max(0.0, deadline - time.monotonic()))
             if worker.process.is_alive():
                 worker.process.kill()
@@ -166,7 +169,9 @@ class Pool:
         return self._done.popleft()
 
     def _heard(self, worker: _Worker, what: str, *told: Any) -> None:
-        if what == "progress":
+        if what == "ready":
+            worker.ready = True
+        elif what == "progress":
             if worker.told:
                 worker.told(*told)
         elif what == "stage":
@@ -241,6 +246,7 @@ def _work(pipe: Connection, profile: str) -> None:
             project = Project(profile)
             with open_instance(project) as instance:
                 maker = Maker(project, instance, _Telling(pipe))
+                pipe.send(("ready",))
                 while True:
                     pipe.send(("done", maker.make(pipe.recv())))
         except FairnessError as error:

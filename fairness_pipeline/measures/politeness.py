@@ -74,6 +74,8 @@ class PolitenessScorer:
         return pa.table({"offensive_probability": probability, "offensive": probability >= self.threshold})
 
     def _probabilities(self, texts: list[str]) -> np.ndarray:
+        if not texts:
+            return np.empty(0)
         if self.classifier == DEFAULT_CLASSIFIER:
             if self._loaded is None:
                 from profanity_check import profanity_check

@@ -17,7 +17,7 @@ def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, An
         field: Where a YAML file names it, for errors.
 
     Raises:
-        FairnessError: they cannot be loaded, or the tokenizer has nothing to pad with.
+        FairnessError: they cannot be loaded, or the tokenizer is empty or has nothing to pad with.
     """
     import transformers
 
@@ -26,6 +26,11 @@ def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, An
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=revision)
     except Exception as error:  # the library raises whatever its files make it raise
         raise _not_loadable(name, revision, field, error) from error
+    if not tokenizer("a", add_special_tokens=False)["input_ids"]:  # the library makes an empty one where it finds none
+        raise FairnessError(
+            f"{field}: '{name}' has no tokenizer, or one without words; save it there with save_pretrained, beside the "
+            "weights"
+        )
     if tokenizer.pad_token_id is None:
         if tokenizer.eos_token_id is None:
             raise FairnessError(

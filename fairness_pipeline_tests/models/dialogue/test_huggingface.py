@@ -125,6 +125,15 @@ def test_what_cannot_be_loaded_is_refused_by_name(tmp_path: Path, monkeypatch: p
         answers(specification(encoder_decoder(tmp_path / "t5")), tmp_path / "work")  # declared as a causal LM
 
 
+def test_a_folder_without_tokenizer_is_named(tmp_path: Path) -> None:
+    """The library makes an empty tokenizer there, and fails much later."""
+    name = causal_lm(tmp_path / "model")
+    for file in (tmp_path / "model").glob("tokenizer*"):
+        file.unlink()
+    with pytest.raises(FairnessError, match=r"huggingface.name: '.*model' has no tokenizer"):
+        answers(specification(name), tmp_path / "work")
+
+
 def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 

@@ -22,6 +22,7 @@ from fairness_pipeline.models.sentiment.encoders import Regressor
 from fairness_pipeline.models.sentiment.score_files import read_scores, write_sentences
 from fairness_pipeline.models.sentiment.scoring import score_sentences
 from fairness_pipeline.models.sentiment.specification import AFFECTS, EncoderSettings, SystemSpecification
+from fairness_pipeline_tests.conftest import Killed
 from fairness_pipeline_tests.local_server import serve
 from fairness_pipeline_tests.models.tiny_models import tokenizer
 
@@ -389,3 +390,34 @@ def test_a_file_of_another_form_is_refused(
     path.write_text(content, encoding="utf-8")
     with pytest.raises(FairnessError, match=reason):
         read_scores(path, sentences)
+
+
+def test_an_empty_answer_advises_what_the_file_may_say(tmp_path: Path) -> None:
+    with serve(answering("", Counter())) as address:
+        source = {"base_url": f"{address}/v1", "model": "m", "attempts": 1}
+        own = system("endpoint", affects=["joy"], endpoint=source)
+        with pytest.raises(FairnessError, match="an empty answer, 1 times, .*change endpoint.prompt") as error:
+            registry.scorer(own, tmp_path, tmp_path, 0)(TEXTS)
+    assert "keep_empty" not in str(error.value)
+
+
+@pytest.mark.parametrize("architecture", ["cnn", "gru"])
+def test_a_killed_training_goes_on_as_if_nothing_had_been(architecture: str, tmp_path: Path) -> None:
+    """Both networks are trained by the shared loop, which checkpoints."""
+    tweets = read_affect_tweets([paths.data_file("affect/sample.tsv")]).slice(0, 400)
+    affects = sorted(set(tweets["affect"].to_pylist()))
+    own = system(architecture, affects=affects, encoder={"epochs": 4, "checkpoint_seconds": 0.0})
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+    registry.prepare(own, tweets, tmp_path / "whole", seed=3)
+
+    def dies(done: int, total: int | None, note: str) -> None:
+        if done == 2 * (total or 0) // 3:
+            raise Killed
+
+    with pytest.raises(Killed):
+        registry.prepare(own, tweets, tmp_path / "killed", 3, dies)
+    assert (tmp_path / "killed" / "training.safetensors").exists()
+    registry.prepare(own, tweets, tmp_path / "killed", seed=3)
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed"))
+    assert one == two

@@ -1,0 +1,118 @@
+"""What reviews found: each was a wrong answer or a traceback once."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.models.checkpoints import load_weights
+from fairness_pipeline.models.sentiment.specification import EncoderSettings
+from fairness_pipeline.models.specification import TrainingSettings
+from fairness_pipeline.project import Project
+from fairness_pipeline.studies.dialogue_fairness.study import STUDY
+from fairness_pipeline_tests.commands import change, command, planned, run
+from fairness_pipeline_tests.conftest import write_yaml
+
+
+def test_a_study_that_the_profile_has_no_part_in_is_refused(data: Path, tiny: Project) -> None:
+    alone = {"description": "d", "seed": 1, "dimensions": ["gender"], "sentiment_equity": {"systems": {"vader": {}}}}
+    write_yaml(data / "profiles" / "alone.yaml", alone)
+    for name in ("results", "run"):
+        done = command(name, "--profile", "alone", "--study", "dialogue_fairness")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "unknown study 'dialogue_fairness' in profile 'alone'; known: sentiment_equity" in done.stderr
+    done = command("export-pairs", "--profile", "alone", "--dimension", "gender", "--output", "x.csv")
+    assert "profile 'alone' takes no part in dialogue_fairness" in done.stderr
+
+
+def test_a_key_keeps_its_own_corpus(tiny: Project) -> None:
+    part = tiny.parts["dialogue_fairness"]
+    assert part.implied({"model": "seq2seq"}) == {"model": "seq2seq", "corpus": "tiny"}
+    assert part.implied({"model": "seq2seq", "corpus": "other"})["corpus"] == "other"
+
+
+def test_a_models_file_says_which_studies_audit_it(tiny: Project, data: Path) -> None:
+    base = {
+        "architecture": "endpoint",
+        "corpus": "tiny",
+        "endpoint": {"base_url": "http://127.0.0.1:9/v1", "model": "m"},
+    }
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"].update(bot={}))
+    write_yaml(data / "models" / "bot.yaml", base)
+    assert "bot" in Project("tiny").parts["dialogue_fairness"].subjects  # all that can
+    write_yaml(data / "models" / "bot.yaml", {**base, "studies": ["dialogue_fairness"]})
+    assert "bot" in Project("tiny").parts["dialogue_fairness"].subjects
+    write_yaml(data / "models" / "bot.yaml", {**base, "studies": ["sentiment_equity"]})
+    with pytest.raises(FairnessError, match="models: 'bot' is audited by none of the profile's studies"):
+        Project("tiny")
+    write_yaml(data / "models" / "bot.yaml", {**base, "studies": ["age"]})
+    with pytest.raises(FairnessError, match=r"bot\.yaml: studies: unknown study 'age'; known: dialogue_fairness, "):
+        Project("tiny")
+
+
+def test_a_loss_that_is_no_number_advises_keys_that_there_are() -> None:
+    """`lower the learning rate or the clipping`: whatever is trained has both."""
+    for settings in (EncoderSettings, TrainingSettings):
+        assert {"learning_rate", "clipping"} <= set(settings.model_fields)
+
+
+def test_damaged_weights_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"\x10\x00")
+    with pytest.raises(FairnessError, match=r"model\.safetensors: damaged or missing .*; delete it and run again"):
+        load_weights(path)
+
+
+def test_junk_in_the_record_of_runs_and_in_the_history_is_named(tiny: Project, data: Path) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+    run()
+    for table in (tiny.workspace / "history").glob("*/*.parquet"):
+        table.write_bytes(b"junk")
+    done = command("results", "--against", "2027")
+    assert done.returncode == 1
+    assert "dialogue_significance.parquet: damaged" in done.stderr
+    for database in (tiny.workspace / "dagster").rglob("*.db"):
+        database.write_bytes(b"junk" * 5000)
+    done = command("run", "--force")
+    assert done.returncode == 1
+    assert "Dagster's record of runs cannot be" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_reports_headings_are_those_of_its_cells(tiny: Project, data: Path) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+    run()
+    page = Lake(tiny.workspace).document_path(STUDY.report).read_text(encoding="utf-8")
+    glance = page.partition("At a glance")[2].partition("</table>")[0]
+    headings = [cell.partition(">")[2] for cell in glance.partition("</tr>")[0].split("<th")[1:]]
+    assert [heading.partition("<")[0] for heading in headings] == ["Dimension", "Model", *STUDY.headings]
+    assert glance.partition("</tr>")[2].count("<td") == len(headings)
+
+
+def test_results_mark_what_is_stale_and_sql_leaves_it_out(tiny: Project, data: Path) -> None:
+    run()
+    profile = data / "profiles" / "tiny.yaml"
+    change(profile, lambda document: document["dialogue_fairness"]["significance"].update(permutations=60))
+    rows = json.loads(command("results", "--format", "json").stdout)
+    assert {row["stale"] for row in rows} == {True}
+    run("--dimension", "gender")
+    rows = json.loads(command("results", "--format", "json").stdout)
+    assert {(row["dimension"], row["stale"]) for row in rows} == {("gender", False), ("dialect", True)}
+    assert "stale" in command("results").stdout.splitlines()[0]
+    query = "select distinct dimension from dialogue_significance order by 1"
+    found = command("sql", query, "--format", "csv")
+    assert found.stdout.split() == ["dimension", "gender"]
+    assert "left out" in found.stderr
+    assert command("sql", query, "--format", "csv", "--all").stdout.split() == ["dimension", "dialect", "gender"]
+
+    # A model that the profile has no longer.
+    change(profile, lambda document: document["models"].update({"seq2seq-cda": {}}))
+    run("--dimension", "gender")
+    change(profile, lambda document: document["models"].pop("seq2seq-cda"))
+    assert {row["model"] for row in json.loads(command("results", "--format", "json").stdout)} == {"seq2seq"}
+    models = "select distinct model from dialogue_significance order by 1"
+    assert command("sql", models, "--format", "csv").stdout.split() == ["model", "seq2seq"]
+    assert command("sql", models, "--format", "csv", "--all").stdout.split() == ["model", "seq2seq", "seq2seq-cda"]
+    assert planned("--dimension", "gender") in ([], ["dialogue_fairness_report"])

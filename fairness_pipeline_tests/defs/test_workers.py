@@ -1,0 +1,135 @@
+"""Partitions made side by side: the same bytes, and an orderly end whatever happens."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.defs.lineage import Lineage
+from fairness_pipeline.defs.plan import Outcome, Plan, Selection, Step
+from fairness_pipeline.defs.workers import Done, StepResult, Unit
+from fairness_pipeline.project import Project
+from fairness_pipeline_tests.commands import change, content, planned, process, run
+
+
+def test_the_same_bytes_however_many_workers(
+    tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"].update({"seq2seq-cda": {}}))
+    run()
+    alone = content(tiny.workspace)
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "three"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")  # nor however many threads a user has set
+    three = process("run", "--workers", "3")
+    output, errors = three.communicate()
+    assert three.returncode == 0, errors
+    assert " 0 not made" in output
+    assert content(tmp_path / "three" / "tiny") == alone
+
+
+def children(pid: int) -> list[int]:
+    """Its worker processes; Python's own helper of shared resources is none."""
+    found = subprocess.run(["pgrep", "-P", str(pid), "-f", "spawn_main"], capture_output=True, text=True).stdout
+    return [int(child) for child in found.split()]
+
+
+def training(tiny: Project, data: Path, epochs: int = 400) -> "subprocess.Popen[str]":
+    """A run that trains, for long."""
+    change(
+        data / "profiles" / "tiny.yaml",
+        lambda d: d["models"]["seq2seq"]["training"].update(epochs=epochs, patience=epochs, checkpoint_seconds=0.2),
+    )
+    begun = process("run", "--workers", "2")
+    deadline = time.monotonic() + 120
+    while not list(tiny.workspace.rglob("training.safetensors")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return begun
+
+
+def gone(pids: list[int]) -> bool:
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_a_worker_that_dies_costs_its_own_unit_only(tiny: Project, data: Path) -> None:
+    begun = training(tiny, data)
+    holder = next(path.read_text() for path in tiny.workspace.glob("locks/dialogue_models/*.lock"))
+    os.kill(int(holder.split()[1]), signal.SIGKILL)
+    output, errors = begun.communicate(timeout=120)
+    assert begun.returncode == 1
+    assert "failed: dialogue_models seq2seq: its process ended by itself (signal SIGKILL)" in errors
+    assert "fewer --workers" in errors
+    assert "skipped: responses gender seq2seq: needs dialogue_models" in errors
+    assert "Traceback" not in errors
+    assert "context_pairs tiny dialect" in output  # another worker took its place
+    assert "context_pairs tiny dialect" not in planned()
+
+
+@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_no_worker_outlives_the_run(tiny: Project, data: Path, kind: signal.Signals) -> None:
+    begun = training(tiny, data)
+    pids = children(begun.pid)
+    assert len(pids) == 2
+    begun.send_signal(kind)
+    _, errors = begun.communicate(timeout=60)
+    assert gone(pids)
+    assert "Traceback" not in errors
+    if kind == signal.SIGINT:
+        assert begun.returncode == 130
+        assert "stopped; run the same command again to go on from here" in errors
+
+
+class Recorder:
+    """Workers that make nothing: so many units at once, each ended in the order in which it was begun."""
+
+    def __init__(self, count: int, fails: str = "") -> None:
+        self.count, self.fails = count, fails
+        self.running: list[Unit] = []
+        self.begun: list[tuple[str, ...]] = []
+        self.most = 0
+
+    @property
+    def idle(self) -> int:
+        return self.count - len(self.running)
+
+    def start(self, unit: Unit) -> None:
+        assert self.idle > 0
+        self.running.append(unit)
+        self.begun.append((unit.names[0], *unit.key.values()))
+        self.most = max(self.most, len(self.running))
+
+    def wait(self) -> Done:
+        unit = self.running.pop(0)
+        results = [StepResult(name, "failed" if name == self.fails else "made") for name in unit.names]
+        return Done(unit.number, results)
+
+
+def outcomes(project: Project, workers: Recorder) -> list[Outcome]:
+    begun: list[Step] = []
+    return list(Plan(Lineage(project), Selection()).run(workers, begun.append))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_what_depends_waits_and_what_does_not_does_not(tiny: Project, count: int) -> None:
+    workers = Recorder(count)
+    found = outcomes(tiny, workers)
+    assert [outcome.state for outcome in found] == ["made"] * 21
+    order = [unit[0] for unit in workers.begun]
+    assert order[0] == "twitter_dialogues"
+    assert order[1] == "dialogue_models"  # training takes longest: first of what can begin
+    assert order[-1] == "dialogue_fairness_report"
+    assert workers.most == min(count, 3)  # the model, and the pairs of two dimensions
+
+
+def test_a_failure_skips_what_depends_on_it(tiny: Project) -> None:
+    found = {o.step.label: o for o in outcomes(tiny, Recorder(2, fails="dialogue_models"))}
+    assert found["contexts tiny gender"].state == "made"
+    assert found["responses gender seq2seq"].state == "skipped"
+    assert found["responses gender seq2seq"].detail == "needs dialogue_models model=seq2seq"
+    assert found["dialogue_fairness_report"].state == "made"

@@ -1,0 +1,58 @@
+"""What is installed: the wheel with its data, the public face."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import fairness_pipeline as fp
+from fairness_pipeline.errors import FairnessError
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_wheel_holds_every_data_folder_and_every_template(tmp_path: Path) -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(wheel) as archive:
+        held = set(archive.namelist())
+    tracked = subprocess.run(["git", "ls-files", "data", "fairness_pipeline"], cwd=ROOT, capture_output=True, text=True)
+    files = tracked.stdout.split()
+    assert len(files) > 150
+    for name in files:
+        assert (f"fairness_pipeline/{name}" if name.startswith("data/") else name) in held, name
+    assert "fairness_pipeline/py.typed" in held
+    assert not [name for name in held if "lake" in Path(name).parts]
+
+
+def test_the_version_is_said_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fairness_pipeline.cli", "--version"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout == f"fairness-pipeline {fp.__version__}\n"
+    for name in ("pyproject.toml", "CITATION.cff"):
+        assert fp.__version__ in (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_public_face_says_what_is_wrong() -> None:
+    with pytest.raises(FairnessError, match="unknown dimension 'age'"):
+        fp.swap("he", "age")
+    with pytest.raises(FairnessError, match="expected as many responses on both sides, one at least; found 1 and 2"):
+        fp.compare(["a"], ["a", "b"])
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        fp.nonsense  # noqa: B018
+    assert fp.swap("nothing listed") == "nothing listed"
+    assert fp.swap("he told his mother", "gender") == "she told her father"
+    assert fp.pairs([], "gender").empty
+    assert fp.score([]).empty
+
+
+def test_comparing_is_what_the_pipeline_does() -> None:
+    """No difference where there is none, whatever the group; and the sign is a minus b."""
+    same = fp.compare(["nice", "you idiot"] * 50, ["nice", "you idiot"] * 50).set_index("measure")
+    assert (same["difference"] == 0).all()
+    turned = fp.compare(["you idiot"] * 60, ["nice"] * 60).set_index("measure")
+    assert turned.loc["offense_rate", "difference"] == 100
