@@ -47,7 +47,7 @@ class Log(Listener):
 
 def definition(lineage: Lineage, recipe: Recipe, listener: Listener) -> dg.AssetsDefinition:
     """The Dagster asset of a recipe."""
-    above = dict.fromkeys([*recipe.upstream, *recipe.upstream_of_base])
+    above = dict.fromkeys(recipe.arrows or [*recipe.upstream, *recipe.upstream_of_base])
 
     @dg.asset(
         name=recipe.name,

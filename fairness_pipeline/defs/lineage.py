@@ -74,6 +74,7 @@ class Recipe:
     schema: pa.Schema | None = None
     checks: tuple[Check, ...] = ()
     covers: Covers = lambda part, key: True
+    arrows: tuple[str, ...] | None = None
 
     @property
     def tolerant(self) -> bool:
@@ -94,6 +95,7 @@ def asset(
     schema: pa.Schema | None = None,
     checks: tuple[Check, ...] = (),
     covers: Covers = lambda part, key: True,
+    arrows: tuple[str, ...] | None = None,
 ) -> "Callable[[Callable[[Partition], Result]], Recipe]":
     """Turns a function from `Partition` to `Result` into a recipe; a study's lineage is those of its module, in order.
 
@@ -109,12 +111,13 @@ def asset(
         schema: Of a table.
         checks: Look at a table before it takes effect; one that fails keeps it out.
         covers: Which partitions of its axes exist; the others are holes in Dagster's grid.
+        arrows: From which of the assets it reads the UI draws an arrow; from all where it is left out.
     """
 
     def declare(make: Callable[[Partition], Result]) -> Recipe:
         return Recipe(
             name or make.__name__, description or make.__doc__ or "", kind, axes, upstream, upstream_of_base,
-            code_version, settings, make, schema, checks, covers,
+            code_version, settings, make, schema, checks, covers, arrows,
         )  # fmt: skip
 
     return declare

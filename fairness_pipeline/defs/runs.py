@@ -6,7 +6,7 @@ from fairness_pipeline.definitions import definitions
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
 from fairness_pipeline.defs.listener import Listener
-from fairness_pipeline.defs.workers import StepResult, Unit
+from fairness_pipeline.defs.units import StepResult, Unit
 from fairness_pipeline.project import Project
 
 

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol, Self
 
 from fairness_pipeline.defs.listener import Listener
+from fairness_pipeline.defs.units import Done, StepResult, Unit
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key
 from fairness_pipeline.progress import Progress
@@ -24,34 +25,6 @@ from fairness_pipeline.progress import Progress
 _TELL_EVERY = 0.1
 _GRACE = 20.0
 """Seconds that an interrupted worker has to record how its run ended."""
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Assets of one partition that are made together, one after the other."""
-
-    number: int
-    names: list[str]
-    key: Key
-    force: bool
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """What became of an asset of a unit."""
-
-    name: str
-    state: Literal["made", "unchanged", "failed", "skipped"]
-    detail: str = ""
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Done:
-    """A unit that has ended."""
-
-    number: int
-    results: list[StepResult]
 
 
 class Workers(Protocol):

@@ -30,6 +30,14 @@ def test_nothing_heavy_is_imported(module: str) -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
+def test_no_profile_is_read_at_import() -> None:
+    """Only when Dagster asks for the definitions."""
+    code = "from fairness_pipeline.definitions import defs; print('imported'); defs()"
+    done = python(code, FAIRNESS_PROFILE="nonsense")
+    assert done.stdout.strip() == "imported"
+    assert "unknown profile 'nonsense'" in done.stderr
+
+
 def test_rooms_do_not_import_dagster_nor_upwards() -> None:
     """Studies on top, then `defs`, `reporting`, and the rooms; dagster in `defs` alone, and no study in another."""
     levels = {
@@ -93,7 +101,7 @@ def test_dagsters_lineage_is_the_plans(tiny: Project, data: Path) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         for name, recipe in lineage.recipes.items():
             node = graph.get(dg.AssetKey(name))
-            for source in {*recipe.upstream, *recipe.upstream_of_base}:
+            for source in recipe.arrows or {*recipe.upstream, *recipe.upstream_of_base}:
                 above = graph.get(dg.AssetKey(source))
                 if node.partitions_def is None or above.partitions_def is None:
                     continue

@@ -10,7 +10,7 @@ import pytest
 
 from fairness_pipeline.defs.lineage import Lineage
 from fairness_pipeline.defs.plan import Outcome, Plan, Selection, Step
-from fairness_pipeline.defs.workers import Done, StepResult, Unit
+from fairness_pipeline.defs.units import Done, StepResult, Unit
 from fairness_pipeline.project import Project
 from fairness_pipeline_tests.commands import change, content, planned, process, run
 

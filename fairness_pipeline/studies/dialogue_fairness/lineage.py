@@ -493,6 +493,7 @@ def _found(partition: Partition) -> Measured:
         "response_quality",
         "debiasing_effects",
     ),
+    arrows=("dialogue_significance", "response_quality", "debiasing_effects"),
     code_version="3",
     settings=lambda part, key: {
         "description": part.project.profile.description,

@@ -178,6 +178,7 @@ def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray
     kind="document",
     covers=_has_systems,
     upstream=("equity_sentences", "equity_scores", "equity_pairs", "equity_significance"),
+    arrows=("equity_significance",),
     code_version="3",
     settings=lambda part, key: {
         "description": part.project.profile.description,
