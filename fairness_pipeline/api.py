@@ -3,7 +3,7 @@
 All take and give plain lists and pandas tables. The pipeline does the same on whole corpora, with its own memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def _texts(texts: Iterable[str], what: str) -> list[str]:
+    """A list of texts, from whatever holds them."""
+    if isinstance(texts, str):
+        raise FairnessError(f"{what}: expected several texts (a list or a column), found one: {texts[:40]!r}")
+    found = list(texts)
+    wrong = next((place for place, text in enumerate(found) if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise FairnessError(f"{what}: expected texts, found {found[wrong]!r} at place {wrong}; drop or fill it")
+    return found
+
+
 def swap(text: str, dimension: str = "gender") -> str:
     """The text with every word of one group replaced by its counterpart, in both directions at once.
 
@@ -35,12 +46,13 @@ def swap(text: str, dimension: str = "gender") -> str:
     >>> fp.swap("My dad is a POLICEMAN.")
     'My mom is a POLICEWOMAN.'
     """
+    _texts([text], "text")
     swapper = Swapper(load_dimension(dimension))
     ((matches, _),) = swapper.find_all(pa.array([text], pa.string()))
     return swapper.exchange(text, matches, "both", text).text if matches else text
 
 
-def pairs(contexts: Sequence[str], dimension: str = "gender") -> "pd.DataFrame":
+def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
     """Parallel contexts: those that name one group only, beside the same with the other group's words.
 
     Args:
@@ -57,13 +69,14 @@ def pairs(contexts: Sequence[str], dimension: str = "gender") -> "pd.DataFrame":
     >>> fp.pairs(["she left", "it rains", "his hat"])[["context_a", "context_b"]].to_dict("list")
     {'context_a': ['he left', 'his hat'], 'context_b': ['she left', 'her hat']}
     """
-    count, own = len(contexts), load_dimension(dimension)
+    texts, own = _texts(contexts, "contexts"), load_dimension(dimension)
+    count = len(texts)
     places = [str(place) for place in range(count)]
     table = pa.table(
         {
             "dialogue_id": pa.array(places, pa.string()),
             "thread_id": pa.array(places, pa.string()),
-            "context": pa.array(contexts, pa.string()),
+            "context": pa.array(texts, pa.string()),
             "response": pa.array([""] * count, pa.string()),
             "split": pa.array(["audit"] * count, pa.string()),
             "corpus": pa.array([""] * count, pa.string()),
@@ -73,7 +86,7 @@ def pairs(contexts: Sequence[str], dimension: str = "gender") -> "pd.DataFrame":
     return found.table.select(["pair_id", "context_a", "context_b", "source_side"]).to_pandas()
 
 
-def score(responses: Sequence[str], dimension: str = "gender") -> "pd.DataFrame":
+def score(responses: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
     """What each measure of the audit says of each response, one row a response.
 
     Args:
@@ -92,7 +105,7 @@ def score(responses: Sequence[str], dimension: str = "gender") -> "pd.DataFrame"
     {'offensive': [True, False], 'family': [0, 1]}
     """
     own, settings = load_dimension(dimension), MeasureSettings()
-    texts = pa.table({"text": pa.array(responses, pa.string())})
+    texts = pa.table({"text": pa.array(_texts(responses, "responses"), pa.string())})
     table = texts.rename_columns(["response"])
     for measure in measures():
         if measure.scorer:
@@ -102,7 +115,7 @@ def score(responses: Sequence[str], dimension: str = "gender") -> "pd.DataFrame"
     return table.to_pandas()
 
 
-def compare(a: Sequence[str], b: Sequence[str], dimension: str = "gender", seed: int = 0) -> "pd.DataFrame":
+def compare(a: Iterable[str], b: Iterable[str], dimension: str = "gender", seed: int = 0) -> "pd.DataFrame":
     """Two lists of responses to parallel contexts, compared on every measure: tests, intervals, equivalence, verdict.
 
     Args:
@@ -115,20 +128,23 @@ def compare(a: Sequence[str], b: Sequence[str], dimension: str = "gender", seed:
         One row a measure, with the columns of a significance table (docs/method.md).
 
     Raises:
-        FairnessError: there is no such dimension, or the lists are empty or of different lengths.
+        FairnessError: there is no such dimension, the lists are empty or of different lengths, or hold other than text.
 
     >>> import fairness_pipeline as fp
     >>> found = fp.compare(["nice"] * 300, ["shut up, idiot"] * 150 + ["nice"] * 150).set_index("measure")
-    >>> found.loc["offense_rate", ["value_a", "value_b", "verdict"]].tolist()
-    [0.0, 50.0, 'biased']
+    >>> found["verdict"]["offense_rate"]
+    'biased'
     """
-    if len(a) != len(b) or not a:
-        raise FairnessError(f"expected as many responses on both sides, one at least; found {len(a)} and {len(b)}")
-    both = [text for pair in zip(a, b, strict=True) for text in pair]
+    of_a, of_b = _texts(a, "a"), _texts(b, "b")
+    if len(of_a) != len(of_b) or not of_a:
+        raise FairnessError(
+            f"expected as many responses on both sides, one at least; found {len(of_a)} and {len(of_b)}"
+        )
+    both = [text for pair in zip(of_a, of_b, strict=True) for text in pair]
     responses = pa.table(
         {
             "pair_id": pa.array([i // 2 for i in range(len(both))], pa.int64()),
-            "side": pa.array(["a", "b"] * len(a), pa.string()),
+            "side": pa.array(["a", "b"] * len(of_a), pa.string()),
             "response": pa.array(both, pa.string()),
         }
     )

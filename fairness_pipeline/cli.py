@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
 _BIASED = 2
 _LITTLE = 1 << 20  # bytes
+_FEW = 40  # partitions
 
 
 def main(words: list[str] | None = None) -> None:
     """Runs the command line; exits with 0 when all is done, 1 when something failed, 2 when `--fail-on` bites."""
-    arguments = _parser().parse_args(words)
     try:
+        arguments = _parser().parse_args(words)
         status = arguments.command(arguments)
     except FairnessError as error:
         print(f"fairness-pipeline: {error}", file=sys.stderr)
@@ -173,8 +174,10 @@ def _workers(stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDis
     from fairness_pipeline.defs.workers import Pool, ThisProcess
     from fairness_pipeline.threads import cores
 
+    trains = any(plan.lineage.recipes[step.name].kind == "checkpoint" for step in plan.stale)
     count = min(asked or cores(), len(plan.stale))
-    if count > 1:
+    # To load the libraries anew takes longer than a few tables do; a training pays, and so do many of anything.
+    if count > 1 and (asked or trains or len(plan.stale) > _FEW):
         home(plan.project)  # made once, before several look for it
         return stack.enter_context(Pool(plan.project.name, count, display))
     instance = stack.enter_context(open_instance(plan.project))
@@ -192,18 +195,23 @@ class _Verdicts:
         self._plan = plan
         self._left = {step.place for step in plan.stale if not plan.lineage.recipes[step.name].tolerant}
         self._lost: set[tuple[str, str]] = set()
+        self._waiting = {
+            study.name: {step.place for step in self._plain(study) if step.reason} for study in plan.project.studies
+        }
 
     def that_stand_now(self, outcome: "Outcome") -> list[tuple["Study", list["Audit"]]]:
         """A study with the audits of what was made from nothing else, once the last of them is; not at the very end."""
-        self._left.discard(outcome.step.place)
+        place = outcome.step.place
+        self._left.discard(place)
         if outcome.lost:
-            self._lost.add(outcome.step.place)
-        found = []
+            self._lost.add(place)
         for study in self._plan.project.studies:
-            plain = self._plain(study)
-            if outcome.step in plain and self._left and self._left.isdisjoint(step.place for step in plain):
-                found.append((study, self._audits(study, plain)))
-        return [(study, audits) for study, audits in found if audits]
+            waiting = self._waiting[study.name]
+            if place in waiting:
+                waiting.discard(place)
+                audits = self._audits(study, self._plain(study)) if not waiting and self._left else []
+                return [(study, audits)] if audits else []
+        return []
 
     def of_all(self) -> list[tuple["Study", list["Audit"]]]:
         """Every study with all audits of the plan, but those that were lost."""
@@ -218,11 +226,12 @@ class _Verdicts:
         return [step for step in self._steps(study) if part.base_of(step.key) is None]
 
     def _audits(self, study: "Study", steps: "list[Step]") -> "list[Audit]":
+        from fairness_pipeline.lake import partition_name
         from fairness_pipeline.reporting.results import audits_of
 
-        keys = [step.key for step in steps if step.place not in self._lost]
+        names = {partition_name(step.key) for step in steps if step.place not in self._lost}
         audits = audits_of(study, self._plan.project.parts[study.name], self._plan.lake)
-        return [audit for audit in audits if audit.key in keys]
+        return [audit for audit in audits if partition_name(audit.key) in names]
 
 
 def _begin_rounds(plan: "Plan", only: str | None, *, keep: bool) -> None:
@@ -319,6 +328,8 @@ def _results(arguments: argparse.Namespace) -> int:
         if arguments.format == "table":
             names = (*study.shown, *(["stale"] if any(marks) else []))
             rows = [{name: row.get(name) for name in names} for row in rows]
+    if not rows:
+        print(f"nothing is audited in profile '{project.name}' by {study.name}", file=sys.stderr)
     _print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format)
     if stale:
         _say_stale(project, [" ".join(key.values()) for key in stale])
@@ -350,6 +361,12 @@ def _sql(arguments: argparse.Namespace) -> int:
             result = connection.execute(arguments.query)
             names = _distinct([column[0] for column in result.description or []])
             _print_rows(names, [dict(zip(names, row, strict=True)) for row in result.fetchall()], arguments.format)
+    except duckdb.CatalogException as error:
+        made = ", ".join(lake.tables()) or "none"
+        raise FairnessError(
+            f"the query failed: {str(error).splitlines()[0]}\n  (tables made so far: {made}; the others come with: "
+            f"fairness-pipeline run --profile {project.name})"
+        ) from None
     except duckdb.Error as error:
         raise FairnessError(f"the query failed: {error}") from None
     if left_out:

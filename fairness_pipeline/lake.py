@@ -87,7 +87,7 @@ class Lake:
             return pq.ParquetFile(path, memory_map=True).read()
         except FileNotFoundError:
             what = " ".join([table, partition_name(key)]).strip()
-            raise FairnessError(f"{what} has not been made yet; run: fairness-pipeline run --select {table}") from None
+            raise FairnessError(f"{what} has not been made yet; run: {self._command(table)}") from None
         except (pa.ArrowInvalid, OSError) as error:
             raise FairnessError(f"{path}: damaged ({error}); delete it and run again") from None
 
@@ -125,7 +125,7 @@ class Lake:
         card = self.card(asset, key)
         if card is None:
             what = " ".join([asset, partition_name(key)]).strip()
-            raise FairnessError(f"{what} has not been made yet; run: fairness-pipeline run --select {asset}")
+            raise FairnessError(f"{what} has not been made yet; run: {self._command(asset)}")
         return self.folder(asset, key, card.fingerprint)
 
     def document_path(self, name: str) -> Path:
@@ -184,6 +184,9 @@ class Lake:
         path = self.root / "locks" / asset / f"{partition_name(key).replace('/', ',') or 'all'}.lock"
         with locked(path, waiting):
             yield
+
+    def _command(self, asset: str) -> str:
+        return f"fairness-pipeline run --profile {self.root.name} --select {asset}"
 
     def _card_path(self, asset: str, key: Key) -> Path:
         return self.root / "cards" / asset / f"{partition_name(key).replace('/', ',') or 'all'}.json"

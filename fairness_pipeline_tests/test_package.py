@@ -5,6 +5,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import fairness_pipeline as fp
@@ -42,6 +43,15 @@ def test_the_public_face_says_what_is_wrong() -> None:
         fp.swap("he", "age")
     with pytest.raises(FairnessError, match="expected as many responses on both sides, one at least; found 1 and 2"):
         fp.compare(["a"], ["a", "b"])
+    for call in (fp.score, fp.pairs, lambda texts: fp.compare(texts, texts)):
+        with pytest.raises(FairnessError, match="expected several texts .*, found one: 'abc'"):
+            call("abc")
+        with pytest.raises(FairnessError, match="expected texts, found None at place 1; drop or fill it"):
+            call(["a", None])
+    with pytest.raises(FairnessError, match="text: expected texts, found None"):
+        fp.swap(None)
+    columns = pd.Series(["he", "b"]), pd.Series(["she", "c"])
+    assert len(fp.compare(*columns)) == len(fp.compare(*map(list, columns)))
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         fp.nonsense  # noqa: B018
     assert fp.swap("nothing listed") == "nothing listed"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import groupby
 from typing import Literal
 
@@ -170,13 +171,17 @@ class Plan:
             workers: Make them.
             starting: Told of each step just before it is made.
         """
-        waiting = self._units()
-        where = {step.place: number for number, unit in enumerate(waiting) for step in unit}
-        needs = {
-            number: {where[s] for step in unit for s in self._sources(step) if s in where} - {number}
-            for number, unit in enumerate(waiting)
-        }
-        left = dict(enumerate(waiting))
+        units = self._units()
+        where = {step.place: number for number, unit in enumerate(units) for step in unit}
+        needs = [
+            {where[source] for step in unit for source in self._sources(step) if source in where} - {number}
+            for number, unit in enumerate(units)
+        ]
+        needed_by: dict[int, list[int]] = {}
+        for number, above in enumerate(needs):
+            for other in above:
+                needed_by.setdefault(other, []).append(number)
+        ready = [number for number, above in enumerate(needs) if not above]  # a heap: units stand by preference
         running: dict[int, list[Step]] = {}
         lost: set[Place] = set()
 
@@ -185,27 +190,29 @@ class Plan:
                 lost.add(outcome.step.place)
             return outcome
 
-        while left or running:
-            ready = [n for n in left if not needs[n] & (left.keys() | running.keys())]
-            started = False
-            for number in ready:
-                if not workers.idle:
-                    break
-                possible, others = self._possible(left.pop(number), lost)
+        def through(number: int) -> None:
+            for other in needed_by.get(number, ()):
+                needs[other].discard(number)
+                if not needs[other]:
+                    heappush(ready, other)
+
+        while ready or running:
+            while ready and workers.idle:
+                number = heappop(ready)
+                possible, others = self._possible(units[number], lost)
                 yield from map(ended, others)
-                started = True
                 if possible:
                     starting(possible[0])
                     running[number] = possible
                     workers.start(Unit(number, [step.name for step in possible], possible[0].key, self._force))
-                    break  # what is ready may be another by now
-            if started and workers.idle:
-                continue
-            assert running, "units that wait for each other"
-            done = workers.wait()
-            steps = {step.name: step for step in running.pop(done.number)}
-            for result in done.results:
-                yield ended(Outcome(steps[result.name], result.state, result.detail, result.seconds))
+                else:
+                    through(number)
+            if running:
+                done = workers.wait()
+                steps = {step.name: step for step in running.pop(done.number)}
+                for result in done.results:
+                    yield ended(Outcome(steps[result.name], result.state, result.detail, result.seconds))
+                through(done.number)
 
     def _units(self) -> list[list[Step]]:
         """The stale steps, those of one partition that follow each other together, in the order of preference.

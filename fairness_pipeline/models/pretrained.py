@@ -70,6 +70,8 @@ def load_model(kind: Any, name: str, revision: str | None, field: str, **options
 
 
 def _not_loadable(name: str, revision: str | None, field: str, error: Exception) -> FairnessError:
+    if Path(name).is_absolute() and not Path(name).is_dir():
+        return FairnessError(f"{field}: there is no folder {name}; check the path in the YAML file")
     first = (str(error).strip() or type(error).__name__).splitlines()[0]
     where = f" (revision {revision})" if revision else ""
     return FairnessError(

@@ -87,6 +87,8 @@ def find_entry(workspace: Path, study: Study, wanted: str, rows: Rows) -> str:
         raise FairnessError(
             f"--against: expected a time such as 2026-11-20 or 2026-11-20T08:30 (UTC), or 'previous', found '{wanted}'"
         )
+    if not found and wanted == "previous" and known:
+        raise FairnessError("--against previous: nothing is kept but what the tables hold now")
     if not found:
         raise FairnessError(f"--against {wanted}: no such run is kept; kept: {', '.join(known) or 'none'}")
     return found[-1]
