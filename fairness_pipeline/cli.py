@@ -239,38 +239,61 @@ def _begin_rounds(plan: "Plan", only: str | None, *, keep: bool) -> None:
 
     One whose round is not through goes on in it: so does a run that was stopped and is called again.
     """
+    from fairness_pipeline.defs.lineage import State
     from fairness_pipeline.rounds import write_round
 
     project, now = plan.project, datetime.now(UTC).isoformat(timespec="seconds")
+    state = State(plan.lineage, plan.lake)
     for study in project.studies:
-
-        def names(steps: "list[Step]", study: "Study" = study) -> list[str]:
-            return list(dict.fromkeys(step.key[study.subject] for step in steps if step.name == study.asked))
-
-        waiting, subjects = names(plan.out_of_date), project.parts[study.name].subjects
-        for key in names(plan.steps):
-            if subjects[key].may_change and key not in waiting and only in (None, key):
+        asked = [step for step in plan.steps if step.name == study.asked]
+        going_on = {
+            step.key[study.subject]
+            for step in asked
+            if _in_a_round(state, step, project.rounds.get((study.name, step.key[study.subject])))
+        }
+        subjects = project.parts[study.name].subjects
+        for key in dict.fromkeys(step.key[study.subject] for step in asked):
+            if subjects[key].may_change and key not in going_on and only in (None, key):
                 project.rounds[study.name, key] = now
                 if keep:
                     write_round(project.workspace, study.name, key, now)
+
+
+def _in_a_round(state: "State", step: "Step", began: str | None) -> bool:
+    """Whether a partition is yet to be asked for in the present round, or a run that asked for it was stopped."""
+    from fairness_pipeline.lake import fingerprint
+
+    card = state.lake.card(step.name, step.key)
+    if card is not None:
+        return bool(card.inputs["settings"].get("round") != began)
+    try:
+        folder = state.lake.folder(step.name, step.key, fingerprint(state.inputs(step.name, step.key)))
+    except FairnessError:  # a file cannot be read: making it says so
+        return False
+    return folder.is_dir()
 
 
 def _gate(plan: "Plan", refused: str) -> int:
     """The exit status of `--fail-on`, over all that was asked for.
 
     Raises:
-        FairnessError: some of it was not measured.
+        FairnessError: some of it was not measured, or is out of date.
     """
+    from fairness_pipeline.defs.lineage import State
     from fairness_pipeline.reporting.results import audits_of
 
-    project = plan.project
+    project, state = plan.project, State(plan.lineage, plan.lake)
     audits = [
         (study, audit)
         for study in project.studies
         for audit in audits_of(study, project.parts[study.name], plan.lake)
         if plan.selection.covers(study, project, audit.key)
     ]
-    missing = [" x ".join(audit.key.values()) for _, audit in audits if not audit.measured]
+    missing = [
+        " x ".join(audit.key.values())
+        for study, audit in audits
+        if not audit.measured or state.stale(study.table, audit.key)
+    ]
     if missing or not audits:
         raise FairnessError(
             f"--fail-on: not measured: {', '.join(missing) or 'anything'}; a gate that saw nothing must not open"
@@ -332,15 +355,16 @@ def _results(arguments: argparse.Namespace) -> int:
         print(f"nothing is audited in profile '{project.name}' by {study.name}", file=sys.stderr)
     _print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format)
     if stale:
-        _say_stale(project, [" ".join(key.values()) for key in stale])
+        by_default = all(project.parts[study.name].by_default(key) for key in stale)
+        _say_stale(project, [" ".join(key.values()) for key in stale], "" if by_default else " --all")
     return 0
 
 
-def _say_stale(project: "Project", names: list[str]) -> None:
+def _say_stale(project: "Project", names: list[str], options: str) -> None:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     print(
         f"stale (made with other settings, data or answers than now): {', '.join(names[:5])}{more}; "
-        f"run: fairness-pipeline run --profile {project.name}",
+        f"run: fairness-pipeline run --profile {project.name}{options}",
         file=sys.stderr,
     )
 
@@ -387,7 +411,7 @@ def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> l
     """
     found = []
     for table in lake.tables():
-        if table in query:
+        if table.lower() in query.lower():
             current = {
                 str(lake.table_path(table, key))
                 for key in (lineage.keys(table) if table in lineage.recipes else ())

@@ -57,8 +57,9 @@ def each_distinct(
     for start in range(0, max(len(by_length), 1), size):
         part = by_length.slice(start, size)
         path = folder / f"scored-{start // size:06d}.parquet" if folder else None
-        if path and path.exists():
-            parts.append(pq.read_table(path))
+        kept = _kept(path)
+        if kept is not None:
+            parts.append(kept)
         else:
             with collector_paused():
                 scored = scorer(pa.table({"text": part}))
@@ -72,3 +73,11 @@ def each_distinct(
         report(progress, start + len(part), len(by_length), note)
     back = pc.index_in(distinct, by_length)  # where each distinct text was scored
     return pa.concat_tables(parts).take(back.take(encoded.indices))
+
+
+def _kept(path: Path | None) -> pa.Table | None:
+    """What an earlier run left of a chunk; None where there is nothing, or it is damaged: it is scored again."""
+    try:
+        return pq.read_table(path) if path and path.exists() else None
+    except (pa.ArrowInvalid, OSError):
+        return None

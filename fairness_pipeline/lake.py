@@ -159,8 +159,8 @@ class Lake:
         try:
             path = self.table_path(asset, key)
             if path.exists():
-                content = pq.read_metadata(path).metadata[_METADATA]
-                return Card(**json.loads(content))
+                found = Card(**json.loads(pq.read_metadata(path).metadata[_METADATA]))
+                return found if found.content else None  # made before contents were kept
             card = Card(**json.loads(self._card_path(asset, key).read_bytes()))
             whole = all((self.root / name).stat().st_size == size for name, size in card.files.items())
             return card if card.files and whole else None

@@ -1,6 +1,7 @@
 """SQL over the lake: an in-memory DuckDB with one view a table."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -22,9 +23,10 @@ def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPy
         shown = [path for path in paths if path not in leave_out]
         if paths:
             listed = ", ".join("'" + path.replace("'", "''") + "'" for path in shown or paths[:1])
-            connection.execute(
-                f'create view "{table}" as select * from read_parquet('
-                f"[{listed}], hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
-                + ("" if shown else " where false")
-            )
+            with suppress(duckdb.Error):  # a damaged table that nobody asks for is in nobody's way
+                connection.execute(
+                    f'create view "{table}" as select * from read_parquet('
+                    f"[{listed}], hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
+                    + ("" if shown else " where false")
+                )
     return connection

@@ -323,6 +323,7 @@ def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Ta
     torch.manual_seed(task.seed)
     model = DisentanglementModel(settings, words).to(device)
     if (task.folder / _WEIGHTS).exists():
+        (task.folder / _CHECKPOINT).unlink(missing_ok=True)
         model.load_state_dict(load_weights(task.folder / _WEIGHTS))
         return model
     discriminators = Discriminators(settings, words).to(device)

@@ -15,6 +15,7 @@ from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.progress import Progress
+from fairness_pipeline.threads import use_threads
 from fairness_pipeline.yaml_files import Specification
 
 PROJECTION = "projection.parquet"
@@ -94,6 +95,7 @@ def debias(task: Task) -> dict[str, Any]:
     """Makes the debiased model in the task's folder, going on from what is there; gives its figures."""
     method = method_of(task.model)
     assert method is not None
+    use_threads(task.model.threads)
     module = import_module(f"fairness_pipeline.debiasing.{method.module}")
     run: Callable[[Task], dict[str, Any]] = module.debias
     return run(task)

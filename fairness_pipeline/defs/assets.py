@@ -106,10 +106,10 @@ def _make(
     progress = listener.progress(recipe.name, key)
     started = time.monotonic()
     result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, folder))
+    result.before_it_counts()
     yield from _save(lake, recipe, key, result, Card(stamp, described, result.figures))
-    result.kept()
     if recipe.kind != "checkpoint":
-        _clear(folder)
+        _clear(folder.parent)  # with what runs that were stopped have left under other settings
     yield dg.MaterializeResult(
         data_version=dg.DataVersion(lake.content(recipe.name, key) or ""),
         metadata=metadata.run_metadata(result, _path(lake, recipe, key), time.monotonic() - started),

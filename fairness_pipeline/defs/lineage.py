@@ -31,14 +31,14 @@ class Result:
     """What an asset gives back: a table or a document (a checkpoint is in its folder already), figures and pictures.
 
     `figures` are kept beside the data and must be the same in every run; `pictures` (PNG) and `tables` are shown in
-    Dagster's UI. `kept` is called once the content has taken effect.
+    Dagster's UI. `before_it_counts` is called just before the content takes effect.
     """
 
     content: pa.Table | str | None
     figures: dict[str, Any] = field(default_factory=dict)
     pictures: dict[str, bytes] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)
-    kept: Callable[[], None] = lambda: None
+    before_it_counts: Callable[[], None] = lambda: None
 
 
 class Settings(Protocol):
@@ -139,6 +139,8 @@ class Lineage:
             for value in vars(module).values():
                 for recipe in value if isinstance(value, list) else [value]:
                     if isinstance(recipe, Recipe):
+                        if self.study_of.get(recipe.name, study.name) != study.name:
+                            raise ValueError(f"{study.name} and {self.study_of[recipe.name]} both make {recipe.name}")
                         self.recipes[recipe.name] = recipe
                         self.study_of[recipe.name] = study.name
 
@@ -233,8 +235,11 @@ class State:
         return self._stale[place]
 
     def _upstream(self, recipe: Recipe, source: str, key: Key) -> str | None:
-        content = self.lake.content(source, key)
-        return f"{content}, stale" if recipe.tolerant and content and self.stale(source, key) else content
+        card = self.lake.card(source, key)
+        if card is None or not recipe.tolerant:
+            return card.content if card else None
+        # A report also shows what its tables were made from.
+        return f"{card.content} of {card.fingerprint}" + (", stale" if self.stale(source, key) else "")
 
 
 def _changes(before: Any, now: Any, path: str = "") -> Iterator[str]:

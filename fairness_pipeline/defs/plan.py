@@ -276,9 +276,9 @@ class Plan:
         subject = {study.name: study.subject for study in self.project.studies}
         wanted: set[Place] = set()
 
-        def chosen(name: str, key: Key, among: set[str] | None) -> bool:
+        def chosen(name: str, key: Key, among: set[str] | None, needed: bool) -> bool:
             part, axis = lineage.part(name), subject[lineage.study_of[name]]
-            if not selection.asks_for(part, axis, key):
+            if not (needed or selection.asks_for(part, axis, key)):
                 return False
             if selection.dimension and key.get("dimension", selection.dimension) != selection.dimension:
                 return False
@@ -289,17 +289,17 @@ class Plan:
             implied = [part.implied({axis: value}) for value in among]
             return all(any(i.get(a, value) == value for i in implied) for a, value in key.items())
 
-        def want(name: str, key: Key, among: set[str] | None) -> None:
+        def want(name: str, key: Key, among: set[str] | None, needed: bool = False) -> None:
             place = name, partition_name(key)
-            if place in wanted or not chosen(name, key, among):
+            if place in wanted or not chosen(name, key, among, needed):
                 return
             wanted.add(place)
             # A report takes what there is; anything else needs what it is made from, of the base too.
-            base = lineage.part(name).base_of(key)
-            if among and base and not lineage.recipes[name].tolerant:
+            base, tolerant = lineage.part(name).base_of(key), lineage.recipes[name].tolerant
+            if among and base and not tolerant:
                 among = among | {base[subject[lineage.study_of[name]]]}
             for source, source_key in lineage.sources(name, key):
-                want(source, source_key, among)
+                want(source, source_key, among, not tolerant)
 
         for target in [selection.asset] if selection.asset else in_study:
             for key in lineage.keys(target):

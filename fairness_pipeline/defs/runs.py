@@ -5,6 +5,7 @@ import dagster as dg
 from fairness_pipeline.definitions import definitions
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
+from fairness_pipeline.defs.lineage import Lineage
 from fairness_pipeline.defs.listener import Listener
 from fairness_pipeline.defs.units import StepResult, Unit
 from fairness_pipeline.project import Project
@@ -21,6 +22,7 @@ class Maker:
 
     def __init__(self, project: Project, instance: dg.DagsterInstance, listener: Listener) -> None:
         self._instance = instance
+        self._lineage = Lineage(project)
         self._repository = definitions(project, listener).get_repository_def()
 
     def make(self, unit: Unit) -> list[StepResult]:
@@ -50,14 +52,16 @@ class Maker:
             for event in result.all_events
             if event.is_step_materialization and event.asset_key and LEFT_ALONE in event.materialization.metadata
         }
-        found = []
+        found, lost = [], set(errors)
         for name in unit.names:
             if name in seconds:
                 found.append(StepResult(name, "unchanged" if name in left_alone else "made", seconds=seconds[name]))
             elif name in errors:
                 found.append(StepResult(name, "failed", errors[name]))
             else:
-                found.append(StepResult(name, "skipped", f"needs {next(iter(errors), 'what failed before')}"))
+                needed = next((source for source in self._lineage.recipes[name].upstream if source in lost), None)
+                found.append(StepResult(name, "skipped", f"needs {needed or 'what failed before'}"))
+                lost.add(name)
         return found
 
 

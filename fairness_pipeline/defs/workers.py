@@ -118,12 +118,14 @@ class Pool:
 
     def start(self, unit: Unit) -> None:
         """Hands the unit to a worker that is idle."""
-        worker = next(worker for worker in self._workers if worker.unit is None)
-        worker.unit = unit
+        place = next(place for place, worker in enumerate(self._workers) if worker.unit is None)
+        if not self._workers[place].process.is_alive():  # it died with nothing to do: another takes its place
+            self._workers[place] = self._started()
+        self._workers[place].unit = unit
         try:
-            worker.pipe.send(unit)
+            self._workers[place].pipe.send(unit)
         except OSError:
-            self._lost(worker)
+            self._lost(self._workers[place])
 
     def wait(self) -> Done:
         """The next unit that ends; passes on what the workers tell meanwhile.

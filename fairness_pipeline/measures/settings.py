@@ -1,6 +1,7 @@
 """How responses are scored: what a profile may say under `measures`."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Self
 
 import pydantic
 
@@ -21,3 +22,8 @@ class MeasureSettings(Specification):
     offence_label: str | None = None
     offence_threshold: Share = 0.5
     sentiment_threshold: Share = 0.8
+
+    def located(self, folder: Path) -> Self:
+        """The same with the path of the classifier's folder whole; a relative one starts at `folder`."""
+        place = folder / Path(self.offence_classifier).expanduser()
+        return self.model_copy(update={"offence_classifier": str(place.resolve())}) if place.is_dir() else self

@@ -93,6 +93,7 @@ class Trainer:
                 "the corpus is too small for the profile's 'splits'"
             )
         if (self.folder / self.WEIGHTS).exists():
+            (self.folder / self.CHECKPOINT).unlink(missing_ok=True)
             return json.loads((self.folder / self.HISTORY).read_text(encoding="utf-8"))
         self._resume()
         due = Due(self.settings.checkpoint_seconds)

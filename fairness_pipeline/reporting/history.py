@@ -33,7 +33,7 @@ def keep(workspace: Path, study: Study, rows: Rows, report: str, now: datetime) 
     """
     rows = _measured(study, rows)
     known = entries(workspace, study)
-    if not rows or (known and _read(workspace, study, known[-1]) == _as_kept(rows)):
+    if not rows or (known and _same(workspace, study, known[-1], rows)):
         return
     folder = workspace / "history" / now.strftime(_FORMAT)
     with replacing(folder / f"{study.report}.html") as temporary:
@@ -53,6 +53,13 @@ def _read(workspace: Path, study: Study, entry: str) -> Rows:
         return pq.read_table(path, partitioning=None).to_pylist()
     except (pa.ArrowInvalid, OSError) as error:
         raise FairnessError(f"{path}: damaged ({str(error).splitlines()[0]}); delete its folder") from None
+
+
+def _same(workspace: Path, study: Study, entry: str, rows: Rows) -> bool:
+    try:
+        return _read(workspace, study, entry) == _as_kept(rows)
+    except FairnessError:  # damaged: what is found now is kept beside it
+        return False
 
 
 def _as_kept(rows: Rows) -> Rows:

@@ -138,7 +138,7 @@ def test_paths_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_real_twitter_pairs(corpora: Path) -> None:
     """The 68,114 pairs that the corpus's page counts, with the checksums that the YAML pins."""
-    source = Project("real").corpora["twitter_real"]
+    source = Project("real").parts["dialogue_fairness"].corpora["twitter_real"]
     assert len(source_versions(*source)) == 6
     reading = read_dialogues("twitter_real", *source, SPLITS, seed=1)
     assert reading.rows_read == 68_114

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from safetensors.numpy import load_file, save_file
 
+from fairness_pipeline import paths
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline_tests.commands import change, command, planned, run
@@ -121,3 +122,70 @@ def test_a_score_file_that_says_the_same_stops_the_wave(audited: Project, tmp_pa
     assert "1 made" in done.stdout
     scores.write_text(scores.read_text().replace(",0.50", ",0.6"))
     assert "6 made" in run("--model", "mine").stdout
+
+
+def test_a_gate_does_not_open_on_what_is_out_of_date(tiny: Project, data: Path) -> None:
+    """A base that is made on request is made all the same where a debiased model is made from it."""
+    profile = data / "profiles" / "tiny.yaml"
+
+    def edit(document: dict) -> None:
+        document["models"].update({"seq2seq-cda": {}})
+        document["dialogue_fairness"].update(debias=["gender"], on_request=["seq2seq"])
+        document["dimensions"] = ["gender"]
+
+    change(profile, edit)
+    run()
+    assert "dialogue_models seq2seq" not in planned()
+    change(profile, lambda document: document["models"]["seq2seq"]["training"].update(learning_rate=0.02))
+    assert "dialogue_models seq2seq" in planned()
+    assert command("run", "--fail-on", "biased").returncode in (0, 2)
+    assert planned() == []
+
+    # What could not be brought up to date keeps the gate shut.
+    change(profile, lambda document: document["dialogue_fairness"].update(measures={"offence_classifier": "/no/such"}))
+    done = command("run", "--fail-on", "biased")
+    assert done.returncode == 1
+    assert "failed: politeness gender seq2seq-cda" in done.stderr
+
+
+def test_asking_again_asks_all_dimensions_whatever_else_is_out_of_date(tiny: Project, data: Path) -> None:
+    server = Moody()
+    with serve(server) as address:
+        add_endpoint(data, address)
+        change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender", "dialect"]))
+        run()
+        assert "responses gender bot" not in planned()
+        change(data / "profiles" / "tiny.yaml", lambda d: d["dialogue_fairness"].update(pairs={"maximum": 50}))
+        lines = planned("--ask-again")
+        assert {"responses gender bot", "responses dialect bot"} <= set(lines)
+        server.rude = False
+        run("--ask-again")
+        assert offence(tiny.workspace)[0] == 0.0
+        assert planned() == []
+
+
+def test_a_report_follows_all_that_it_shows(audited: Project, data: Path) -> None:
+    """Labels, the order of the profile, the papers' tables, the files that a corpus is made from."""
+    run()
+    assert planned() == []
+    profile = data / "profiles" / "tiny.yaml"
+    change(profile, lambda document: document.update(dimensions=document["dimensions"][::-1]))
+    assert planned() == ["dialogue_fairness_report", "equity_report"]
+    run()
+    text = (paths.yaml_files("dimensions")["gender"]).read_text(encoding="utf-8")
+    (data / "dimensions" / "gender.yaml").write_text(text.replace("label: Gender", "label: Zebra"), encoding="utf-8")
+    run()
+    for name in ("dialogue_fairness_report", "equity_report"):
+        assert "Zebra" in Lake(audited.workspace).document_path(name).read_text(encoding="utf-8")
+    (data / "published").mkdir()
+    table = paths.data_file("published/dialogue_fairness.csv").read_text(encoding="utf-8")
+    (data / "published" / "dialogue_fairness.csv").write_text(table + "\n", encoding="utf-8")
+    assert planned() == ["dialogue_fairness_report"]
+    grammar = paths.data_file("grammars/twitter_sample.yaml").read_text(encoding="utf-8")
+    (data / "grammars" / "twitter_sample.yaml").write_text(grammar + "# a remark\n", encoding="utf-8")
+    done = run()
+    assert "unchanged" in done.stdout
+    card = Lake(audited.workspace).card("twitter_dialogues", {"corpus": "tiny"})
+    page = Lake(audited.workspace).document_path("dialogue_fairness_report").read_text(encoding="utf-8")
+    assert all(sha in page for sha in card.inputs["settings"]["sha256"].values())
+    assert planned() == []

@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from fairness_pipeline.distinct import each_distinct
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.models.checkpoints import load_weights
@@ -116,3 +118,53 @@ def test_results_mark_what_is_stale_and_sql_leaves_it_out(tiny: Project, data: P
     assert command("sql", models, "--format", "csv").stdout.split() == ["model", "seq2seq"]
     assert command("sql", models, "--format", "csv", "--all").stdout.split() == ["model", "seq2seq", "seq2seq-cda"]
     assert planned("--dimension", "gender") in ([], ["dialogue_fairness_report"])
+
+
+def test_a_damaged_chunk_of_unfinished_work_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "scored-000000.parquet").write_bytes(b"PAR1junk")
+    found = each_distinct(pa.array(["b", "a", "b"]), lambda t: t.rename_columns(["same"]), folder=tmp_path)
+    assert found["same"].to_pylist() == ["b", "a", "b"]
+    again = each_distinct(pa.array(["b", "a", "b"]), lambda t: t.slice(0, 0), folder=tmp_path)  # nothing is asked
+    assert again.equals(found)
+
+
+def test_a_damaged_history_does_not_keep_what_is_found_now_out_of_it(tiny: Project, data: Path) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+    run()
+    (kept,) = (tiny.workspace / "history").glob("*/dialogue_significance.parquet")
+    kept.write_bytes(b"junk")
+    kept.parent.rename(kept.parent.with_name("2026-01-01T00-00-00Z"))
+    significance = {"margins": {"default": {"relative": 5.0}}, "permutations": 50, "jackknife_blocks": 10}
+    change(data / "profiles" / "tiny.yaml", lambda d: d["dialogue_fairness"].update(significance=significance))
+    run()
+    assert len(list((tiny.workspace / "history").glob("*/dialogue_significance.parquet"))) == 2
+
+
+def test_sql_whatever_the_case_and_whatever_else_is_damaged(tiny: Project, data: Path) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+    run()
+    table = Lake(tiny.workspace).table_path("sentiment", {"dimension": "gender", "model": "seq2seq"})
+    table.write_bytes(table.read_bytes()[:200])
+    counted = command("sql", "select count(*) > 0 as some from contexts", "--format", "csv")
+    assert counted.stdout.split() == ["some", "True"]
+    found = command("sql", "select count(*) as n from Sentiment", "--format", "csv")
+    assert "left out (stale, or named by the profile no longer): sentiment gender seq2seq" in found.stderr
+    missing = command("sql", "select * from equity_scores")
+    assert "tables made so far: attribute_words, " in missing.stderr
+
+
+def test_a_classifiers_folder_is_looked_for_beside_the_profile(
+    tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And hashed, so that another one there is seen."""
+    folder = data / "profiles" / "judge"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    change(
+        data / "profiles" / "tiny.yaml",
+        lambda d: d["dialogue_fairness"].update(measures={"offence_classifier": "judge"}),
+    )
+    monkeypatch.chdir(tmp_path)
+    part = Project("tiny").parts["dialogue_fairness"]
+    assert part.settings.measures.offence_classifier == str(folder.resolve())
+    assert folder / "config.json" in list(part.files())

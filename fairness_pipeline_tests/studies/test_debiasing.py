@@ -130,7 +130,10 @@ def test_a_base_without_checkpoint_is_named(debiased: Project) -> None:
 
     assert "twitter_dialogues corpus=tiny has not been made yet" in failure()
     run("--select", "twitter_dialogues")
-    assert "dialogue_models model=retrieval has not been made yet; run: fairness-pipeline run --select" in failure()
+    assert (
+        "dialogue_models model=retrieval has not been made yet; run: fairness-pipeline run --profile tiny --select"
+        in failure()
+    )
 
 
 def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> str:

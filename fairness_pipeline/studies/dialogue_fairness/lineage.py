@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairness_pipeline import checks
+from fairness_pipeline import checks, paths
 from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
@@ -45,6 +45,7 @@ from fairness_pipeline.reporting.results import audits_of, flat
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.published import TABLES
 from fairness_pipeline.studies.dialogue_fairness.report import render_report
 from fairness_pipeline.studies.dialogue_fairness.results import published_quality_of, published_rows_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
@@ -501,6 +502,8 @@ def _found(partition: Partition) -> Measured:
         "dimensions": {key: dimension.model_dump() for key, dimension in part.dimensions.items()},
         "corpora": {key: source.specification.model_dump() for key, source in part.corpora.items()},
         "models": {key: model.model_dump() for key, model in part.models.items()},
+        "order": [list(part.dimensions), list(part.models)],
+        "published": {name: checksum(paths.data_file(f"published/{name}.csv")) for name in TABLES},
         "matplotlib": version("matplotlib"),
     },
 )
@@ -509,4 +512,4 @@ def dialogue_fairness_report(partition: Partition) -> Result:
     part, lake = partition.part, partition.lake
     audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
     html = render_report(part, lake, audits, outdated=partition.stale("debiasing_effects"))
-    return Result(html, kept=lambda: keep(lake.root, STUDY, flat(STUDY, audits), html, datetime.now(UTC)))
+    return Result(html, before_it_counts=lambda: keep(lake.root, STUDY, flat(STUDY, audits), html, datetime.now(UTC)))

@@ -65,8 +65,9 @@ class DialoguePart(Part):
     settings: DialogueFairness
 
     def __init__(self, project: "Project", settings: DialogueFairness) -> None:
-        super().__init__(project, settings)
         path = project.path
+        super().__init__(project, settings.model_copy(update={"measures": settings.measures.located(path.parent)}))
+        settings = self.settings
         self.corpora = {key: _corpus(find("corpora", key, path, f"{NAME}.corpora")) for key in settings.corpora}
         self.dimensions = project.dimensions
         self.models: dict[str, ModelSpecification] = {}

@@ -24,6 +24,9 @@ class PublishedRow(NamedTuple):
     check: str
 
 
+TABLES = ("dialogue_fairness", "disentanglement", "response_quality")
+"""Files of `data/published`."""
+
 CHAPTER_3 = {"seq2seq": "seq2seq (thesis ch.3 original)"}
 """Models that chapter 3 of Liu 2022 trained anew: tables 3.3 to 3.5 are not of the model of tables 3 and 7."""
 

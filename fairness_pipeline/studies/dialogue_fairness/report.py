@@ -57,7 +57,8 @@ def _section(part: DialoguePart, lake: Lake, audit: Audit) -> dict[str, Any]:
     published = published_rows_of(part, **audit.key)
     pairs = lake.card("context_pairs", {"corpus": corpus, "dimension": audit.key["dimension"]})
     found = lake.card("contexts", {"corpus": corpus, "dimension": audit.key["dimension"]})
-    diversity = lake.read("diversity", audit.key).to_pylist() if lake.card("diversity", audit.key) else []
+    counted = not audit.stale and lake.card("diversity", audit.key)
+    diversity = lake.read("diversity", audit.key).to_pylist() if counted else []
     return {
         "audit": audit,
         "dimension": dimension,
@@ -65,7 +66,7 @@ def _section(part: DialoguePart, lake: Lake, audit: Audit) -> dict[str, Any]:
         "rows": [(row, published.get(row["measure"])) for row in audit.rows],
         "published_source": _source(published),
         "plot": difference_plot(audit.rows, dimension.groups.a, dimension.groups.b, measure_label),
-        "examples": example_pairs(lake, audit.key, part.settings.examples),
+        "examples": [] if audit.stale else example_pairs(lake, audit.key, part.settings.examples),
         "quality": {**(found.figures if found else {}), **(pairs.figures if pairs else {})},
         "words": {row["side"]: row["words"] for row in diversity},
     }

@@ -184,6 +184,8 @@ def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),
         "systems": {key: system.identity() for key, system in part.systems.items()},
+        "labels": [[key, dimension.label] for key, dimension in part.project.dimensions.items()],
+        "order": list(part.systems),
         "matplotlib": version("matplotlib"),
     },
 )
@@ -195,4 +197,4 @@ def equity_report(partition: Partition) -> Result:
     part, lake = partition.part, partition.lake
     audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
     html = render_report(part, lake, audits)
-    return Result(html, kept=lambda: keep(lake.root, STUDY, flat(STUDY, audits), html, datetime.now(UTC)))
+    return Result(html, before_it_counts=lambda: keep(lake.root, STUDY, flat(STUDY, audits), html, datetime.now(UTC)))

@@ -198,7 +198,7 @@ def test_labels_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match="output_range: .* outside 50 to 60"):
         registry.scorer(narrow, tmp_path, tmp_path, 0)(TEXTS)
     nowhere = system("huggingface", affects=["joy"], huggingface={"name": str(tmp_path / "no")})
-    with pytest.raises(FairnessError, match="cannot be loaded"):
+    with pytest.raises(FairnessError, match="there is no folder"):
         registry.scorer(nowhere, tmp_path, tmp_path, 0)(TEXTS)
 
 

@@ -58,4 +58,4 @@ def toy_report(partition: Partition) -> Result:
     audits = audits_of(STUDY, partition.part, partition.lake, partition.stale(STUDY.table))
     html = report.render(audits)
     rows = flat(STUDY, audits)
-    return Result(html, kept=lambda: keep(partition.lake.root, STUDY, rows, html, datetime.now(UTC)))
+    return Result(html, before_it_counts=lambda: keep(partition.lake.root, STUDY, rows, html, datetime.now(UTC)))
