@@ -380,6 +380,13 @@ def _sql(arguments: argparse.Namespace) -> int:
     project = Project(arguments.profile)
     lake, lineage = Lake(project.workspace), Lineage(project)
     left_out = [] if arguments.all else _outdated(lineage, lake, State(lineage, lake), arguments.query)
+    if left_out:
+        names = [name for name, _ in left_out]
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        print(
+            f"left out (stale, or named by the profile no longer): {', '.join(names[:5])}{more}; --all shows them",
+            file=sys.stderr,
+        )
     try:
         with connect(project.workspace, leave_out=[path for _, path in left_out]) as connection:
             result = connection.execute(arguments.query)
@@ -393,13 +400,6 @@ def _sql(arguments: argparse.Namespace) -> int:
         ) from None
     except duckdb.Error as error:
         raise FairnessError(f"the query failed: {error}") from None
-    if left_out:
-        names = [name for name, _ in left_out]
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        print(
-            f"left out (stale, or named by the profile no longer): {', '.join(names[:5])}{more}; --all shows them",
-            file=sys.stderr,
-        )
     return 0
 
 
