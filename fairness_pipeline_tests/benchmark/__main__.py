@@ -463,6 +463,9 @@ def main() -> None:
     if arguments.memory:
         memory(arguments.memory)
         return
+    torch.set_num_threads(1)  # as a partition computes, and both sides alike
+    # Before anything else is loaded: a process that is started inherits the peak of who starts it.
+    grown, around = ([], {}) if arguments.parts else (peaks(), orchestration())
     ratios = []
     for name in arguments.parts or PARTS:
         for ratio in PARTS[name]():
@@ -470,7 +473,6 @@ def main() -> None:
             print(f"{ratio.task}: {ratio.plain:,.4g} -> {ratio.here:,.6g} {ratio.unit}/s, "
                   f"{ratio.here / ratio.plain:,.1f}x (asked {ratio.asked:.3g}) {ratio.note}", flush=True)  # fmt: skip
     if not arguments.parts:
-        grown, around = peaks(), orchestration()
         page = document(ratios, grown, around)
         RESULTS.write_text(page, encoding="utf-8")
         print(page)
