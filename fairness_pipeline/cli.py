@@ -113,6 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.console import RunDisplay, print_verdicts
     from fairness_pipeline.defs.lineage import Lineage
     from fairness_pipeline.defs.plan import Plan
+    from fairness_pipeline.defs.workers import NotRecorded
     from fairness_pipeline.project import Project
 
     if arguments.select and arguments.fail_on:
@@ -143,8 +144,8 @@ def _run(arguments: argparse.Namespace) -> int:
                 outcomes.append(display.ended(outcome))
                 for study, audits in verdicts.that_stand_now(outcome):
                     print_verdicts(study, project, audits, display.console)
-    except (DatabaseError, OSError) as error:  # Dagster's own record of runs; a table's trouble is an outcome
-        reason = error.orig if isinstance(error, DatabaseError) else error.strerror
+    except (NotRecorded, DatabaseError, OSError) as error:
+        reason = getattr(error, "orig", None) or getattr(error, "strerror", None) or error
         full = shutil.disk_usage(project.workspace).free < _LITTLE
         raise FairnessError(
             f"{project.workspace}: Dagster's record of runs cannot be written "

@@ -67,6 +67,10 @@ class ThisProcess:
         return Done(unit.number, self._make(unit))
 
 
+class NotRecorded(Exception):
+    """Dagster's record of runs cannot be written; a table's own trouble is a result."""
+
+
 @dataclass
 class _Worker:
     process: Any
@@ -133,6 +137,7 @@ class Pool:
         Raises:
             KeyboardInterrupt: a worker was interrupted.
             FairnessError: a worker could not load the profile.
+            NotRecorded: a worker could not write Dagster's record of runs.
         """
         while not self._done:
             for pipe in wait([worker.pipe for worker in self._workers if worker.unit]):
@@ -157,6 +162,8 @@ class Pool:
             raise KeyboardInterrupt
         elif what == "refused":
             raise FairnessError(*told)
+        elif what == "not recorded":
+            raise NotRecorded(*told)
         else:
             assert worker.unit is not None
             self._done.append(Done(worker.unit.number, told[0]))
@@ -212,6 +219,8 @@ def _work(pipe: Connection, profile: str) -> None:
     """What a worker does: makes the units it is sent until there are no more, or until it is interrupted."""
     os.setpgrp()  # Ctrl-C reaches the process that was called, which ends this one in order
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    from sqlalchemy.exc import SQLAlchemyError
+
     try:
         try:
             from fairness_pipeline.defs.instance import open_instance
@@ -224,10 +233,14 @@ def _work(pipe: Connection, profile: str) -> None:
                 pipe.send(("ready",))
                 while True:
                     pipe.send(("done", maker.make(pipe.recv())))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            raise
         except FairnessError as error:
             pipe.send(("refused", str(error)))
         except KeyboardInterrupt:
             pipe.send(("interrupted",))
+        except (SQLAlchemyError, OSError) as error:
+            pipe.send(("not recorded", str(getattr(error, "orig", None) or error)))
     except (EOFError, OSError):
         pass  # nobody listens any more
 
