@@ -1,6 +1,7 @@
 """What the YAML files of models of every kind may say: training, pretrained models, endpoints."""
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -12,6 +13,17 @@ from fairness_pipeline.yaml_files import SECRET, Positive, Specification, check_
 Rate = Annotated[float, pydantic.Field(gt=0)]
 DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]
 CONTEXT = "{context}"
+
+
+def one_of(known: Mapping[str, object]) -> Callable[[str], str]:
+    """Refuses, for pydantic, a name that is not among the `known`."""
+
+    def check(name: str) -> str:
+        if name not in known:
+            raise ValueError(f"expected one of {', '.join(known)}")
+        return name
+
+    return check
 
 
 class TrainingSettings(Specification):

@@ -7,19 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from fairness_pipeline.distinct import Scorer
+from fairness_pipeline.models.dialogue.architectures import ARCHITECTURES
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.threads import use_threads
-
-_MODULES = {
-    "seq2seq": "seq2seq",
-    "retrieval": "retrieval",
-    "causal_lm": "huggingface",
-    "encoder_decoder": "huggingface",
-    "endpoint": "endpoint",
-    "imported": "imported",
-}
-"""Where each architecture lives: a module with `prepare` and `responder`."""
 
 
 def prepare(
@@ -54,4 +45,4 @@ def responder(specification: ModelSpecification, folder: Path, work: Path, seed:
 
 
 def _module(specification: ModelSpecification) -> Any:
-    return import_module(f"fairness_pipeline.models.dialogue.{_MODULES[specification.architecture]}")
+    return import_module(f"fairness_pipeline.models.dialogue.{ARCHITECTURES[specification.architecture].module}")

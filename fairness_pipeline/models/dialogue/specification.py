@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
+from fairness_pipeline.models.dialogue.architectures import ARCHITECTURES, SECTIONS
 from fairness_pipeline.models.specification import (
     Decoding,
     DropoutRate,
@@ -12,6 +13,7 @@ from fairness_pipeline.models.specification import (
     Pretrained,
     Prompted,
     TrainingSettings,
+    one_of,
 )
 from fairness_pipeline.yaml_files import Positive, Specification
 
@@ -64,19 +66,6 @@ class HuggingFaceSource(Pretrained, Prompted):
         return self
 
 
-_OPTIONAL = {"causal_lm": "training"}
-"""A section that an architecture may have: a causal LM is fine-tuned where it says how."""
-
-_SECTIONS: dict[str, set[str]] = {
-    "seq2seq": {"seq2seq", "training"},
-    "retrieval": {"retrieval", "training"},
-    "causal_lm": {"huggingface", "training"},
-    "encoder_decoder": {"huggingface"},
-    "endpoint": {"endpoint"},
-    "imported": set(),
-}
-
-
 class ModelSpecification(Specification):
     """One file of `data/models`, with a profile's changes merged in.
 
@@ -88,7 +77,7 @@ class ModelSpecification(Specification):
     fixed number, as sums that are split over more add up otherwise in the last bits.
     """
 
-    architecture: Literal["seq2seq", "retrieval", "causal_lm", "encoder_decoder", "endpoint", "imported"]
+    architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
     studies: tuple[str, ...] | None = None
     corpus: str
     published_as: str | None = None
@@ -107,10 +96,10 @@ class ModelSpecification(Specification):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        for section in ("seq2seq", "retrieval", "training", "huggingface", "endpoint"):
-            wanted = section in _SECTIONS[self.architecture]
-            present = getattr(self, section) is not None
-            if present != wanted and section != _OPTIONAL.get(self.architecture):
+        own = ARCHITECTURES[self.architecture]
+        for section in SECTIONS:
+            wanted, present = section in own.needs, getattr(self, section) is not None
+            if present != wanted and section not in own.may_have:
                 verb = "needs" if wanted else "does not take"
                 raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
         for part in ("settings", "dimensions"):
@@ -118,14 +107,18 @@ class ModelSpecification(Specification):
                 raise ValueError(f"'{part}' belong to a method: name it under 'debiasing'")
         if (self.base is None) != (self.debiasing is None):
             raise ValueError("'base' and 'debiasing' go together: the model that is debiased, and the method")
-        greedy = self.seq2seq or self.retrieval
-        if greedy and self.decoding.model_dump(exclude={"batch"}) != Decoding().model_dump(exclude={"batch"}):
+        if own.greedy and self.decoding.model_dump(exclude={"batch"}) != Decoding().model_dump(exclude={"batch"}):
             raise ValueError(f"architecture '{self.architecture}' takes no 'decoding' but 'batch': it answers greedily")
         return self
 
     def located(self, folder: Path) -> Self:
         """The same with the path of its Hugging Face folder whole; a relative one starts at the YAML's `folder`."""
         return self.model_copy(update={"huggingface": self.huggingface and self.huggingface.located(folder)})
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Whose versions decide what it answers."""
+        return ARCHITECTURES[self.architecture].libraries
 
     @property
     def trained(self) -> bool:

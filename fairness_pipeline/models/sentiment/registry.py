@@ -7,19 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from fairness_pipeline.distinct import Scorer
+from fairness_pipeline.models.sentiment.architectures import ARCHITECTURES
 from fairness_pipeline.models.sentiment.specification import SystemSpecification
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.threads import use_threads
-
-_MODULES = {
-    "vader": "vader",
-    "linear_svm": "linear_svm",
-    "cnn": "encoders",
-    "gru": "encoders",
-    "huggingface": "classifier",
-    "endpoint": "endpoint",
-}
-"""Where each architecture lives: a module with `scorer`, and `prepare` if it is trained. Files need none."""
 
 
 def prepare(
@@ -51,4 +42,4 @@ def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: i
 
 
 def _module(specification: SystemSpecification) -> Any:
-    return import_module(f"fairness_pipeline.models.sentiment.{_MODULES[specification.architecture]}")
+    return import_module(f"fairness_pipeline.models.sentiment.{ARCHITECTURES[specification.architecture].module}")

@@ -5,7 +5,15 @@ from typing import Annotated, Literal, Self, get_args
 
 import pydantic
 
-from fairness_pipeline.models.specification import DropoutRate, EndpointSource, Pretrained, Rate, TrainingSettings
+from fairness_pipeline.models.sentiment.architectures import ARCHITECTURES
+from fairness_pipeline.models.specification import (
+    DropoutRate,
+    EndpointSource,
+    Pretrained,
+    Rate,
+    TrainingSettings,
+    one_of,
+)
 from fairness_pipeline.yaml_files import Positive, Specification
 
 Affect = Literal["anger", "fear", "joy", "sadness", "valence"]
@@ -92,19 +100,6 @@ class AskedSource(EndpointSource):
         return system
 
 
-_SECTIONS: dict[str, str | None] = {
-    "vader": None,
-    "linear_svm": "svm",
-    "cnn": "encoder",
-    "gru": "encoder",
-    "huggingface": "huggingface",
-    "endpoint": "endpoint",
-    "scores": None,
-}
-_SETTINGS = ("svm", "encoder")
-"""Sections that need not be there: all they hold has a default."""
-
-
 class SystemSpecification(Specification):
     """One file of `data/systems`, with a profile's changes merged in.
 
@@ -112,7 +107,7 @@ class SystemSpecification(Specification):
     processor that it computes on.
     """
 
-    architecture: Literal["vader", "linear_svm", "cnn", "gru", "huggingface", "endpoint", "scores"]
+    architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
     affects: Annotated[tuple[Affect, ...], pydantic.Field(min_length=1)]
     svm: SvmSettings | None = None
     encoder: EncoderSettings | None = None
@@ -123,12 +118,12 @@ class SystemSpecification(Specification):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        own = _SECTIONS[self.architecture]
+        own = ARCHITECTURES[self.architecture]
         for section in ("svm", "encoder", "huggingface", "endpoint"):
-            if getattr(self, section) is not None and section != own:
+            if getattr(self, section) is not None and section != own.section:
                 raise ValueError(f"architecture '{self.architecture}' does not take '{section}'")
-        if own and own not in _SETTINGS and getattr(self, own) is None:
-            raise ValueError(f"architecture '{self.architecture}' needs '{own}'")
+        if own.needed and getattr(self, own.section or "") is None:
+            raise ValueError(f"architecture '{self.architecture}' needs '{own.section}'")
         if doubled := [affect for affect in self.affects if self.affects.count(affect) > 1]:
             raise ValueError(f"'{doubled[0]}' stands twice in 'affects'; keep one")
         if self.architecture == "vader" and self.affects != ("valence",):
@@ -142,7 +137,12 @@ class SystemSpecification(Specification):
     @property
     def trained(self) -> bool:
         """Whether it is trained here, on tweets with affect intensities."""
-        return self.architecture in ("linear_svm", "cnn", "gru")
+        return ARCHITECTURES[self.architecture].trained
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Whose versions decide its scores."""
+        return ARCHITECTURES[self.architecture].libraries
 
     @property
     def may_change(self) -> bool:

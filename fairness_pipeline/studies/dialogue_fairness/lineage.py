@@ -182,12 +182,11 @@ def context_pairs(partition: Partition) -> Result:
 
 def _model(part: DialoguePart, key: Key) -> dict[str, object]:
     model = part.models[key["model"]]
-    libraries = {"huggingface": ("torch", "transformers"), "training": ("numpy", "torch")}
     return {
         "model": model.identity(),
         "folder": folder_version(model.huggingface.name) if model.huggingface else None,
         "round": part.round_of(key["model"]),
-        "versions": _versions(*(n for part, names in libraries.items() if getattr(model, part) for n in names)),
+        "versions": _versions(*model.libraries),
     }
 
 

@@ -65,21 +65,12 @@ def affect_tweets(partition: Partition) -> Result:
     return Result(table, {"tweets": dict(Counter(table["affect"].to_pylist()))}, tables={"sample": table.slice(0, 5)})
 
 
-_LIBRARIES = {
-    "vader": ("vaderSentiment",),
-    "linear_svm": ("scikit-learn", "numpy"),
-    "cnn": ("torch",),
-    "gru": ("torch",),
-    "huggingface": ("torch", "transformers"),
-}
-
-
 def _system(part: EquityPart, key: Key) -> dict[str, object]:
     system = part.systems[key["system"]]
     return {
         "system": system.identity(),
         "folder": folder_version(system.huggingface.name) if system.huggingface else None,
-        "versions": {name: version(name) for name in _LIBRARIES.get(system.architecture, ())},
+        "versions": {name: version(name) for name in system.libraries},
     }
 
 
