@@ -148,10 +148,6 @@ class Lake:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
-    def remove_card(self, asset: str, key: Key) -> None:
-        """Makes a checkpoint or document count as not made."""
-        self._card_path(asset, key).unlink(missing_ok=True)
-
     # Both
 
     def card(self, asset: str, key: Key) -> Card | None:

@@ -98,14 +98,16 @@ def _make(
         yield from (dg.AssetCheckResult(passed=True, check_name=check.__name__) for check in recipe.checks)
         yield dg.MaterializeResult(data_version=dg.DataVersion(card.content), metadata={LEFT_ALONE: "it is up to date"})
         return
-    folder = lake.folder(recipe.name, key, stamp)
+    folder = work = lake.folder(recipe.name, key, stamp)
     if made_before or lake.was_finished(recipe.name, key, stamp):
-        # Asked for again, or damaged: start afresh, with no card that vouches for what a kill may leave half made.
-        lake.remove_card(recipe.name, key)
-        _clear(folder)
+        # Asked for again, or damaged: made beside what is there, which others may be reading until this is whole.
+        work = folder.with_name(f"{folder.name}-again")
     progress = listener.progress(recipe.name, key)
     started = time.monotonic()
-    result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, folder))
+    result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, work))
+    if recipe.kind == "checkpoint" and work != folder:
+        _clear(folder)
+        work.rename(folder)
     result.before_it_counts()
     yield from _save(lake, recipe, key, result, Card(stamp, described, result.figures))
     if recipe.kind != "checkpoint":

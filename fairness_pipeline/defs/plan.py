@@ -142,11 +142,6 @@ class Plan:
                 waiting.add(self.steps[-1].place)
 
     @property
-    def out_of_date(self) -> list[Step]:
-        """The steps that must run whether or not they are forced to."""
-        return [step for step in self.steps if step.reason not in (None, _FORCED)]
-
-    @property
     def stale(self) -> list[Step]:
         """The steps that must run."""
         return [step for step in self.steps if step.reason]

@@ -4,12 +4,17 @@ import json
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+import dagster as dg
 from safetensors.numpy import load_file, save_file
 
 from fairness_pipeline import paths
+from fairness_pipeline.defs.assets import Log
+from fairness_pipeline.defs.runs import Maker
+from fairness_pipeline.defs.units import Unit
 from fairness_pipeline.lake import Lake
+from fairness_pipeline.progress import Progress
 from fairness_pipeline.project import Project
-from fairness_pipeline_tests.commands import change, command, planned, run
+from fairness_pipeline_tests.commands import change, command, content, planned, run
 from fairness_pipeline_tests.local_server import answer, serve
 from fairness_pipeline_tests.studies.test_any_model import add_endpoint
 from fairness_pipeline_tests.studies.test_sentiment_equity import audited, write_scores
@@ -189,3 +194,25 @@ def test_a_report_follows_all_that_it_shows(audited: Project, data: Path) -> Non
     page = Lake(audited.workspace).document_path("dialogue_fairness_report").read_text(encoding="utf-8")
     assert all(sha in page for sha in card.inputs["settings"]["sha256"].values())
     assert planned() == []
+
+
+def test_what_is_made_again_stands_until_the_new_one_is_whole(tiny: Project, data: Path) -> None:
+    """Another run may be reading it."""
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+    run()
+    lake, key = Lake(tiny.workspace), {"model": "seq2seq"}
+    before = content(tiny.workspace)
+    there: list[bool] = []
+
+    class Watching(Log):
+        def progress(self, asset: str, own: dict[str, str]) -> Progress:
+            return lambda done, total, note: there.append(
+                lake.card("dialogue_models", key) is not None and lake.current_folder("dialogue_models", key).is_dir()
+            )
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        (result,) = Maker(Project("tiny"), instance, Watching()).make(Unit(0, ["dialogue_models"], key, True))
+    assert result.state == "made"
+    assert len(there) > 2
+    assert all(there)
+    assert content(tiny.workspace) == before
