@@ -1,5 +1,6 @@
 """What a study is to all that studies share: one entry in `STUDIES`, a `Study`, and a `Part` of each profile."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +30,7 @@ class Subject(Protocol):
         """Everything declared that decides what it answers, as JSON can hold it."""
 
 
-class Part:
+class Part(ABC):
     """A study's part of one profile, read and checked. A study overrides what does not fit it.
 
     Args:
@@ -48,9 +49,9 @@ class Part:
         self.project = project
         self.settings = settings
 
+    @abstractmethod
     def expected(self) -> list[Key]:
         """The partitions that the study's significance table can have."""
-        raise NotImplementedError(f"{type(self).__name__}.expected")  # pragma: no cover
 
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
         """Whether a partition is made when only its values along the `named` axes are asked for by name."""

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +15,6 @@ from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.text import EncodedWords, encode_words, fold, tokenize
 from fairness_pipeline.measures.measure import Measure, Sides, sides
-from fairness_pipeline.measures.settings import MeasureSettings
-from fairness_pipeline.progress import Progress
 from fairness_pipeline.schemas import schema
 
 ATTRIBUTE_WORDS = schema(
@@ -128,16 +125,9 @@ class AttributeWords(Measure):
         """Counts, by `<list>_words`."""
         return {_row(name): scored[name].to_numpy().astype(float) for name in scored.column_names}
 
-    def measure(
-        self,
-        responses: pa.Table,
-        settings: MeasureSettings,
-        dimension: Dimension,
-        folder: Path | None = None,
-        progress: Progress | None = None,
-    ) -> pa.Table:
+    def shaped(self, scored: pa.Table) -> pa.Table:
         """One row a response and list."""
-        return to_long(super().measure(responses, settings, dimension, folder, progress))
+        return to_long(scored)
 
     def values(self, table: pa.Table) -> dict[str, Sides]:
         """Counts, by `<list>_words`."""

@@ -108,7 +108,11 @@ class Measure:
             progress: Told how many distinct responses are scored.
         """
         assert self.scorer is not None
-        return score(responses, self.scorer(settings, dimension), folder, progress)
+        return self.shaped(score(responses, self.scorer(settings, dimension), folder, progress))
+
+    def shaped(self, scored: pa.Table) -> pa.Table:
+        """The table from `pair_id`, `side` and the scorer's columns."""
+        return scored
 
     def values(self, table: pa.Table) -> dict[str, Sides]:
         """What its table says on side a and side b, in the order of the pairs, by row name."""
