@@ -286,10 +286,9 @@ def small_run(home: Path, study: str) -> subprocess.Popen[str]:
     chat = profile["models"][CHAT]["settings"]
     chat["disentanglement"]["epochs"] = 2
     chat["adversarial"] |= {"every": 3, "patience": 2, "pairs": 50}
-    profile["sentiment_equity"]["systems"] = {name: {"encoder": {"epochs": 2}} for name in ("cnn", "gru")} | {
-        "vader": {}
-    }
-    profile |= {"debias": ["gender"], "dimensions": ["gender", "dialect"], "pairs": {"maximum": 500}}
+    systems = {name: {"encoder": {"epochs": 2}} for name in ("cnn", "gru")} | {"vader": {}}
+    profile |= {"dimensions": ["gender", "dialect"], "sentiment_equity": {"systems": systems}}
+    profile["dialogue_fairness"] |= {"debias": ["gender"], "on_request": [], "pairs": {"maximum": 500}}
     folder = STATE / "data" / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "small.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
