@@ -1,4 +1,4 @@
-"""How a study adds commands of its own to the command line."""
+"""How a verb, or a study's own command, is added to the command line."""
 
 import argparse
 from collections.abc import Callable
@@ -8,5 +8,7 @@ from typing import Protocol
 class Command(Protocol):
     """Adds a command with `--profile`, and gives its parser for further arguments."""
 
-    def __call__(self, name: str, run: Callable[[argparse.Namespace], int], text: str, /) -> argparse.ArgumentParser:
-        """The command's name, what it does (an exit status comes back), and its help."""
+    def __call__(
+        self, name: str, run: Callable[[argparse.Namespace], int], text: str, /, *, default_profile: str | None = None
+    ) -> argparse.ArgumentParser:
+        """The command's name, what it does (an exit status comes back), its help, and the profile if not the usual."""

@@ -1,6 +1,13 @@
 """What a person sees in the terminal: progress while it runs, verdicts as soon as they stand."""
 
+import csv
+import json
+import math
+import os
+import shutil
+import sys
 import time
+from collections.abc import Collection
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,14 +19,29 @@ from rich.table import Table
 from fairness_pipeline.defs.listener import Listener
 from fairness_pipeline.defs.plan import Outcome, Step
 from fairness_pipeline.lake import Key, Row, partition_name
+from fairness_pipeline.plain_text import visible
 from fairness_pipeline.progress import Progress as ProgressFunction
 from fairness_pipeline.project import Project
-from fairness_pipeline.reporting.results import NOT_MEASURED, Audit
+from fairness_pipeline.reporting.results import (
+    NEVER_SEEN,
+    NOT_MEASURED,
+    Audit,
+    counted,
+    said,
+    severity,
+    worst_first,
+)
 from fairness_pipeline.study import Study
 
-_STYLES = {"biased": "red", "fair": "green", "inconclusive": "yellow", NOT_MEASURED: "dim"}
-_FORMATS = {"percent": "{:+.3g}%", "score": "{:+.4f}"}
+_STYLES = {"biased": "red", "fair": "green", "inconclusive": "yellow", NEVER_SEEN: "dim"}
+_MARKS = {"biased": "✗", "fair": "✓", "inconclusive": "?", NEVER_SEEN: "·"}
+_PLAIN_MARKS = {"biased": "x", "fair": "=", "inconclusive": "?", NEVER_SEEN: "."}
+_FORMATS = {"percent": "{:+.1f}", "count_per_response": "{:+.2f}", "score": "{:+.3f}"}
 _PLAIN_EVERY = 10.0
+_TOLD = 3
+"""Findings that are told in words below a table of verdicts."""
+_NARROWEST = 20
+"""Characters that a column of text keeps at least; a table that leaves it fewer is shown record by record."""
 
 
 class RunDisplay(Listener):
@@ -63,8 +85,10 @@ class RunDisplay(Listener):
         style = {"made": "", "unchanged": "dim", "failed": "red", "skipped": "yellow"}[outcome.state]
         text = f"[{self._done:>3}/{self._stale}] {outcome.step.label}"
         done = {"made": f"{outcome.seconds:6.1f} s", "unchanged": "unchanged"}
-        detail = done.get(outcome.state) or f"{outcome.state}: {outcome.detail}"
-        self.console.print(f"{text:<58} {detail}", style=style or None, markup=False)
+        if outcome.state == "skipped":  # what it needed has failed, and says why
+            return outcome
+        detail = done.get(outcome.state) or "failed; the reason stands at the end"
+        self.console.print(visible(f"{text:<58} {detail}"), style=style or None, markup=False)
         return outcome
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
@@ -97,54 +121,156 @@ class RunDisplay(Listener):
 
 
 def print_verdicts(study: Study, project: Project, audits: list[Audit], console: Console | None = None) -> None:
-    """The verdicts at a glance: one row an audit, one column a heading of the study."""
-    table = Table(
-        title=f"{study.title}, profile {project.name} (difference: first group minus second)", title_justify="left"
+    """The verdicts at a glance: a line an audit, the worst first; a mark and a number a heading of the study.
+
+    Where the terminal is too narrow for the numbers there are marks alone. Below it a line that counts, and the worst
+    findings in words.
+    """
+    shown = Console(file=(console or Console()).file, width=_width(150), highlight=False)
+    marks = _MARKS if shown.encoding.lower().startswith("utf") else _PLAIN_MARKS
+    ordered = worst_first(study, audits)
+    tables = (_verdicts(study, project, ordered, marks, numbers=numbers) for numbers in (True, False))
+    table = next((t for t in tables if shown.measure(t).maximum <= shown.width), None)
+    shown.print()
+    shown.print(table or _verdicts(study, project, ordered, marks, numbers=False))
+    told = ", ".join(f"{mark} {name}" for name, mark in marks.items())
+    sides = "; ".join(
+        dict.fromkeys(f"{next(iter(a.key.values()))} {' − '.join(study.groups(project, a.key))}" for a in audits)
     )
-    for heading in (*(axis.capitalize() for axis in study.axes), *study.headings):
-        table.add_column(heading)
+    shown.print(f"[dim]{told}. Difference: first group minus second, in points or in the measure's unit: {sides}[/dim]")
+    counts = counted(study, audits)
+    if counts:
+        said_so = ", ".join(f"{number} {name}" for name, number in counts.items())
+        shown.print(f"{sum(counts.values())} verdicts: {said_so}")
+    for sentence in _findings(study, project, ordered):
+        shown.print(f"  {escape(sentence)}")
+
+
+def _findings(study: Study, project: Project, audits: list[Audit]) -> list[str]:
+    """The worst biased rows in words, one an audit."""
+    found = []
     for audit in audits:
-        groups = " / ".join(study.groups(project, audit.key))
-        first, *others = audit.key.values()
-        cells = [_cell(study, audit, heading) for heading in study.headings]
-        table.add_row(f"{escape(first)}\n[dim]{escape(groups)}[/dim]", *map(escape, others), *cells)
-    shown = console or Console()
-    if not shown.is_terminal:
-        shown = Console(width=150, file=shown.file)
-    shown.print(table)
+        rows = sorted((row for row in audit.rows if study.gated(row)), key=severity)
+        if rows and not audit.unfit and said(rows[0]) == "biased":
+            found.append(study.finding(project, audit.key, rows[0]))
+    return found[:_TOLD]
 
 
-def _cell(study: Study, audit: Audit, heading: str) -> str:
-    if not audit.measured:
-        return _styled(NOT_MEASURED)
+def _verdicts(study: Study, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:
+    table = Table(title=f"{study.title}, profile {project.name}", title_justify="left", box=None, pad_edge=False)
+    for axis in study.axes:
+        table.add_column(axis.capitalize(), no_wrap=True)
+    for heading in study.headings:
+        table.add_column(heading, no_wrap=numbers, justify="left")
+    for audit in audits:
+        if audit.measured and not audit.unfit:
+            cells = [_cell(study, audit, heading, marks, numbers) for heading in study.headings]
+        else:
+            cells = [f"[dim]{escape(f'nothing to judge: {audit.unfit}' if audit.unfit else NOT_MEASURED)}[/dim]"]
+        table.add_row(*map(escape, audit.key.values()), *cells)
+    return table
+
+
+def _cell(study: Study, audit: Audit, heading: str, marks: dict[str, str], numbers: bool) -> str:
+    """The worst row that stands under a heading."""
     rows = [row for row in audit.rows if study.gated(row) and study.heading(row) == heading]
-    if len(rows) == 1 and study.label(rows[0]) == heading:
-        return _verdict(rows[0])
-    return "\n".join(f"{escape(study.label(row))}: {_verdict(row)}" for row in rows) or "-"
+    if not rows:
+        return ""
+    row = min(rows, key=severity)
+    what = said(row)
+    text = marks[what]
+    if numbers and what != NEVER_SEEN:
+        text += f" {_FORMATS[row['unit']].format(row['difference'])}"
+        text += f" {escape(study.label(row))}" if study.label(row) != heading else ""
+    return f"[{_STYLES[what]}]{text}[/]"
 
 
-def _verdict(row: Row) -> str:
-    number = _FORMATS.get(row["unit"], "{:+.3g}").format(row["difference"])
-    return f"{_styled(row['verdict'])} {number}"
+def print_rows(names: list[str], rows: list[Row], form: str, needed: Collection[str] = ()) -> None:
+    """Rows as a table, as CSV, or as JSON (where what is no number is null).
+
+    Args:
+        names: The columns.
+        rows: By column.
+        form: `table`, `csv` or `json`.
+        needed: The columns that a table keeps however narrow the terminal is; where none are named, all of them.
+    """
+    if form == "json":
+        print(json.dumps([{k: _json(v) for k, v in row.items()} for row in rows], indent=1, default=str))
+    elif form == "csv":
+        writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+        writer.writeheader()
+        guarded = sys.stdout.isatty()
+        writer.writerows(
+            {k: visible(v) if guarded and isinstance(v, str) else v for k, v in row.items()} for row in rows
+        )
+    else:
+        _print_table(names, rows, needed)
 
 
-def _styled(verdict: str) -> str:
-    return f"[{_STYLES[verdict]}]{verdict}[/]"
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_json(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def print_table(names: list[str], rows: list[Row]) -> None:
-    """Rows as a plain table; numbers to four digits."""
-    table = Table(box=None, pad_edge=False)
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(_plain(row.get(name)) for name in names))
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(width=220, highlight=False)
-    console.print(table)
+def _print_table(names: list[str], rows: list[Row], needed: Collection[str]) -> None:
+    """A table where it fits; else with fewer columns, or shorter texts; else record by record."""
+    width = _width(None)
+    cells = [[_plain(row.get(name)) for name in names] for row in rows]
+    widths = [max([len(name), *(len(line[place]) for line in cells)]) for place, name in enumerate(names)]
+    shown = list(range(len(names)))
+
+    def total() -> int:
+        return sum(widths[place] for place in shown) + 2 * (len(shown) - 1)
+
+    dropped: list[str] = []
+    for place in reversed(range(len(names))):
+        if width is not None and total() > width and needed and names[place] not in needed:
+            shown.remove(place)
+            dropped.insert(0, names[place])
+    texts = {p for p in shown if widths[p] > _NARROWEST and any(isinstance(row.get(names[p]), str) for row in rows)}
+    cut = False
+    while width is not None and total() > width and any(widths[place] > _NARROWEST for place in texts):
+        widest = max(texts, key=lambda place: widths[place])
+        widths[widest] = max(_NARROWEST, widths[widest] - (total() - width))
+        cut = True
+    if width is not None and total() > width:
+        _print_records(names, cells, width)
+        return
+    for line in [names, *cells]:
+        print("  ".join(_fitted(line[place], widths[place]) for place in shown).rstrip())
+    notes = [f"columns left out at this width: {', '.join(dropped)}"] if dropped else []
+    notes += ["long texts are cut"] if cut else []
+    if notes:
+        print(f"({'; '.join(notes)}; --format csv has everything)", file=sys.stderr)
+
+
+def _print_records(names: list[str], cells: list[list[str]], width: int) -> None:
+    """One record below the other, a line or more a field."""
+    left = max(map(len, names))
+    for number, line in enumerate(cells, start=1):
+        print(f"{number} of {len(cells)} ".ljust(width, "-"))
+        for name, text in zip(names, line, strict=True):
+            room = max(_NARROWEST, width - left - 2)
+            pieces = [text[start : start + room] for start in range(0, len(text), room)] or [""]
+            for place, piece in enumerate(pieces):
+                print(f"{'' if place else name:<{left}}  {piece}".rstrip())
+
+
+def _fitted(text: str, width: int) -> str:
+    return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
+
+
+def _width(default: int | None) -> int | None:
+    """Columns of the terminal, or of `COLUMNS`; `default` where there is neither."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
+        return shutil.get_terminal_size().columns
+    return default
 
 
 def _plain(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
+    return f"{value:.4g}" if isinstance(value, float) else visible(str(value))

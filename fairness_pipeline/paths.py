@@ -7,6 +7,7 @@ from pathlib import Path
 from fairness_pipeline.errors import FairnessError
 
 _PACKAGE = Path(__file__).resolve().parent
+PACKAGE = _PACKAGE.name
 _CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else None
 _KEY = re.compile(r"[a-z][a-z0-9_.-]*")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Lake
 
 
@@ -30,3 +31,25 @@ def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPy
                     + ("" if shown else " where false")
                 )
     return connection
+
+
+def reading(connection: duckdb.DuckDBPyConnection, query: str) -> str:
+    """`query`, if it is one statement that only reads: the lake is written by its assets alone.
+
+    Raises:
+        FairnessError: it is empty, several statements, or writes.
+        duckdb.Error: it is no SQL.
+    """
+    statements = connection.extract_statements(query)
+    if len(statements) != 1:
+        raise FairnessError(
+            f"the query failed: expected one statement, found {len(statements) or 'none'}; for example: "
+            "select * from dialogue_significance"
+        )
+    kind = statements[0].type.name
+    if kind != "SELECT":
+        raise FairnessError(
+            f"the query failed: {kind} may write or change something; expected a query that only reads (select, with, "
+            "describe, summarize). fairness_pipeline.sql.connect gives Python a connection that may do more"
+        )
+    return query

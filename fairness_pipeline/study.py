@@ -65,6 +65,15 @@ class Part(ABC):
         """The same partition of what the subject was made from; None where it was made from nothing."""
         return None
 
+    def unfit(self, key: Key, lake: Lake) -> str | None:
+        """Why the verdicts of a measured partition say nothing (one answer to everything); None where they do."""
+        return None
+
+    @property
+    def given(self) -> Mapping[str, Path]:
+        """What a user gave to the workspace without a file of `data` (answers, scores), by the subject's key."""
+        return {}
+
     def files(self) -> Iterator[Path]:
         """The local files that the study's partitions are made from, for a watcher of changes."""
         return iter(())
@@ -96,6 +105,7 @@ class Study:
         heading: Under which of them a row of the significance table stands; None where it is not shown.
         label: What a row is called where several stand under one heading, or where a gate names it.
         groups: The names of side a and side b in a partition.
+        finding: A row of a partition in one sentence, for a reader who sees nothing else.
         gated: Whether a row's verdict is the audit's: shown in `run`'s table and looked at by `--fail-on`.
     """
 
@@ -113,6 +123,7 @@ class Study:
     heading: Callable[[Row], str | None]
     label: Callable[[Row], str]
     groups: Callable[["Project", Key], tuple[str, str]]
+    finding: Callable[["Project", Key, Row], str]
     gated: Callable[[Row], bool] = lambda row: True
 
     @property
@@ -120,7 +131,7 @@ class Study:
         """The axes of the significance table."""
         return tuple(column for column in self.identity if column in ("dimension", "corpus", self.subject))
 
-    def load(self, what: Literal["lineage", "commands"]) -> ModuleType | None:
+    def load(self, what: Literal["lineage", "commands", "audit"]) -> ModuleType | None:
         """One of the study's modules, which may import much; None where it has none such."""
         name = f"{_PACKAGE}.{self.name}.{what}"
         try:

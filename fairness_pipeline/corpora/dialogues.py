@@ -18,6 +18,7 @@ from fairness_pipeline.corpora.checksums import checksum, verify_checksum
 from fairness_pipeline.corpora.cleaning import URL, clean
 from fairness_pipeline.corpora.comments import read_comments
 from fairness_pipeline.corpora.downloads import download
+from fairness_pipeline.corpora.framed_contexts import FramedContexts
 from fairness_pipeline.corpora.grammar import Grammar
 from fairness_pipeline.corpora.readers import Turns, read_dataset, read_file
 from fairness_pipeline.corpora.specification import CorpusSpecification
@@ -74,6 +75,8 @@ def source_versions(corpus: CorpusSpecification, folder: Path) -> dict[str, str]
     """
     if corpus.grammar:
         return {corpus.grammar.file: checksum(data_file(corpus.grammar.file))}
+    if corpus.contexts:
+        return {corpus.contexts.file: checksum(data_file(corpus.contexts.file))}
     if corpus.dataset:
         files = corpus.dataset.files(folder)
         return {str(path): checksum(path) for path in files} or {
@@ -158,7 +161,7 @@ def _prepare(turn: str, replace: dict[str, str]) -> str:
 
 def _unfit(context: str, response: str, corpus: CorpusSpecification) -> str | None:
     """Why a dialogue is left out, if it is."""
-    if not context or not response:
+    if not context or not (response or corpus.contexts):
         return "empty_or_deleted"
     if corpus.maximum_words and any(turn.count(" ") >= corpus.maximum_words for turn in (context, response)):
         return "too_long"
@@ -173,6 +176,9 @@ def _turns(corpus: CorpusSpecification, folder: Path, paths: list[Path]) -> Iter
         generated = grammar.generate(corpus.grammar.dialogues, corpus.grammar.seed)
         for number, dialogue in enumerate(generated):
             yield Turns(dialogue.context, dialogue.response, str(number))
+    elif corpus.contexts:
+        for number, context in enumerate(FramedContexts.load(corpus.contexts.file).texts()):
+            yield Turns(context, "", str(number))
     elif corpus.dataset:
         yield from read_dataset(corpus.dataset.place(folder), corpus)
     elif corpus.format == "comments":

@@ -18,7 +18,12 @@ from fairness_pipeline.models.dialogue import registry
 
 def debias(task: Task) -> dict[str, Any]:
     """Trains the model on the augmented dialogues, with the base's settings."""
-    swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns, seed=task.profile_seed)
+    swapper = Swapper(
+        task.dimension,
+        pronouns=task.pairs.pronouns,
+        seed=task.profile_seed,
+        adapt_articles=task.pairs.articles == "adapt",
+    )
     augmented = augment(task.dialogues, swapper)
     figures = registry.prepare(task.model, augmented, task.folder, task.seed, task.progress)
     return {**figures, "added_dialogues": augmented.num_rows - task.dialogues.num_rows}

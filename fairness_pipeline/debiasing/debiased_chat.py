@@ -319,7 +319,12 @@ class FairnessTest:
         pronouns = task.pairs.pronouns
         contexts = find_contexts(held_out, Swapper(task.dimension, pronouns=pronouns)).table
         self.pairs = make_pairs(
-            contexts, task.dimension, maximum=settings.pairs, seed=task.profile_seed, pronouns=pronouns
+            contexts,
+            task.dimension,
+            maximum=settings.pairs,
+            seed=task.profile_seed,
+            pronouns=pronouns,
+            articles=task.pairs.articles,
         ).table
         if self.pairs.num_rows < _LEAST_PAIRS:
             raise FairnessError(

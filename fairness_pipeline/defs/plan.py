@@ -136,10 +136,15 @@ class Plan:
         state = State(lineage, self.lake)
         self.steps: list[Step] = []
         waiting: set[Place] = set()
+        self._changed: set[Place] = set()
         for name, key in self._partitions():
             self.steps.append(Step(name, key, self._reason(state, name, key, waiting)))
             if self.steps[-1].reason:
                 waiting.add(self.steps[-1].place)
+                if force and state.stale(name, key):
+                    self._changed.add(self.steps[-1].place)
+        if not force:
+            self._changed = waiting
 
     @property
     def stale(self) -> list[Step]:
@@ -148,11 +153,10 @@ class Plan:
 
     def endpoint_requests(self) -> tuple[int, int]:
         """Requests that the stale steps would make of endpoints, and partitions for which that cannot be told yet."""
-        stale = {step.place for step in self.stale}
         known = unknown = 0
 
         def pending(name: str, key: Key) -> bool:
-            return (name, partition_name(key)) in stale
+            return (name, partition_name(key)) in self._changed  # made again by force, it comes out as it was
 
         for step in self.stale:
             count = self.lineage.part(step.name).requests(step.name, step.key, self.lake, pending)

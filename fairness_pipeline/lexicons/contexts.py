@@ -41,6 +41,7 @@ class PairSettings(Specification):
     maximum: Positive = 300_000
     both_sides: Literal["drop", "swap"] = "drop"
     pronouns: Literal["published", "extended"] = "published"
+    articles: Literal["adapt", "keep"] = "adapt"
 
 
 class Contexts(NamedTuple):
@@ -105,6 +106,7 @@ def make_pairs(
     seed: int,
     both_sides: Literal["drop", "swap"] = "drop",
     pronouns: PronounRule = "published",
+    articles: Literal["adapt", "keep"] = "adapt",
     progress: Progress | None = None,
 ) -> ContextPairs:
     """Parallel context pairs: each context and its counterfactual.
@@ -116,9 +118,10 @@ def make_pairs(
         seed: Of that draw, and of the choices between several counterparts.
         both_sides: What to do with a context that names both groups: leave it out, or swap both ways at once.
         pronouns: `extended` adds the pronouns that the published list lacks.
+        articles: Whether `a` and `an` follow the word that comes behind them, or stay as they are.
         progress: Told how many contexts have been swapped.
     """
-    swapper = Swapper(dimension, pronouns=pronouns, seed=seed)
+    swapper = Swapper(dimension, pronouns=pronouns, seed=seed, adapt_articles=articles == "adapt")
     both = pc.equal(contexts["side"], "both")
     used = contexts.filter(pc.invert(both)) if both_sides == "drop" else contexts
     batches = []

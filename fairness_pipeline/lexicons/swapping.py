@@ -53,6 +53,7 @@ class Swapper:
         dimension: The word pairs.
         pronouns: `extended` adds the pronouns that the published list lacks.
         seed: Of the draws between several counterparts; together with a text's own key it fixes them.
+        adapt_articles: Whether `a` and `an` follow the word behind them (`an actor`, but `a waiter`).
 
     Examples:
         >>> from fairness_pipeline.project import load_dimension
@@ -61,8 +62,11 @@ class Swapper:
         'My mom’s a POLICEWOMAN.'
     """
 
-    def __init__(self, dimension: Dimension, *, pronouns: PronounRule = "published", seed: int = 0) -> None:
+    def __init__(
+        self, dimension: Dimension, *, pronouns: PronounRule = "published", seed: int = 0, adapt_articles: bool = True
+    ) -> None:
         self.seed = seed
+        self._adapt_articles = adapt_articles
         self._counterparts: dict[Side, dict[str, list[str]]] = {"a": {}, "b": {}}
         for a, b in dimension.all_pairs(pronouns):
             self._counterparts["a"].setdefault(_normal(a), []).append(b)
@@ -126,7 +130,10 @@ class Swapper:
                 rule = self._before_noun_phrase if _noun_phrase_follows(text, end) else self._elsewhere
                 counterpart = rule[term]
             replacement = _in_the_form_of(original, counterpart)
-            pieces += text[position:start], replacement
+            before = text[position:start]
+            if self._adapt_articles and _begins_with_vowel(original) != _begins_with_vowel(replacement):
+                before = _ARTICLE.sub(_other_article, before)
+            pieces += before, replacement
             terms.append(SwappedTerm(original, replacement) if side == "a" else SwappedTerm(replacement, original))
             position = end
         return Swap("".join([*pieces, text[position:]]), terms, ambiguous)
@@ -143,6 +150,21 @@ class Swapper:
     def _draw(self, key: str, index: int, options: int) -> int:
         digest = blake2b(f"{self.seed}\x1f{key}\x1f{index}".encode(), digest_size=8).digest()
         return int.from_bytes(digest) % options
+
+
+_ARTICLE = re.compile(r"(?<![^\W_])(an?)(?=\s+$)", re.IGNORECASE)
+_CONSONANT_SOUND = re.compile(r"(?i)(eu|uni|us[aeiu]|one\b|once\b|ubi|uk)")
+_SILENT_H = re.compile(r"(?i)(heir|hon[eo]|hour)")
+
+
+def _begins_with_vowel(word: str) -> bool:
+    """Whether `an` stands before a word, going by how it is spelled."""
+    return bool(_SILENT_H.match(word)) or (word[:1].lower() in "aeiou" and not _CONSONANT_SOUND.match(word))
+
+
+def _other_article(found: re.Match[str]) -> str:
+    article = found.group()
+    return article[0] if len(article) == 2 else f"{article}n"
 
 
 def _normal(term: str) -> str:

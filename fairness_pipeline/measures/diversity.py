@@ -99,14 +99,19 @@ class DiversityMeasure(Measure):
         )
 
 
+_SENTENCE = (
+    "the answers to {{more}} contexts are more varied than those to {{less}} contexts ({}: {{high:.3g}} against "
+    "{{low:.3g}}% of the words)"
+)
+
 MEASURE = DiversityMeasure(
     table="diversity",
     description="Share of distinct words and word pairs among all words generated for a side (section 2.4.1).",
     schema=DIVERSITY,
     outcomes={
-        "diversity": Outcome("Diversity", "diversity"),
-        "distinct_1": Outcome("Distinct-1", "distinct_1", glanced=False),
-        "distinct_2": Outcome("Distinct-2", "distinct_2", glanced=False),
+        "diversity": Outcome("Diversity", "diversity", _SENTENCE.format("diversity")),
+        "distinct_1": Outcome("Distinct-1", "distinct_1", _SENTENCE.format("distinct words"), glanced=False),
+        "distinct_2": Outcome("Distinct-2", "distinct_2", _SENTENCE.format("distinct word pairs"), glanced=False),
     },
     scorer=None,
     made_from=lambda settings, dimension: {},

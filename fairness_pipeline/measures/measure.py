@@ -48,11 +48,13 @@ class SignificanceSettings(Specification):
 class Outcome(NamedTuple):
     """What a measure says of a response: a row of the significance table.
 
-    `column` of its table holds it, yes or no, or a number; an overview shows only what is `glanced` at.
+    `column` of its table holds it, yes or no, or a number; an overview shows only what is `glanced` at. `sentence` says
+    what was found in words: `more` and `less` are the groups, `high` and `low` their values.
     """
 
     label: str
     column: str
+    sentence: str
     glanced: bool = True
 
 

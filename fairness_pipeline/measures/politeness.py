@@ -130,7 +130,13 @@ MEASURE = Measure(
     table="politeness",
     description="Is a response offensive, according to a classifier? (section 2.4.2)",
     schema=POLITENESS,
-    outcomes={"offense_rate": Outcome("Offence rate", "offensive")},
+    outcomes={
+        "offense_rate": Outcome(
+            "Offence rate",
+            "offensive",
+            "{high:.3g}% of the answers to {more} contexts are offensive, {low:.3g}% of those to {less} contexts",
+        ),
+    },
     scorer=lambda settings, dimension: PolitenessScorer.of(settings),
     made_from=_made_from,
     checks=(checks.both_sides_present, checks.probabilities_in_range),

@@ -3,10 +3,14 @@
 from functools import cache
 from importlib import import_module
 
+from fairness_pipeline.lake import Row
 from fairness_pipeline.measures.measure import Measure
 
 _MODULES = ("diversity", "politeness", "sentiment", "attribute_words")
 """Each a module of this folder with a `MEASURE`."""
+
+
+_LISTED = "an answer to a {more} context holds {high:.3g} {words}, one to a {less} context {low:.3g}"
 
 
 @cache
@@ -19,6 +23,20 @@ def measure_label(row: str) -> str:
     """What a reader sees for a row of the significance table; attribute lists are named after themselves."""
     found = (measure.outcomes[row].label for measure in measures() if row in measure.outcomes)
     return next(found, row.replace("_", " ").capitalize())
+
+
+def finding(row: Row, groups: tuple[str, str]) -> str:
+    """A row of the significance table in words.
+
+    Args:
+        row: As `COMPARISON`.
+        groups: The names of side a and side b.
+    """
+    found = (measure.outcomes[row["measure"]].sentence for measure in measures() if row["measure"] in measure.outcomes)
+    sides = sorted(zip((row["value_a"], row["value_b"]), groups, strict=True), key=lambda side: -side[0])
+    (high, more), (low, less) = sides
+    words = measure_label(row["measure"]).lower()
+    return next(found, _LISTED).format(high=high, low=low, more=more, less=less, words=words)
 
 
 def glanced_at() -> list[str]:

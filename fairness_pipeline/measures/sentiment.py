@@ -47,13 +47,15 @@ class SentimentScorer:
         )
 
 
+_SENTENCE = "{{high:.3g}}% of the answers to {{more}} contexts are {}, {{low:.3g}}% of those to {{less}} contexts"
+
 MEASURE = Measure(
     table="sentiment",
     description="VADER's score of a response, and whether it is clearly positive or clearly negative (section 2.4.3).",
     schema=SENTIMENT,
     outcomes={
-        "sentiment_positive": Outcome("Positive", "positive"),
-        "sentiment_negative": Outcome("Negative", "negative"),
+        "sentiment_positive": Outcome("Positive", "positive", _SENTENCE.format("positive")),
+        "sentiment_negative": Outcome("Negative", "negative", _SENTENCE.format("negative")),
     },
     scorer=lambda settings, dimension: SentimentScorer(settings.sentiment_threshold),
     made_from=lambda settings, dimension: {

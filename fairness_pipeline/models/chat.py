@@ -15,6 +15,7 @@ from fairness_pipeline.corpora.text_files import whole_text
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import explained, replacing
 from fairness_pipeline.models.specification import Decoding, EndpointSource
+from fairness_pipeline.models.thoughts import without_thoughts
 
 _JOURNAL = "answers.jsonl"
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -22,6 +23,7 @@ _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 60.0
 _SHOWN = 200
+_LIST_TIMEOUT = 20.0
 
 
 class Advice(NamedTuple):
@@ -145,6 +147,8 @@ class Chat:
                     f"{self._shown(reply.text)}{self._advice(reply.status_code)}"
                 )
             answer = _content(reply)
+            if answer is not None and not self.decoding.keep_thoughts:
+                answer = without_thoughts(answer)
             if answer is not None and (answer.strip() or self.decoding.keep_empty):
                 return answer.strip()
             problem = "an empty answer" if answer is not None else f"not an answer: {self._shown(reply.text)}"
@@ -188,6 +192,36 @@ class Chat:
         if status == 404:
             return "; check base_url (it usually ends in /v1) and model"
         return ""
+
+
+def only_model(base_url: str, key_variable: str | None) -> str:
+    """The one model that an endpoint serves.
+
+    Args:
+        base_url: Its address.
+        key_variable: The environment variable that holds its key, if it needs one.
+
+    Raises:
+        FairnessError: it cannot be reached, or does not say, or serves several.
+    """
+    source = EndpointSource(base_url=base_url, model="", key_variable=key_variable)
+    key = _key(source)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        reply = httpx.get(f"{source.base_url}/models", headers=headers, timeout=_LIST_TIMEOUT)
+    except httpx.HTTPError as error:
+        raise FairnessError(
+            f"{base_url}: no answer ({str(error) or type(error).__name__}); is it the address of an OpenAI-compatible "
+            "endpoint, such as http://localhost:8000/v1?"
+        ) from None
+    try:
+        served = [str(model["id"]) for model in reply.json()["data"]]
+    except (ValueError, KeyError, TypeError):
+        served = []
+    if len(served) != 1:
+        found = f"it serves {', '.join(served[:10])}" if served else f"it does not say (status {reply.status_code})"
+        raise FairnessError(f"{base_url}: which of its models? {found}: name one with --served; --key names its key")
+    return served[0]
 
 
 def _key(source: EndpointSource) -> str | None:

@@ -66,11 +66,17 @@ def load_model(kind: Any, name: str, revision: str | None, field: str, **options
             f"{field}: '{name}' lacks {len(missing)} of the weights of a {type(model).__name__} ({missing[0]}, ...): "
             "they would be random; is it such a model, and trained as one?"
         )
+    broken = next((key for key, value in model.named_parameters() if not value.isfinite().all()), None)
+    if broken:
+        raise FairnessError(
+            f"{field}: '{name}' holds weights that are no numbers (NaN or infinite, the first in {broken}): its "
+            "training broke; take an earlier checkpoint"
+        )
     return model
 
 
 def _not_loadable(name: str, revision: str | None, field: str, error: Exception) -> FairnessError:
-    if Path(name).is_absolute() and not Path(name).is_dir():
+    if is_path(name) and not Path(name).is_dir():
         return FairnessError(f"{field}: there is no folder {name}; check the path in the YAML file")
     first = (str(error).strip() or type(error).__name__).splitlines()[0]
     where = f" (revision {revision})" if revision else ""
@@ -78,6 +84,11 @@ def _not_loadable(name: str, revision: str | None, field: str, error: Exception)
         f"{field}: '{name}'{where} cannot be loaded: {first}; check the id or folder, or fetch it once while the "
         "network is there"
     )
+
+
+def is_path(name: str) -> bool:
+    """Whether a model's name can be no id (`name` or `owner/name`): it is meant as a folder, there or not."""
+    return name.startswith(("/", ".", "~")) or name.count("/") > 1 or name.endswith("/") or "\\" in name
 
 
 def folder_version(name: str) -> str | None:

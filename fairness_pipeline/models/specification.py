@@ -116,7 +116,8 @@ class Decoding(Specification):
     """How a model answers.
 
     `temperature` 0 is greedy. `stop` texts end a response (with `temperature`, `top_p` and `max_tokens`: Hugging Face
-    models and endpoints only). `batch` contexts are answered at once. An empty response is refused unless
+    models and endpoints only). What a reasoning model writes between `<think>` and `</think>` is taken out unless
+    `keep_thoughts`. `batch` contexts are answered at once. An empty response is refused unless
     `keep_empty`: then it stands as a response without words.
     """
 
@@ -126,3 +127,4 @@ class Decoding(Specification):
     top_p: Annotated[float, pydantic.Field(gt=0, le=1)] = 1.0
     stop: tuple[Annotated[str, pydantic.Field(min_length=1)], ...] = ()
     keep_empty: bool = False
+    keep_thoughts: bool = False

@@ -8,6 +8,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from fairness_pipeline import __version__
+from fairness_pipeline.reporting.plots import COLOURS
+
 _SHARED = Path(__file__).parent
 
 
@@ -26,6 +29,7 @@ def template(folder: Path, name: str, **filters: Callable[..., Any]) -> Template
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals |= {"colours": COLOURS, "version": __version__}
     environment.filters |= {"number": _number, "p": _p, "image": _image, "percent": _percent, **filters}
     return environment.get_template(name)
 

@@ -6,7 +6,13 @@ from typing import Any
 
 from fairness_pipeline.lake import Row
 
-COLOURS = {"biased": "#b3261e", "fair": "#2e7d32", "inconclusive": "#8a6d00", "not measured": "#777777"}
+COLOURS = {
+    "biased": "#b3261e",
+    "fair": "#2e7d32",
+    "inconclusive": "#8a6d00",
+    "not measured": "#777777",
+    "never seen": "#777777",
+}
 _WIDEST = 200.0
 
 

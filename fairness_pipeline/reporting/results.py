@@ -1,6 +1,6 @@
 """What the lake holds of a study's verdicts, put together for a reader; knows no study."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,19 +8,26 @@ from fairness_pipeline.lake import Card, Key, Lake, Row
 from fairness_pipeline.study import Part, Study
 
 NOT_MEASURED = "not measured"
+NEVER_SEEN = "never seen"
+"""What is said of a measure that no response shows, on either side: there is nothing that could differ."""
+
+_ORDER = ("biased", "inconclusive", "fair", NEVER_SEEN)
+_UNITS = {"percent": ("{:+.3g}", " points"), "count_per_response": ("{:+.3g}", " a response"), "score": ("{:+.4f}", "")}
 
 
 @dataclass(frozen=True)
 class Audit:
     """One partition of a study's significance table: its rows, or none where it was not measured.
 
-    One that is `stale` was made with other settings, data or answers than the profile has now.
+    One that is `stale` was made with other settings, data or answers than the profile has now; of one that is `unfit`
+    its verdicts say nothing, for this reason.
     """
 
     key: Key
     rows: list[Row]
     card: Card | None = None
     stale: bool = False
+    unfit: str | None = None
 
     @property
     def measured(self) -> bool:
@@ -52,7 +59,8 @@ def audits_of(study: Study, part: Part, lake: Lake, stale: Collection[Key] = ())
         card = lake.card(study.table, key)
         if card or part.by_default(key):
             rows = lake.read(study.table, key).to_pylist() if card else []
-            audits.append(Audit(key, rows, card, card is not None and key in stale))
+            unfit = part.unfit(key, lake) if rows else None
+            audits.append(Audit(key, rows, card, card is not None and key in stale, unfit))
     return audits
 
 
@@ -63,3 +71,40 @@ def flat(study: Study, audits: list[Audit]) -> list[Row]:
     for audit in audits:
         rows += [{**audit.key, **row} for row in audit.rows] or [{**audit.key, **empty}]
     return rows
+
+
+def said(row: Row) -> str:
+    """A row's verdict as a reader is told it: `NEVER_SEEN` where neither side shows the measure."""
+    return NEVER_SEEN if row["value_a"] == row["value_b"] == 0 and row["unit"] != "score" else row["verdict"]
+
+
+def with_unit(row: Row, name: str = "difference") -> str:
+    """A difference, an interval's end or a margin with its sign and unit: percentage points are `points`."""
+    form, unit = _UNITS[row["unit"]]
+    return form.format(row[name]) + unit
+
+
+def in_margins(row: Row, name: str = "difference") -> float | None:
+    """A difference or an interval's end as a multiple of the margin: measures of any unit on one scale."""
+    return row[name] / row["margin"] if row["margin"] and row[name] is not None else None
+
+
+def severity(row: Row) -> tuple[int, float]:
+    """Sorts rows, the worst first: by what is said, then by how many margins the difference is wide."""
+    return _ORDER.index(said(row)), -abs(in_margins(row) or 0.0)
+
+
+def worst_first(study: Study, audits: Iterable[Audit]) -> list[Audit]:
+    """Audits by their worst row; those that were not measured, or leave nothing to judge, last."""
+
+    def worst(audit: Audit) -> tuple[bool, tuple[int, float]]:
+        rows = [severity(row) for row in audit.rows if study.gated(row)]
+        return not rows or audit.unfit is not None, min(rows, default=(len(_ORDER), 0.0))
+
+    return sorted(audits, key=worst)
+
+
+def counted(study: Study, audits: Iterable[Audit]) -> dict[str, int]:
+    """How many verdicts say what, of what is gated; in the order of gravity, without what none says."""
+    found = [said(row) for audit in audits if not audit.unfit for row in audit.rows if study.gated(row)]
+    return {name: found.count(name) for name in _ORDER if name in found}

@@ -121,20 +121,22 @@ def compare_diversity(
 ) -> list[Comparison]:
     """Diversity, distinct-1 and distinct-2, in percent; `a` and `b` are indices of distinct responses.
 
-    Published without any test; here a paired permutation test and a delete-block jackknife interval.
+    Published without any test; here a paired permutation test and a delete-block jackknife interval, the more cautious
+    of which prevails where they disagree at `alpha`.
     """
     sides = ngrams.diversity(a), ngrams.diversity(b)
     p_values = permutation_p(ngrams, a, b, permutations, seed)
     estimates = jackknife(ngrams, a, b, blocks)
+    accords = {name: estimate.in_accord_with(p_values[name], alpha) for name, estimate in estimates.items()}
     return [
         _compare(
             measure,
             "percent",
             len(a),
             (100 * getattr(sides[0], measure), 100 * getattr(sides[1], measure)),
-            _scaled(estimates[measure], 100),
+            _scaled(accords[measure][0], 100),
             None,
-            PairedTest("paired permutation", None, p_values[measure]),
+            PairedTest("paired permutation", None, accords[measure][1]),
             effect_size=None,
             margin=margins[measure],
             alpha=alpha,

@@ -1,7 +1,7 @@
 """The estimated paired difference with its standard error, from which intervals and equivalence follow."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy  # its statistics, most of a second to load, load when they are first used
@@ -31,6 +31,21 @@ class Estimate(NamedTuple):
     def p_below(self, bound: float) -> float:
         """One-sided p of the hypothesis that the difference is at or below `bound`, against above."""
         return self._p(bound - self.centre)
+
+    def p_zero(self) -> float:
+        """Two-sided p of the hypothesis that there is no difference."""
+        return min(1.0, 2 * min(self.p_above(0.0), self.p_below(0.0)))
+
+    def in_accord_with(self, p: float, alpha: float = 0.05) -> tuple[Self, float]:
+        """This estimate and a test's `p` brought to say the same: the more cautious of the two prevails.
+
+        Where the test rejects at `alpha` but the 1 - alpha interval holds 0, p becomes the interval's; where the
+        interval leaves 0 out but the test does not reject, the error grows until their p are the same.
+        """
+        own = self.p_zero()
+        if p >= alpha > own and math.isfinite(self.error):
+            return self._replace(error=abs(self.centre) / float(self._distribution().isf(p / 2))), p
+        return self, max(p, own) if own >= alpha else p
 
     def minimum_detectable(self, alpha: float = 0.05, power: float = 0.8) -> float:
         """The true difference that a two-sided test at `alpha` would find with `power`."""

@@ -1,6 +1,7 @@
 """Any causal language model or encoder-decoder of the `transformers` library, by id or folder."""
 
 import json
+import math
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,22 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
 from fairness_pipeline.models.dialogue.specification import HuggingFaceSource, ModelSpecification
 from fairness_pipeline.models.pretrained import folder_version, load_model, load_tokenizer
+from fairness_pipeline.models.thoughts import without_thoughts
 from fairness_pipeline.progress import Progress
 
 _BATCH = 64
 _SOURCE = "source.json"
 _WEIGHTS = ("*.safetensors", "*.bin")
 _FIELD = "huggingface.name"
+_FEW_TOKENS = 1000
+_PLAIN_ENGLISH = (
+    "It was raining, so we stayed at home and watched a film.",
+    "Can you tell me what time the shop opens tomorrow?",
+    "I have been working here for about three years now.",
+    "She put the keys on the table and went to bed.",
+    "They are going to visit their friends in the summer.",
+    "Thank you very much for your help, it was very kind of you.",
+)
 
 
 def prepare(
@@ -105,7 +116,32 @@ class HuggingFaceResponder:
             written = model.generate(**encoded)
         if self.specification.architecture == "causal_lm":
             written = written[:, encoded["input_ids"].shape[1] :]
-        return [_until(text, decoding.stop) for text in tokenizer.batch_decode(written, skip_special_tokens=True)]
+        texts = tokenizer.batch_decode(written, skip_special_tokens=True)
+        if not decoding.keep_thoughts:
+            texts = [without_thoughts(text) for text in texts]
+        return [_until(text, decoding.stop) for text in texts]
+
+    def examination(self) -> dict[str, Any]:
+        """Whether the model `guesses`: predicts plain English no better than a draw among all its tokens would.
+
+        A folder of weights that were never trained does; a trained model of any language or task hardly can. One with
+        few tokens is not examined.
+        """
+        import torch
+
+        model, tokenizer = self._model()
+        tokens = len(tokenizer)
+        if tokens < _FEW_TOKENS:
+            return {}
+        encoded = tokenizer(list(_PLAIN_ENGLISH), return_tensors="pt", padding=True).to(model.device)
+        encoded.pop("token_type_ids", None)
+        labels = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, -100)
+        with torch.inference_mode():
+            loss = float(model(**encoded, labels=labels).loss)
+        return {
+            "plain_english_perplexity": round(math.exp(min(loss, 100.0)), 1),
+            "guesses": loss > 0.9 * math.log(tokens),
+        }
 
     def encode(self, model: Any, tokenizer: Any, contexts: list[str], **options: Any) -> Any:
         """The tokens of the contexts' prompts, cut to what the model's positions leave beside an answer."""

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,7 +18,7 @@ from fairness_pipeline.progress import Progress
 
 FORMS = (".csv", ".jsonl")
 _SOURCE = "source.json"
-_COLUMNS = ("pair_id", "side", "context")
+_COLUMNS = ("dimension", "pair_id", "side", "context")
 
 
 def prepare(
@@ -30,17 +30,18 @@ def prepare(
     return {"responses": "imported"}
 
 
-def write_pairs(pairs: pa.Table, form: str, stream: TextIO) -> None:
-    """Every context of `pairs` (as `context_pairs` holds them) to be answered: `pair_id`, `side`, `context`.
+def write_pairs(pairs: Mapping[str, pa.Table], form: str, stream: TextIO) -> None:
+    """Every context to be answered: `dimension`, `pair_id`, `side`, `context`, and an empty `response` in a CSV file.
 
     Args:
-        pairs: The table.
+        pairs: By dimension, as `context_pairs` holds them.
         form: `.csv` or `.jsonl`.
         stream: Where to write.
     """
     rows = (
-        (row["pair_id"], side, row[f"context_{side}"])
-        for batch in pairs.to_batches(10_000)
+        (dimension, row["pair_id"], side, row[f"context_{side}"])
+        for dimension, table in pairs.items()
+        for batch in table.to_batches(10_000)
         for row in batch.to_pylist()
         for side in ("a", "b")
     )
@@ -53,13 +54,28 @@ def write_pairs(pairs: pa.Table, form: str, stream: TextIO) -> None:
             stream.write(json.dumps(dict(zip(_COLUMNS, row, strict=True)), ensure_ascii=False) + "\n")
 
 
-def read_responses(path: Path, pairs: pa.Table, *, keep_empty: bool = False) -> pa.Table:
+def dimensions_of(path: Path) -> list[str] | None:
+    """The dimensions that a file of responses names; None where it has no column `dimension`.
+
+    Raises:
+        FairnessError: the file cannot be read; names file and line.
+    """
+    found: dict[str, None] = {}
+    for _, row in _rows(path):
+        if "dimension" not in row:
+            return None
+        found[str(row["dimension"])] = None
+    return list(found)
+
+
+def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: bool = False) -> pa.Table:
     """The responses in a file, as a table of `RESPONSES`.
 
     Args:
         path: `.csv` or `.jsonl`, each packed or not (`.gz`, `.zst`): `pair_id`, `side` and `response` for both sides of
             every pair, in any order. Where there is a `context`, it must be that of the pair.
         pairs: The pairs that were asked.
+        dimension: Whose pairs they are; rows that name another are left for that one.
         keep_empty: Whether an empty response stands as one without words.
 
     Raises:
@@ -73,6 +89,8 @@ def read_responses(path: Path, pairs: pa.Table, *, keep_empty: bool = False) -> 
     seen: dict[tuple[int, str], str] = {}
     found: dict[tuple[int, str], str] = {}
     for where, row in _rows(path):
+        if row.get("dimension", dimension) != dimension:
+            continue
         place = _pair(where, row), _side(where, row)
         if place not in contexts:
             raise FairnessError(

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -36,6 +36,14 @@ def prepare(
     """
     use_threads(specification.threads)
     return _module(specification).prepare(specification, dialogues, folder, seed, progress, **options)
+
+
+@runtime_checkable
+class Examined(Protocol):
+    """A responder that can look at itself: whether its answers are worth judging."""
+
+    def examination(self) -> dict[str, Any]:
+        """Figures for the card of its responses."""
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:

@@ -3,87 +3,147 @@
 import argparse
 from pathlib import Path
 
-import pyarrow as pa
-
 from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
+from fairness_pipeline.verbs.arguments import check_output
 
 
 def add_commands(command: Command) -> None:
     """Adds them to the command line."""
     pairs = command("export-pairs", _export_pairs, "Write the contexts that a model elsewhere is to answer.")
-    pairs.add_argument("--dimension", required=True)
+    pairs.add_argument("--dimension", help="only this dimension (default: all of the profile)")
     pairs.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
     pairs.add_argument("--output", metavar="FILE", required=True, help=".csv or .jsonl")
+    pairs.add_argument("--force", action="store_true", help="replace FILE if it is there")
     imported = command("import-responses", _import_responses, "Take a model's answers to exported pairs from a file.")
     imported.add_argument("file", help=".csv or .jsonl with pair_id, side and response")
     imported.add_argument("--model", required=True, help="a name for what answered")
-    imported.add_argument("--dimension", required=True)
+    imported.add_argument("--dimension", help="which dimension (may be left out where the file has a column for it)")
     imported.add_argument("--keep-empty", action="store_true", help="take empty responses as responses without words")
     imported.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
 
 
 def _export_pairs(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.files import replacing
+    from fairness_pipeline.lake import Lake
     from fairness_pipeline.models.dialogue.imported import FORMS, write_pairs
+    from fairness_pipeline.verbs.run import make
 
     path = Path(arguments.output)
     if path.suffix not in FORMS:
         raise FairnessError(f"--output: expected a file that ends in {' or '.join(FORMS)}, found {path.name}")
-    _, corpus, pairs = _pairs(arguments)
+    check_output(path, force=arguments.force)
+    part = _part(arguments.profile)
+    corpus, dimensions = _corpus(part, arguments.corpus), _dimensions(part, arguments.dimension)
+    make(part.project, NAME, "context_pairs", arguments.dimension)
+    lake = Lake(part.project.workspace)
+    pairs = {d: lake.read("context_pairs", {"corpus": corpus, "dimension": d}) for d in dimensions}
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         write_pairs(pairs, path.suffix, stream)
-    print(f"{path}: {pairs.num_rows:,} pairs, {2 * pairs.num_rows:,} contexts; fill in 'response', then:")
-    where = f"--profile {arguments.profile} --corpus {corpus} --dimension {arguments.dimension}"
-    print(f"fairness-pipeline import-responses FILE --model NAME {where}")
+    count = sum(table.num_rows for table in pairs.values())
+    print(f"{path}: {count:,} pairs, {2 * count:,} contexts; fill in 'response' in a copy of it, then:")
+    print(f"fairness-pipeline import-responses FILE --model NAME --profile {arguments.profile} --corpus {corpus}")
     return 0
 
 
 def _import_responses(arguments: argparse.Namespace) -> int:
-    import pyarrow.parquet as pq
-    import yaml
-
-    from fairness_pipeline.files import replacing
-    from fairness_pipeline.models.dialogue.imported import read_responses
-    from fairness_pipeline.paths import check_key
-
-    part, corpus, pairs = _pairs(arguments)
-    check_key(arguments.model, "--model")
-    known = part.models.get(arguments.model)
-    if known and (known.architecture != "imported" or known.corpus != corpus):
-        raise FairnessError(
-            f"--model: profile '{part.project.name}' has a model '{arguments.model}' already ({known.architecture}, "
-            f"corpus {known.corpus}); choose another name"
-        )
-    responses = read_responses(Path(arguments.file), pairs, keep_empty=arguments.keep_empty)
-    path = part.imported_responses(arguments.model, arguments.dimension)
-    with replacing(path) as temporary:
-        pq.write_table(responses, temporary)
-    if not known:
-        specification = {"architecture": "imported", "studies": [NAME], "corpus": corpus}
-        with replacing(path.with_name("model.yaml")) as temporary:
-            temporary.write_text(yaml.safe_dump(specification, sort_keys=False), encoding="utf-8")
-    print(f"{responses.num_rows:,} responses of '{arguments.model}' in dimension '{arguments.dimension}'; now:")
+    part = _part(arguments.profile)
+    dimensions = import_file(
+        part,
+        Path(arguments.file),
+        arguments.model,
+        arguments.dimension,
+        corpus=_corpus(part, arguments.corpus),
+        keep_empty=arguments.keep_empty,
+    )
+    print(f"responses of '{arguments.model}' to {', '.join(dimensions)}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --model {arguments.model}")
     return 0
 
 
-def _pairs(arguments: argparse.Namespace) -> tuple[DialoguePart, str, pa.Table]:
-    """The profile's part, the corpus asked for, and its pairs."""
-    from fairness_pipeline.lake import Lake
+def import_file(
+    part: DialoguePart,
+    path: Path,
+    model: str,
+    dimension: str | None = None,
+    *,
+    corpus: str | None = None,
+    keep_empty: bool = False,
+) -> list[str]:
+    """Takes a model's responses from a file into the workspace, all or none.
 
-    part = _part(arguments.profile)
+    Args:
+        part: The profile's part of the study.
+        path: The file.
+        model: A name for what answered.
+        dimension: Whose pairs were answered, where the file does not say; or the only one to take.
+        corpus: Whose contexts; the profile's, where it has one.
+        keep_empty: Whether an empty response stands as one without words.
+
+    Returns:
+        The dimensions that were answered.
+
+    Raises:
+        FairnessError: the profile has such a model of its own, or the file does not answer the pairs; names the line.
+    """
+    import pyarrow.parquet as pq
+    import yaml
+
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.models.dialogue.imported import dimensions_of, read_responses
+    from fairness_pipeline.paths import check_key
+
+    check_key(model, "--model")
+    corpus = corpus or _corpus(part, None)
+    known = part.models.get(model)
+    if known and (known.architecture != "imported" or known.corpus != corpus):
+        raise FairnessError(
+            f"--model: profile '{part.project.name}' has a model '{model}' already ({known.architecture}, corpus "
+            f"{known.corpus}); choose another name"
+        )
+    named = dimensions_of(path)
+    if named is None and dimension is None:
+        raise FairnessError(f"{path}: no column 'dimension': say with --dimension whose pairs were answered")
+    dimensions = [dimension] if dimension else named or []
+    if dimension and named is not None and dimension not in named:
+        raise FairnessError(f"{path}: no row of dimension '{dimension}'; its dimensions: {', '.join(named)}")
+    for one in dimensions:
+        _dimensions(part, one)
+    lake = Lake(part.project.workspace)
+    pairs = {one: lake.read("context_pairs", {"corpus": corpus, "dimension": one}) for one in dimensions}
+    tables = {one: read_responses(path, pairs[one], one, keep_empty=keep_empty) for one in dimensions}
+    for one, table in tables.items():
+        target = part.imported_responses(model, one)
+        if target.exists():
+            print(f"the responses of '{model}' to {one} that were imported before are replaced")
+        with replacing(target) as temporary:
+            pq.write_table(table, temporary)
+    if not known:
+        specification = {"architecture": "imported", "studies": [NAME], "corpus": corpus}
+        with replacing(part.imported_responses(model, dimensions[0]).with_name("model.yaml")) as temporary:
+            temporary.write_text(yaml.safe_dump(specification, sort_keys=False), encoding="utf-8")
+    return dimensions
+
+
+def _corpus(part: DialoguePart, asked: str | None) -> str:
     corpora = list(part.corpora)
-    corpus = arguments.corpus or (corpora[0] if len(corpora) == 1 else None)
-    for kind, value, choices in (("dimension", arguments.dimension, part.dimensions), ("corpus", corpus, corpora)):
-        if value not in choices:
-            wrong = f"unknown {kind} '{value}'" if value else f"--{kind} is needed"
-            raise FairnessError(f"{wrong} in profile '{part.project.name}'; known: {', '.join(choices)}")
-    assert corpus is not None
-    key = {"corpus": corpus, "dimension": arguments.dimension}
-    return part, corpus, Lake(part.project.workspace).read("context_pairs", key)
+    corpus = asked or (corpora[0] if len(corpora) == 1 else None)
+    if corpus is None or corpus not in corpora:
+        wrong = f"unknown corpus '{corpus}'" if corpus else "--corpus is needed"
+        raise FairnessError(f"{wrong} in profile '{part.project.name}'; known: {', '.join(corpora)}")
+    return corpus
+
+
+def _dimensions(part: DialoguePart, asked: str | None) -> list[str]:
+    """The one asked for, or all."""
+    if asked is not None and asked not in part.dimensions:
+        raise FairnessError(
+            f"unknown dimension '{asked}' in profile '{part.project.name}'; known: {', '.join(part.dimensions)}"
+        )
+    return [asked] if asked is not None else list(part.dimensions)
 
 
 def _part(profile: str) -> DialoguePart:

@@ -162,7 +162,7 @@ def contexts(partition: Partition) -> Result:
 @asset(
     axes=("corpus", "dimension"),
     upstream=("contexts",),
-    code_version="1",
+    code_version="2",
     settings=_lexicon,
     schema=CONTEXT_PAIRS,
     checks=(checks.not_empty, checks.sides_differ),
@@ -225,6 +225,7 @@ def _debiasing(part: DialoguePart, key: Key) -> dict[str, object]:
         **_model(part, key),
         "pairs": lexicon["pairs"],
         "pronouns": [part.settings.pairs.pronouns, lexicon["pronouns"], *filter(None, [lexicon["wordnet"]])],
+        "articles": part.settings.pairs.articles,
         "bias": _bias(part, key) if method and method.measures else None,
     }
 
@@ -289,7 +290,7 @@ def disentanglement(partition: Partition) -> Result:
     kind="checkpoint",
     upstream=(*DIALOGUES, "disentanglement"),
     upstream_of_base=("dialogue_models",),
-    code_version="1",
+    code_version="2",
     settings=_debiasing,
 )
 def debiased_dialogue_models(partition: Partition) -> Result:
@@ -337,15 +338,20 @@ def responses(partition: Partition) -> Result:
         table = imported.matching(pq.read_table(file), pairs)
         figures = {}
     else:
+        responder = registry.responder(
+            model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed
+        )
         answers = respond(
             pairs,
-            registry.responder(model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed),
+            responder,
             partition.folder,
             partition.progress,
             keep_empty=model.decoding.keep_empty,
         )
         table = answers.table
         figures = {"distinct_contexts": answers.distinct_contexts}
+        if isinstance(responder, registry.Examined):
+            figures |= responder.examination()
     empty = pc.sum(pc.equal(table["response"], "")).as_py()
     figures |= {"distinct_responses": len(pc.unique(table["response"])), "empty_responses": empty}
     return Result(table, figures, tables={"sample": table.slice(0, 6)})
@@ -377,7 +383,7 @@ _TABLES = tuple(measure.table for measure in measures())
 
 @of_a_model(
     upstream=("responses", *_TABLES),
-    code_version="2",
+    code_version="3",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
         "published": published_rows_of(part, **key),

@@ -75,6 +75,8 @@ class DialoguePart(Part):
             self._add_model(key)
         for file in sorted((project.workspace / "imports").glob("*/model.yaml")):
             self._add_import(file)
+        for file in sorted((project.workspace / "models").glob("*.yaml")):
+            self._add_given(file)
         self.subjects = self.models
         self.axes = {
             "corpus": list(self.corpora), "dimension": list(self.dimensions), "model": list(self.models)
@@ -134,6 +136,23 @@ class DialoguePart(Part):
         base = self.models[key["model"]].base if "model" in key else None
         return {**key, "model": base} if base else None
 
+    def unfit(self, key: Key, lake: Lake) -> str | None:
+        """A model that gives one answer to everything, or whose weights were never trained."""
+        card = lake.card("responses", key)
+        figures = card.figures if card else {}
+        if figures.get("distinct_responses") == 1 and figures.get("distinct_contexts", 2) > 1:
+            return "one answer to everything"
+        if figures.get("guesses"):
+            return "its weights predict plain English no better than guessing; was it trained?"
+        return None
+
+    @property
+    def given(self) -> dict[str, Path]:
+        """Imported responses, and models given to `audit`."""
+        imports = [path for path in (self.project.workspace / "imports").glob("*") if path.is_dir()]
+        models = sorted((self.project.workspace / "models").glob("*.yaml"))
+        return {path.name: path for path in sorted(imports)} | {path.stem: path for path in models}
+
     def files(self) -> Iterator[Path]:
         """Corpora, model folders, imported responses."""
         for corpus, folder in self.corpora.values():
@@ -171,6 +190,10 @@ class DialoguePart(Part):
     def imported_responses(self, model: str, dimension: str) -> Path:
         """Where imported responses of a model lie."""
         return self.project.workspace / "imports" / model / f"{dimension}.parquet"
+
+    def given_model(self, model: str) -> Path:
+        """Where the file of a model lies that was given to `audit`."""
+        return self.project.workspace / "models" / f"{model}.yaml"
 
     def round_of(self, model: str) -> str | None:
         """When the present round of asking a model began."""
@@ -251,6 +274,15 @@ class DialoguePart(Part):
                 f"'{self.project.name}' does not list any more; delete the folder, or list the corpus"
             )
         self.models[key] = model
+
+    def _add_given(self, file: Path) -> None:
+        model = load(ModelSpecification, file)
+        if file.stem in self.models:
+            raise FairnessError(
+                f"{file}: a model '{file.stem}' was given to 'audit', and the profile has another of this name; rename "
+                f"one, or take it back: fairness-pipeline forget {file.stem} --profile {self.project.name}"
+            )
+        self.models[file.stem] = model
 
 
 def _corpus(path: Path) -> Source:

@@ -5,10 +5,13 @@ import shutil
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+
 from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.sentiment_equity.profile import NAME, EquityPart
+from fairness_pipeline.verbs.arguments import check_output
 
 
 def add_commands(command: Command) -> None:
@@ -17,6 +20,7 @@ def add_commands(command: Command) -> None:
         "export-sentences", _export_sentences, "Write the sentences that a system elsewhere is to score."
     )
     sentences.add_argument("--output", metavar="FILE", required=True, help=".csv or .tsv")
+    sentences.add_argument("--force", action="store_true", help="replace FILE if it is there")
     scores = command("import-scores", _import_scores, "Take a sentiment system's scores from a file.")
     scores.add_argument("file", help=".csv or .tsv with sentence_id or sentence, score, and affect if not valence")
     scores.add_argument("--system", required=True, help="a name for what scored")
@@ -33,36 +37,24 @@ def _export_sentences(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output)
     if path.suffix not in SCORE_FORMS:
         raise FairnessError(f"--output: expected a file that ends in {' or '.join(SCORE_FORMS)}, found {path.name}")
+    check_output(path, force=arguments.force)
     _part(arguments.profile)  # the command to come next names it
     sentences = equity_sentences()
     with replacing(path) as temporary:
         write_sentences(sentences, temporary, path.suffix)
     print(
-        f"{path}: {sentences.num_rows:,} sentences, the last half reworded (all or none of it); fill in 'score', then:"
+        f"{path}: {sentences.num_rows:,} sentences, the last half reworded (all or none of it); fill in 'score' in a "
+        "copy of it, then:"
     )
     print(f"fairness-pipeline import-scores FILE --system NAME --profile {arguments.profile}")
     return 0
 
 
 def _import_scores(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.corpora.equity_sentences import equity_sentences
-    from fairness_pipeline.files import replacing
-    from fairness_pipeline.models.sentiment.score_files import read_scores, unread_columns
-    from fairness_pipeline.paths import check_key
+    from fairness_pipeline.models.sentiment.score_files import unread_columns
 
     part, path = _part(arguments.profile), Path(arguments.file)
-    check_key(arguments.system, "--system")
-    if arguments.system in part.systems and arguments.system not in part.score_files:
-        raise FairnessError(
-            f"--system: profile '{part.project.name}' has a system '{arguments.system}' already; choose another name"
-        )
-    scores = read_scores(path, equity_sentences())
-    known = part.score_files.get(arguments.system)
-    target = (known or part.project.workspace / "scores" / arguments.system).with_name(arguments.system + path.suffix)
-    with replacing(target) as temporary:
-        shutil.copyfile(path, temporary)
-    if known and known != target:
-        known.unlink()
+    target, scores = import_file(part, path, arguments.system)
     affects, unread = ", ".join(scores["affect"].unique().to_pylist()), ", ".join(unread_columns(path))
     print(f"{scores.num_rows:,} scores of '{arguments.system}' ({affects}) in {target}; now:")
     if unread:
@@ -71,6 +63,42 @@ def _import_scores(arguments: argparse.Namespace) -> int:
     study = f" --study {NAME}" if also else ""
     print(f"fairness-pipeline run --profile {part.project.name}{study} --model {arguments.system}")
     return 0
+
+
+def import_file(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Table]:
+    """Takes a system's scores from a file into the workspace.
+
+    Args:
+        part: The profile's part of the study.
+        path: The file.
+        system: A name for what scored.
+
+    Returns:
+        Where they lie now, and the scores.
+
+    Raises:
+        FairnessError: the profile has such a system of its own, or the file is not as expected; names the line.
+    """
+    from fairness_pipeline.corpora.equity_sentences import equity_sentences
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.models.sentiment.score_files import read_scores
+    from fairness_pipeline.paths import check_key
+
+    check_key(system, "--system")
+    if system in part.systems and system not in part.score_files:
+        raise FairnessError(
+            f"--system: profile '{part.project.name}' has a system '{system}' already; choose another name"
+        )
+    scores = read_scores(path, equity_sentences())
+    known = part.score_files.get(system)
+    target = (known or part.project.workspace / "scores" / system).with_name(system + path.suffix)
+    if known:
+        print(f"the scores of '{system}' that were imported before are replaced")
+    with replacing(target) as temporary:
+        shutil.copyfile(path, temporary)
+    if known and known != target:
+        known.unlink()
+    return target, scores
 
 
 def _check_sentences(arguments: argparse.Namespace) -> int:

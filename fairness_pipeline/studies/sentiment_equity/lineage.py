@@ -120,7 +120,8 @@ def equity_scores(partition: Partition) -> Result:
         table = score_sentences(sentences, scorer, partition.folder, partition.progress)
     affects, scores = scores_matrix(sentences, table)
     means = dict(zip(affects, np.nanmean(scores, axis=0).tolist(), strict=True))
-    return Result(table, {"mean_scores": means}, tables={"sample": table.slice(0, 5)})
+    constant = bool(np.nanmin(scores) == np.nanmax(scores))
+    return Result(table, {"mean_scores": means, "constant": constant}, tables={"sample": table.slice(0, 5)})
 
 
 of_a_system = partial(

@@ -51,6 +51,8 @@ class EquityPart(Part):
     def __init__(self, project: "Project", settings: SentimentEquity) -> None:
         super().__init__(project, settings)
         self.systems = {key: self._system(key, changes) for key, changes in settings.systems.items()}
+        for path in sorted((project.workspace / "systems").glob("*.yaml")):
+            self._add_given(path)
         self.score_files: dict[str, Path] = {}
         for file in sorted((project.workspace / "scores").glob("[!.]*")):
             if file.is_file():
@@ -69,6 +71,17 @@ class EquityPart(Part):
     def expected(self) -> list[Key]:
         """Every dimension of the corpus and system."""
         return [{"dimension": dimension, "system": system} for dimension in self.dimensions for system in self.systems]
+
+    def unfit(self, key: Key, lake: Lake) -> str | None:
+        """A system that scores everything alike."""
+        card = lake.card("equity_scores", {"system": key["system"]})
+        return "one score for everything" if card and card.figures.get("constant") else None
+
+    @property
+    def given(self) -> dict[str, Path]:
+        """Files of scores, and systems given to `audit`."""
+        systems = sorted((self.project.workspace / "systems").glob("*.yaml"))
+        return self.score_files | {path.stem: path for path in systems}
 
     def files(self) -> Iterator[Path]:
         """Recipe of the sentences, tweets, model folders, score files."""
@@ -95,6 +108,10 @@ class EquityPart(Part):
         names = [Path(name).expanduser() for name in self.settings.tweets]
         return [name if name.is_absolute() else paths.data_file(str(name)) for name in names]
 
+    def given_system(self, system: str) -> Path:
+        """Where the file of a system lies that was given to `audit`."""
+        return self.project.workspace / "systems" / f"{system}.yaml"
+
     def round_of(self, system: str) -> str | None:
         """When the present round of asking a system began."""
         return self.project.rounds.get((NAME, system))
@@ -108,6 +125,15 @@ class EquityPart(Part):
                 f"{path}: architecture: 'scores' needs no file here: give the scores to fairness-pipeline import-scores"
             )
         return changed(SystemSpecification, key, declared, changes, path, profile).located(path.parent)
+
+    def _add_given(self, file: Path) -> None:
+        system = load(SystemSpecification, file)
+        if file.stem in self.systems:
+            raise FairnessError(
+                f"{file}: a system '{file.stem}' was given to 'audit', and the profile has another of this name; "
+                f"rename one, or take it back: fairness-pipeline forget {file.stem} --profile {self.project.name}"
+            )
+        self.systems[file.stem] = system
 
     def _add_scores(self, file: Path) -> None:
         """A file in the workspace's `scores` is a system of its own, named after it; what it holds is read later."""

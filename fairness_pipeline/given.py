@@ -1,0 +1,97 @@
+"""What a user gives to be audited, looked at before anything is loaded: a folder, an id, an address, a file."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from fairness_pipeline.errors import FairnessError
+
+_FORMS = (".csv", ".tsv", ".jsonl")
+_LOSSLESS = (".gz", ".zst")
+
+
+@dataclass(frozen=True)
+class Given:
+    """A model of the `transformers` library (folder or id) with its configuration, an endpoint, or a file.
+
+    Args:
+        kind: What it is.
+        name: The folder's whole path, the id, the address, the file's path.
+        configuration: Of a model: its `config.json`, with its tokenizer's `chat_template` (yes or no) and `eos_token`.
+        columns: Of a file: what its first line names.
+        revision: Of an id.
+    """
+
+    kind: Literal["folder", "id", "address", "file"]
+    name: str
+    configuration: dict[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    revision: str | None = None
+
+    @property
+    def architecture(self) -> str:
+        """Of a model: the class that it was saved from; empty where its configuration does not say."""
+        return str((self.configuration.get("architectures") or [""])[0])
+
+    @property
+    def said(self) -> str:
+        """For a reader."""
+        if self.kind in ("folder", "id"):
+            return f"a {self.architecture or self.configuration.get('model_type', 'model')}"
+        return "an endpoint" if self.kind == "address" else f"a file with the columns {', '.join(self.columns)}"
+
+
+def look_at(what: str, revision: str | None = None) -> Given:
+    """Tells what was given.
+
+    Args:
+        what: As the user writes it.
+        revision: Of an id.
+
+    Raises:
+        FairnessError: there is no such folder, file or model, or it cannot be read.
+    """
+    from fairness_pipeline.models.pretrained import is_path
+
+    if what.startswith(("http://", "https://")):
+        return Given("address", what.rstrip("/"))
+    path = Path(what).expanduser()
+    if path.is_dir():
+        return Given("folder", str(path.resolve()), _configuration(str(path.resolve()), None))
+    form = path.with_suffix("").suffix if path.suffix in _LOSSLESS else path.suffix
+    if path.is_file():
+        if form not in _FORMS:
+            raise FairnessError(f"{path}: expected a folder, or a file that ends in {', '.join(_FORMS)}")
+        return Given("file", str(path.resolve()), columns=_columns(path, form))
+    if form in _FORMS or is_path(what) or not what.strip():
+        raise FairnessError(f"{what or 'MODEL'}: there is no such folder or file; check the path")
+    return Given("id", what, _configuration(what, revision), revision=revision)
+
+
+def _configuration(name: str, revision: str | None) -> dict[str, Any]:
+    from fairness_pipeline.models.pretrained import load_tokenizer
+
+    if revision is None and Path(name).is_dir() and not (Path(name) / "config.json").is_file():
+        raise FairnessError(
+            f"{name}: expected a model as save_pretrained writes it, found no config.json; is it the folder of weights "
+            "and tokenizer?"
+        )
+    configuration, tokenizer = load_tokenizer(name, revision, "MODEL")
+    found: dict[str, Any] = json.loads(configuration.to_json_string(use_diff=False))
+    return {**found, "chat_template": bool(tokenizer.chat_template), "eos_token": tokenizer.eos_token}
+
+
+def _columns(path: Path, form: str) -> tuple[str, ...]:
+    from fairness_pipeline.corpora.text_files import read_csv_rows, read_json_lines, read_lines
+
+    if form == ".jsonl":
+        first = next(iter(read_json_lines(path)), None)
+        names: list[str] = list(first[1]) if first else []
+    elif form == ".csv":
+        names = next((cells for _, cells in read_csv_rows(path)), [])
+    else:
+        names = next((line.split("\t") for _, line in read_lines(path)), [])
+    if not names:
+        raise FairnessError(f"{path}: expected a file with named columns, found an empty one")
+    return tuple(names)

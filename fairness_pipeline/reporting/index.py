@@ -1,0 +1,53 @@
+"""The page over all reports of a profile: what each study found, and where it stands."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fairness_pipeline.files import replacing
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.project import Project
+from fairness_pipeline.reporting.html import template
+from fairness_pipeline.reporting.results import audits_of, counted, said, severity, worst_first
+from fairness_pipeline.study import Study
+
+_HERE = Path(__file__).parent
+_TOLD = 3
+
+
+def write_index(project: Project, lake: Lake) -> Path | None:
+    """Writes `reports/index.html` from what the lake holds now; None where no study has a report yet.
+
+    Args:
+        project: The profile.
+        lake: Its lake.
+    """
+    made = [study for study in project.studies if lake.document_path(study.report).exists()]
+    if not made:
+        return None
+    html = template(_HERE, "index.html.j2").render(
+        profile=project.name,
+        description=project.profile.description,
+        studies=[_entry(study, project, lake) for study in made],
+        waiting=[study.title for study in project.studies if study not in made],
+        made=datetime.now(UTC),
+    )
+    path = lake.document_path("index")
+    with replacing(path) as temporary:
+        temporary.write_text(html, encoding="utf-8")
+    return path
+
+
+def _entry(study: Study, project: Project, lake: Lake) -> dict[str, object]:
+    audits = worst_first(study, audits_of(study, project.parts[study.name], lake))
+    worst = [
+        (audit, min((row for row in audit.rows if study.gated(row)), key=severity))
+        for audit in audits
+        if audit.rows and not audit.unfit
+    ]
+    return {
+        "study": study,
+        "counts": counted(study, audits),
+        "findings": [study.finding(project, a.key, row) for a, row in worst if said(row) == "biased"][:_TOLD],
+        "not_measured": [audit.name for audit in audits if not audit.measured],
+        "unfit": [f"{audit.name}: {audit.unfit}" for audit in audits if audit.unfit],
+    }

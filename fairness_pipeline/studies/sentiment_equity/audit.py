@@ -1,0 +1,91 @@
+"""What `fairness-pipeline audit` can give this study: a classifier or regressor, an endpoint, a file of scores."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.given import Given
+from fairness_pipeline.models.chat import only_model
+from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
+from fairness_pipeline.studies.sentiment_equity.commands import import_file
+from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
+from fairness_pipeline.yaml_files import validate
+
+ASKED_WITH = None
+_KEY = "OPENAI_API_KEY"
+_POSITIVE = ("positive", "pos")
+
+
+def takes(given: Given) -> bool:
+    """Whether this study can audit it."""
+    if given.kind == "file":
+        return "score" in given.columns
+    return given.kind == "address" or given.architecture.endswith("ForSequenceClassification")
+
+
+def give(part: EquityPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
+    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+
+    Raises:
+        FairnessError: the profile has a system of this name, or it is not clear which label stands for which affect.
+    """
+    if given.kind == "file":
+        target, scores = import_file(part, Path(given.name), name)
+        return f"'{name}': {scores.num_rows:,} scores in {target}"
+    if name in part.settings.systems or name in part.score_files:
+        raise FairnessError(f"--name: profile '{part.project.name}' has a system '{name}' already; choose another name")
+    document = specification(given, arguments)
+    path = part.given_system(name)
+    validate(SystemSpecification, document, path)
+    with replacing(path) as temporary:
+        temporary.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    labels = document.get("huggingface", {}).get("labels")
+    said = ", ".join(f"{label} is {affect}" for affect, label in labels.items()) if labels else "one output is valence"
+    return f"'{name}' ({document['architecture']}; {said}): {path}"
+
+
+def specification(given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a system's file says of what was given."""
+    if given.kind == "address":
+        key = arguments.key or (_KEY if os.environ.get(_KEY) else None)
+        endpoint = {
+            "base_url": given.name,
+            "model": arguments.served or only_model(given.name, key),
+            **({"key_variable": key} if key else {}),
+        }
+        return {"architecture": "endpoint", "affects": ["valence"], "endpoint": endpoint}
+    source: dict[str, Any] = {"name": given.name, **({"revision": given.revision} if given.revision else {})}
+    labels = _labels(given, arguments.label)
+    if labels:
+        source["labels"] = labels
+    return {"architecture": "huggingface", "affects": list(labels) or ["valence"], "huggingface": source}
+
+
+def _labels(given: Given, said: list[str]) -> dict[str, str]:
+    """Which label stands for which affect: as the user says, else as they are called; none for a single output."""
+    known = [str(label) for label in given.configuration.get("id2label", {}).values()]
+    if said:
+        labels = dict(pair.partition("=")[::2] for pair in said)
+        for affect, label in labels.items():
+            if affect not in AFFECTS or label.lower() not in map(str.lower, known):
+                raise FairnessError(
+                    f"--label: expected AFFECT=LABEL, one of {', '.join(AFFECTS)} and one of {', '.join(known)}; "
+                    f"found '{affect}={label}'"
+                )
+        return labels
+    if len(known) <= 1:
+        return {}
+    found = {affect: label for affect in AFFECTS for label in known if label.lower() == affect}
+    if positive := [label for label in known if label.lower() in _POSITIVE]:
+        found["valence"] = positive[0]
+    if not found:
+        raise FairnessError(
+            f"{given.name}: has labels {', '.join(known)}, none of which is an affect ({', '.join(AFFECTS)}) or "
+            f"'positive'; say which stands for which: --label valence={known[-1]}"
+        )
+    return {affect: found[affect] for affect in AFFECTS if affect in found}

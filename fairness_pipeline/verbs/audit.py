@@ -1,0 +1,111 @@
+"""`audit`: a first audit without any YAML file, of whatever is given."""
+
+import argparse
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from fairness_pipeline.commands import Command
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.verbs.run import add_gate, bring_up_to_date, make
+
+if TYPE_CHECKING:
+    from fairness_pipeline.given import Given
+    from fairness_pipeline.project import Project
+    from fairness_pipeline.study import Study
+
+PROFILE = "audit"
+
+
+def add(command: Command) -> None:
+    """Adds the verb."""
+    audit = command(
+        "audit",
+        _audit,
+        "Audit a model, an endpoint or a file, on what ships here.",
+        default_profile=PROFILE,
+    )
+    audit.add_argument(
+        "what", metavar="MODEL", help="a folder, a Hugging Face id, an endpoint's address, a file of answers or scores"
+    )
+    audit.add_argument("--name", help="what it is called in tables and reports (default: from where it is)")
+    audit.add_argument("--study", help="which study, where more than one could")
+    audit.add_argument("--dimension", help="only this dimension")
+    audit.add_argument("--revision", help="of an id: the commit, so that it is pinned")
+    audit.add_argument("--prompt", help="what stands around a context; {context} is where it goes")
+    audit.add_argument("--system", help="a system prompt")
+    audit.add_argument("--served", metavar="MODEL", help="at an address: which of its models (default: its only one)")
+    audit.add_argument("--key", metavar="VARIABLE", help="at an address: the environment variable that holds the key")
+    audit.add_argument("--label", metavar="AFFECT=LABEL", action="append", default=[], help="of a sentiment classifier")
+    audit.add_argument("--keep-empty", action="store_true", help="take empty answers as answers without words")
+    add_gate(audit)
+
+
+def _audit(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.defs.lineage import Lineage
+    from fairness_pipeline.defs.plan import Plan, Selection
+    from fairness_pipeline.given import look_at
+    from fairness_pipeline.paths import check_key
+    from fairness_pipeline.project import Project
+
+    if arguments.measures and not arguments.fail_on:
+        raise FairnessError("--measures says which verdicts --fail-on looks at; add --fail-on biased")
+    project = Project(arguments.profile)
+    if arguments.dimension and arguments.dimension not in project.dimensions:
+        raise FairnessError(
+            f"unknown dimension '{arguments.dimension}' in profile '{project.name}'; known: "
+            f"{', '.join(project.dimensions)}"
+        )
+    given = look_at(arguments.what, arguments.revision)
+    study = study_of(project, given, arguments.study)
+    name = arguments.name or name_of(given.name)
+    check_key(name, "--name")
+    module = study.load("audit")
+    assert module is not None
+    if module.ASKED_WITH:
+        make(project, study.name, module.ASKED_WITH, arguments.dimension)
+    print(module.give(project.parts[study.name], given, name, arguments), flush=True)
+    project = Project(arguments.profile)  # which has it now
+    chosen = Selection(study.name, arguments.dimension, name)
+    plan = Plan(Lineage(project), chosen)
+    requests, _ = plan.endpoint_requests()
+    if requests:
+        print(
+            f"{requests:,} requests will be made of {given.name} (Ctrl-C stops; what was answered is kept)", flush=True
+        )
+    status = bring_up_to_date(project, chosen, plan, arguments)
+    if status != 1:
+        print(
+            f"\nNext: open the report. All numbers: fairness-pipeline results --profile {project.name} --model {name}\n"
+            f"Your own corpus, more pairs, margins: fairness-pipeline init NAME --model {arguments.what}"
+        )
+    return status
+
+
+def study_of(project: "Project", given: "Given", asked: str | None) -> "Study":
+    """The study that can audit what is given: the first, or the one that is asked for.
+
+    Raises:
+        FairnessError: none can, or not the one asked for.
+    """
+    modules = [(study, study.load("audit")) for study in project.studies]
+    known = [study.name for study, module in modules if module]
+    if asked is not None and asked not in known:
+        raise FairnessError(f"--study: unknown study '{asked}'; known: {', '.join(known)}")
+    for study, module in modules:
+        if module and asked in (None, study.name) and module.takes(given):
+            if asked is None:
+                print(f"{given.said}: {study.title.lower()}", file=sys.stderr)
+            return study
+    raise FairnessError(
+        f"{given.name}: {given.said}, which {asked or 'no study'} audits; expected a language model, an "
+        "encoder-decoder, a sequence classifier, an address, or a file with a column 'response' or 'score'"
+    )
+
+
+def name_of(place: str) -> str:
+    """A key from a place: the last part of it."""
+    last = re.sub(r"^https?://", "", place).rstrip("/").split("/")
+    stem = last[0].split(":")[0] if place.startswith("http") else last[-1]
+    stem = re.sub(r"\.(csv|jsonl|tsv)(\.gz|\.zst)?$", "", stem)
+    return re.sub(r"[^a-z0-9_.-]+", "-", stem.lower()).lstrip("_.-0123456789") or "model"

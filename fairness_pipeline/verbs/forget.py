@@ -1,0 +1,40 @@
+"""`forget`: takes back what was given to a workspace: answers, scores, a model that was audited without a file."""
+
+import argparse
+import shutil
+
+from fairness_pipeline.commands import Command
+from fairness_pipeline.errors import FairnessError
+
+
+def add(command: Command) -> None:
+    """Adds the verb."""
+    forget = command("forget", _forget, "Take back imported answers or scores, or a model given to 'audit'.")
+    forget.add_argument("name", help="of what was imported or audited")
+    forget.add_argument("--study", help="only this study")
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.project import Project
+
+    project = Project(arguments.profile)
+    given = {
+        study.name: part.given
+        for study in project.studies
+        if (part := project.parts[study.name]) and arguments.study in (None, study.name)
+    }
+    paths = [paths[arguments.name] for paths in given.values() if arguments.name in paths]
+    if not paths:
+        known = sorted({name for paths in given.values() for name in paths})
+        raise FairnessError(
+            f"nothing named '{arguments.name}' was given to profile '{project.name}'; what was: "
+            f"{', '.join(known) or 'nothing'}. A model of the profile itself stands in {project.path}"
+        )
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+        print(f"removed: {path}")
+    print(f"its tables stay, and are shown no more; now: fairness-pipeline run --profile {project.name}")
+    return 0

@@ -1,0 +1,95 @@
+"""`init`: writes a profile and the file of what it audits, with comments, to go on from."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fairness_pipeline import paths
+from fairness_pipeline.commands import Command
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.verbs.audit import PROFILE, name_of, study_of
+
+
+def add(command: Command) -> None:
+    """Adds the verb."""
+    init = command("init", _init, "Write a commented profile, and the file of what it audits.", default_profile=PROFILE)
+    init.add_argument("name", help="of the profile")
+    init.add_argument(
+        "--model", dest="what", metavar="MODEL", help="as 'audit' takes it (default: a small model, trained)"
+    )
+    init.add_argument("--study", help="which study, where more than one could")
+    init.add_argument("--force", action="store_true", help="replace files that are there")
+    init.set_defaults(prompt=None, system=None, served=None, key=None, revision=None, label=[], keep_empty=False)
+
+
+def _init(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.given import look_at
+    from fairness_pipeline.project import Project
+    from fairness_pipeline.study import studies
+
+    paths.check_key(arguments.name, "NAME")
+    project = Project(arguments.profile)
+    if arguments.what is None:
+        study = next(study for study in studies() if study.load("audit"))
+        starter = study.load("audit")
+        assert starter is not None
+        key, document, comment = f"{arguments.name}-bot", starter.STARTER, starter.STARTER_SAYS
+    else:
+        given = look_at(arguments.what)
+        if given.kind == "file":
+            raise FairnessError(
+                f"--model: {arguments.what} is a file; give it to `fairness-pipeline audit`, which needs no more"
+            )
+        study = study_of(project, given, arguments.study)
+        key, comment = name_of(given.name), f"{given.said}: {given.name}"
+        document = _module(study).specification(project.parts[study.name], given, arguments)
+    module = _module(study)
+    folder = _folder()
+    files = {
+        folder / module.KIND / f"{key}.yaml": _commented(comment, document, module.MODEL_SAYS),
+        folder / "profiles" / f"{arguments.name}.yaml": module.PROFILE.format(
+            name=arguments.name, key=key, corpus=document.get("corpus", "")
+        ) + (module.SPLITS if document.get("training") else ""),
+    }  # fmt: skip
+    for path in files:
+        if path.exists() and not arguments.force:
+            raise FairnessError(f"{path} is there already; choose another name, or say --force")
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"written: {path}")
+    Project(arguments.name)  # what was just written is read as it will be
+    print(f"now: fairness-pipeline run --profile {arguments.name}")
+    return 0
+
+
+def _module(study: Any) -> Any:
+    return study.load("audit")
+
+
+def _folder() -> Path:
+    """The folder that a user's own files belong to.
+
+    Raises:
+        FairnessError: the package was installed, and no folder is named.
+    """
+    folder = paths.data_folders()[0]
+    if not os.environ.get("FAIRNESS_DATA") and folder.parent.name == paths.PACKAGE:
+        raise FairnessError(
+            "FAIRNESS_DATA: set it to a folder of yours, where profiles and models are to lie (mkdir audits; export "
+            "FAIRNESS_DATA=$PWD/audits)"
+        )
+    return folder
+
+
+def _commented(comment: str, document: dict[str, Any], says: dict[str, str]) -> str:
+    """YAML with a comment above it, and one behind each key that has one."""
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    lines = [f"# {comment}", "# Every key with its meaning: docs/reference.md."]
+    for line in text.splitlines():
+        said = says.get(line.strip().split(":")[0])
+        lines.append(f"{line}   # {said}" if said else line)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,25 @@
+"""`report`: prints where the reports are."""
+
+import argparse
+
+from fairness_pipeline.commands import Command
+from fairness_pipeline.errors import FairnessError
+
+
+def add(command: Command) -> None:
+    """Adds the verb."""
+    command("report", _report, "Print the paths of the HTML reports, that of the page over all of them first.")
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.project import Project
+    from fairness_pipeline.reporting.index import write_index
+
+    project = Project(arguments.profile)
+    lake = Lake(project.workspace)
+    made = [path for study in project.studies if (path := lake.document_path(study.report)).exists()]
+    if not made:
+        raise FairnessError(f"no report yet; run: fairness-pipeline run --profile {arguments.profile}")
+    print("\n".join(map(str, [*filter(None, [write_index(project, lake)]), *made])))
+    return 0

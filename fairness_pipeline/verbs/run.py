@@ -1,0 +1,178 @@
+"""`run`: makes what is missing or stale, then prints the verdicts."""
+
+import argparse
+import shutil
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from fairness_pipeline.commands import Command
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.plain_text import visible
+from fairness_pipeline.verbs.arguments import add_selection, count, selection
+
+if TYPE_CHECKING:
+    from fairness_pipeline.console import RunDisplay
+    from fairness_pipeline.defs.plan import Outcome, Plan, Selection
+    from fairness_pipeline.defs.workers import Workers
+    from fairness_pipeline.project import Project
+
+_LITTLE = 1 << 20  # bytes
+_FEW = 40  # partitions
+_REASON = 190  # characters
+
+
+def add(command: Command) -> None:
+    """Adds the verb."""
+    run = command("run", _run, "Make what is missing or stale, then print the verdicts.")
+    add_selection(run)
+    run.add_argument("--all", action="store_true", help="make also what the profile makes only when it is asked for")
+    run.add_argument("--select", metavar="ASSET", help="only this asset and what it is made from")
+    run.add_argument("--force", action="store_true", help="make also what is up to date")
+    run.add_argument("--dry-run", action="store_true", help="say what would run and why, and stop")
+    run.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")
+    add_gate(run)
+
+
+def add_gate(parser: argparse.ArgumentParser) -> None:
+    """How many work side by side, and when the command fails."""
+    parser.add_argument("--workers", metavar="N", type=count, help="partitions made side by side (default: the cores)")
+    parser.add_argument("--fail-on", choices=["biased"], help="exit with status 3 if any verdict is this")
+    parser.add_argument("--measures", metavar="A,B", help="which verdicts --fail-on looks at (default: all)")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.defs.lineage import Lineage
+    from fairness_pipeline.defs.plan import Plan
+    from fairness_pipeline.defs.rounds import begin_rounds
+    from fairness_pipeline.project import Project
+
+    if arguments.select and arguments.fail_on:
+        raise FairnessError("--fail-on looks at verdicts, --select may make none; leave one out")
+    if arguments.measures and not arguments.fail_on:
+        raise FairnessError("--measures says which verdicts --fail-on looks at; add --fail-on biased")
+    if arguments.ask_again and (arguments.select or arguments.dimension):
+        raise FairnessError("--ask-again asks whole models; leave out --select and --dimension")
+    project, chosen = Project(arguments.profile), selection(arguments)
+    lineage = Lineage(project)
+    plan = Plan(lineage, chosen, force=arguments.force)
+    if arguments.ask_again or (arguments.force and not arguments.select and not arguments.dimension):
+        begin_rounds(plan, arguments.model, keep=not arguments.dry_run)
+        plan = Plan(lineage, chosen, force=arguments.force)
+    if arguments.dry_run:
+        for step in plan.stale:
+            reason = step.reason or ""
+            print(visible(f"{step.label}: {reason if len(reason) <= _REASON else reason[: _REASON - 3] + '...'}"))
+        print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {_requests(plan)}")
+        return 0
+    return bring_up_to_date(project, chosen, plan, arguments)
+
+
+def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", arguments: argparse.Namespace) -> int:
+    """Runs a plan before the user's eyes, prints the verdicts and applies the gate; gives the exit status."""
+    from sqlalchemy.exc import DatabaseError
+
+    from fairness_pipeline.console import RunDisplay, print_verdicts
+    from fairness_pipeline.defs.workers import NotRecorded
+    from fairness_pipeline.reporting.index import write_index
+    from fairness_pipeline.verbs.gate import gate
+    from fairness_pipeline.verbs.standing import Standing
+
+    started = time.monotonic()
+    display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
+    standing = Standing(plan)
+    outcomes: list[Outcome] = []
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(display)
+            workers = _workers(stack, plan, arguments.workers, display)
+            for outcome in plan.run(workers, display.starting):
+                outcomes.append(display.ended(outcome))
+                for study, audits in standing.that_stand_now(outcome):
+                    print_verdicts(study, project, audits, display.console)
+    except (NotRecorded, DatabaseError, OSError) as error:
+        raise _not_recorded(project, error) from None
+    bad = [outcome for outcome in outcomes if outcome.lost]
+    made = sum(outcome.state == "made" for outcome in outcomes)
+    for study, audits in standing.of_all():
+        print_verdicts(study, project, audits)
+    print(f"\n{made} made, {len(plan.steps) - made - len(bad)} up to date, {len(bad)} not made, "
+          f"{time.monotonic() - started:.0f} s")  # fmt: skip
+    reports = [study.report for study in project.studies if any(step.name == study.report for step in plan.steps)]
+    for report in reports:
+        if plan.lake.document_path(report).exists():
+            print(f"Report: {plan.lake.document_path(report)}")
+    if len(project.studies) > 1 and (index := write_index(project, plan.lake)):
+        print(f"All reports: {index}")
+    _print_failures(bad)
+    if bad:
+        return 1
+    return gate(plan, arguments.fail_on, arguments.measures) if arguments.fail_on else 0
+
+
+def make(project: "Project", study: str, asset: str, dimension: str | None = None) -> None:
+    """Makes an asset, and what it is made from, where it is missing or stale; says nothing where it is not.
+
+    Raises:
+        FairnessError: it could not be made.
+    """
+    from fairness_pipeline.defs.lineage import Lineage
+    from fairness_pipeline.defs.plan import Plan, Selection
+
+    chosen = Selection(study, dimension, None, asset)
+    plan = Plan(Lineage(project), chosen)
+    alone = argparse.Namespace(workers=1, fail_on=None)
+    if plan.stale and bring_up_to_date(project, chosen, plan, alone):
+        raise FairnessError(f"{asset} could not be made; what stands above says why")
+
+
+def _not_recorded(project: "Project", error: Exception) -> FairnessError:
+    reason = getattr(error, "orig", None) or getattr(error, "strerror", None) or error
+    existing = next(folder for folder in (project.workspace, *project.workspace.parents) if folder.exists())
+    full = shutil.disk_usage(existing).free < _LITTLE
+    return FairnessError(
+        f"{project.workspace}: Dagster's record of runs cannot be written "
+        + ("(the disk is full): make room, or set" if full else f"({reason}); check the folder, or set")
+        + " FAIRNESS_HOME to another disk, and run again: it goes on from here"
+    )
+
+
+def _print_failures(bad: "list[Outcome]") -> None:
+    """Each cause once, with what it took along."""
+    failed: dict[str, list[str]] = {}
+    for outcome in bad:
+        if outcome.state == "failed":
+            failed.setdefault(outcome.detail, []).append(outcome.step.label)
+    for detail, labels in failed.items():
+        more = f" (and {len(labels) - 1} more partitions, for the same reason)" if len(labels) > 1 else ""
+        print(f"failed: {labels[0]}{more}: {visible(detail, lines=True)}", file=sys.stderr)
+    if skipped := Counter(outcome.state for outcome in bad)["skipped"]:
+        print(f"skipped: {skipped} partitions that need what failed", file=sys.stderr)
+
+
+def _workers(stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDisplay") -> "Workers":
+    """As many processes as there are cores, or as are asked for; this one where one is enough."""
+    from fairness_pipeline.defs.instance import home, open_instance
+    from fairness_pipeline.defs.runs import Maker
+    from fairness_pipeline.defs.workers import Pool, ThisProcess
+    from fairness_pipeline.threads import cores
+
+    trains = any(plan.lineage.recipes[step.name].kind == "checkpoint" for step in plan.stale)
+    number = min(asked or cores(), len(plan.stale))
+    # To load the libraries anew takes longer than a few tables do; a training pays, and so do many of anything.
+    if number > 1 and (asked or trains or len(plan.stale) > _FEW):
+        home(plan.project)  # made once, before several look for it
+        return stack.enter_context(Pool(plan.project.name, number, display))
+    instance = stack.enter_context(open_instance(plan.project))
+    return ThisProcess(Maker(plan.project, instance, display).make)
+
+
+def _requests(plan: "Plan") -> str:
+    """How many requests the steps to come would make of endpoints, where that is known."""
+    known, unknown = plan.endpoint_requests()
+    if not known and not unknown:
+        return "no request to an endpoint"
+    later = f", and those of {unknown} partitions whose pairs are not made yet" if unknown else ""
+    return f"{known:,} requests to endpoints{later} (fewer where a stopped run has left answers)"

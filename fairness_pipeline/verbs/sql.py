@@ -1,0 +1,88 @@
+"""`sql`: queries the tables."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from fairness_pipeline.commands import Command
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.verbs.arguments import add_format
+
+if TYPE_CHECKING:
+    from fairness_pipeline.defs.lineage import Lineage, State
+    from fairness_pipeline.lake import Lake
+
+
+def add(command: Command) -> None:
+    """Adds the verb."""
+    sql = command("sql", _sql, "Query the tables with SQL (DuckDB); each table is a view, and nothing can be written.")
+    sql.add_argument("query", help="for example: select * from dialogue_significance where dimension = 'gender'")
+    sql.add_argument("--all", action="store_true", help="also what is stale, or named by the profile no longer")
+    add_format(sql)
+
+
+def _sql(arguments: argparse.Namespace) -> int:
+    import duckdb
+
+    from fairness_pipeline.console import print_rows
+    from fairness_pipeline.defs.lineage import Lineage, State
+    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.project import Project
+    from fairness_pipeline.sql import connect, reading
+
+    project = Project(arguments.profile)
+    lake, lineage = Lake(project.workspace), Lineage(project)
+    left_out = [] if arguments.all else _outdated(lineage, lake, State(lineage, lake), arguments.query)
+    if left_out:
+        names = [name for name, _ in left_out]
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        print(
+            f"left out (stale, or named by the profile no longer): {', '.join(names[:5])}{more}; --all shows them",
+            file=sys.stderr,
+        )
+    try:
+        with connect(project.workspace, leave_out=[path for _, path in left_out]) as connection:
+            result = connection.execute(reading(connection, arguments.query))
+            names = _distinct([column[0] for column in result.description or []])
+            rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    except duckdb.CatalogException as error:
+        made = ", ".join(lake.tables()) or "none"
+        raise FairnessError(
+            f"the query failed: {str(error).splitlines()[0]}\n  (tables made so far: {made}; the others come with: "
+            f"fairness-pipeline run --profile {project.name})"
+        ) from None
+    except duckdb.Error as error:
+        raise FairnessError(f"the query failed: {error}") from None
+    print_rows(names, rows, arguments.format)
+    return 0
+
+
+def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> list[tuple[str, str]]:
+    """The partitions of the tables that a query names which are stale, or which the profile has no longer.
+
+    Returns:
+        A name for a reader and the file of each.
+    """
+    found = []
+    for table in lake.tables():
+        if table.lower() in query.lower():
+            current = {
+                str(lake.table_path(table, key))
+                for key in (lineage.keys(table) if table in lineage.recipes else ())
+                if not state.stale(table, key)
+            }
+            for path in lake.partitions(table):
+                if str(path) not in current:
+                    where = " ".join(part.partition("=")[2] for part in path.parts if "=" in part)
+                    found.append((f"{table} {where}".strip(), str(path)))
+    return found
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Column names, numbered from their second use on, so that a join keeps all its columns."""
+    uses: dict[str, int] = {}
+    distinct = []
+    for name in names:
+        uses[name] = uses.get(name, 0) + 1
+        distinct.append(name if uses[name] == 1 else f"{name}_{uses[name]}")
+    return distinct

@@ -1,0 +1,54 @@
+"""Which audits of a plan stand when: a study prints its verdicts as soon as they do."""
+
+from fairness_pipeline.defs.plan import Outcome, Plan, Step
+from fairness_pipeline.lake import partition_name
+from fairness_pipeline.reporting.results import Audit, audits_of
+from fairness_pipeline.study import Study
+
+
+class Standing:
+    """Which audits of a plan stand when.
+
+    Args:
+        plan: What is made.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._left = {step.place for step in plan.stale if not plan.lineage.recipes[step.name].tolerant}
+        self._lost: set[tuple[str, str]] = set()
+        self._waiting = {
+            study.name: {step.place for step in self._plain(study) if step.reason} for study in plan.project.studies
+        }
+
+    def that_stand_now(self, outcome: Outcome) -> list[tuple[Study, list[Audit]]]:
+        """A study with the audits of what was made from nothing else, once the last of them is; not at the very end."""
+        place = outcome.step.place
+        self._left.discard(place)
+        if outcome.lost:
+            self._lost.add(place)
+        for study in self._plan.project.studies:
+            waiting = self._waiting[study.name]
+            if place in waiting:
+                waiting.discard(place)
+                audits = self._audits(study, self._plain(study)) if not waiting and self._left else []
+                return [(study, audits)] if audits else []
+        return []
+
+    def of_all(self) -> list[tuple[Study, list[Audit]]]:
+        """Every study with all audits of the plan, but those that were lost."""
+        found = [(study, self._audits(study, self._steps(study))) for study in self._plan.project.studies]
+        return [(study, audits) for study, audits in found if audits]
+
+    def _steps(self, study: Study) -> list[Step]:
+        return [step for step in self._plan.steps if step.name == study.table]
+
+    def _plain(self, study: Study) -> list[Step]:
+        part = self._plan.project.parts[study.name]
+        return [step for step in self._steps(study) if part.base_of(step.key) is None]
+
+    def _audits(self, study: Study, steps: list[Step]) -> "list[Audit]":
+
+        names = {partition_name(step.key) for step in steps if step.place not in self._lost}
+        audits = audits_of(study, self._plan.project.parts[study.name], self._plan.lake)
+        return [audit for audit in audits if partition_name(audit.key) in names]
