@@ -130,7 +130,8 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     marks = _MARKS if shown.encoding.lower().startswith("utf") else _PLAIN_MARKS
     ordered = worst_first(study, audits)
     tables = (_verdicts(study, project, ordered, marks, numbers=numbers) for numbers in (True, False))
-    table = next((t for t in tables if shown.measure(t).maximum <= shown.width), None)
+    endless = Console(width=10_000)  # a console measures nothing wider than itself
+    table = next((t for t in tables if endless.measure(t).maximum <= shown.width), None)
     shown.print()
     shown.print(table or _verdicts(study, project, ordered, marks, numbers=False))
     told = ", ".join(f"{mark} {name}" for name, mark in marks.items())
@@ -159,7 +160,7 @@ def _findings(study: Study, project: Project, audits: list[Audit]) -> list[str]:
 def _verdicts(study: Study, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:
     table = Table(title=f"{study.title}, profile {project.name}", title_justify="left", box=None, pad_edge=False)
     for axis in study.axes:
-        table.add_column(axis.capitalize(), no_wrap=True)
+        table.add_column(axis.capitalize(), no_wrap=True, overflow="ellipsis")
     for heading in study.headings:
         table.add_column(heading, no_wrap=numbers, justify="left")
     for audit in audits:
@@ -181,7 +182,7 @@ def _cell(study: Study, audit: Audit, heading: str, marks: dict[str, str], numbe
     text = marks[what]
     if numbers and what != NEVER_SEEN:
         text += f" {_FORMATS[row['unit']].format(row['difference'])}"
-        text += f" {escape(study.label(row))}" if study.label(row) != heading else ""
+        text += f" {escape(study.label(row).removesuffix(' words'))}" if study.label(row) != heading else ""
     return f"[{_STYLES[what]}]{text}[/]"
 
 

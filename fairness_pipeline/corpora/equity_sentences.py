@@ -30,7 +30,7 @@ EQUITY_SENTENCES = pa.schema(
 )
 """A sentence of a set of `templates`; `template` counts from 1; nulls where the paper's file has none.
 
-`pair` is whom the person is compared with for gender: two noun phrases one with the other, or all names together.
+`pair` is whom the person is compared with for gender: two noun phrases, side a first, or all names together.
 """
 
 NAMES = "names"
@@ -137,7 +137,7 @@ def people(recipe: Persons) -> list[Person]:
         for name in names
     ]
     phrases = [
-        Person(getattr(pair, gender), gender, None, f"{pair.female} / {pair.male}")
+        Person(getattr(pair, gender), gender, None, f"{pair.male} / {pair.female}")
         for pair in recipe.noun_phrases
         for gender in GENDERS
     ]

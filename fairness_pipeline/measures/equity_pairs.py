@@ -142,3 +142,25 @@ def _membership(row: dict[str, Any], dimension: str) -> tuple[str, str] | None:
     if dimension == "gender":
         return row["pair"], _SIDES[row["gender"]]
     return (f"{row['gender']} names", _SIDES[row["race"]]) if row["race"] else None
+
+
+def told_apart(sentences: pa.Table, affects: list[str], scores: np.ndarray) -> float:
+    """How well the best of the affects tells its own sentences from the others: an area under the curve, 0.5 is none.
+
+    Valence is to be higher in joyful sentences than in angry, fearful and sad ones. A system that does not tell "feels
+    ecstatic" from "feels furious" scores everybody alike, and that is no fairness.
+
+    Args:
+        sentences: As `EQUITY_SENTENCES`.
+        affects: The columns of `scores`.
+        scores: A row a sentence.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    emotions = np.array(sentences["emotion"].to_pylist(), dtype=object)
+    found = []
+    for affect, column in zip(affects, scores.T, strict=True):
+        known = (emotions != None) & np.isfinite(column)  # noqa: E711
+        own = emotions[known] == ("joy" if affect == "valence" else affect)
+        found.append(float(roc_auc_score(own, column[known])) if own.any() and not own.all() else 0.5)
+    return max(found, default=0.5)

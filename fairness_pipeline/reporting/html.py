@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from fairness_pipeline import __version__
 from fairness_pipeline.reporting.plots import COLOURS
+from fairness_pipeline.reporting.results import said, with_unit
 
 _SHARED = Path(__file__).parent
 
@@ -20,7 +21,7 @@ def template(folder: Path, name: str, **filters: Callable[..., Any]) -> Template
     Args:
         folder: The study's.
         name: The file.
-        filters: Its own, beside those for numbers, p values and pictures.
+        filters: Its own, beside those for numbers, p values, pictures and settings.
     """
     environment = Environment(
         loader=FileSystemLoader([folder, _SHARED]),
@@ -29,8 +30,16 @@ def template(folder: Path, name: str, **filters: Callable[..., Any]) -> Template
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"colours": COLOURS, "version": __version__}
-    environment.filters |= {"number": _number, "p": _p, "image": _image, "percent": _percent, **filters}
+    environment.globals |= {"colours": COLOURS, "version": __version__, "said": said}
+    environment.filters |= {
+        "number": _number,
+        "p": _p,
+        "image": _image,
+        "percent": _percent,
+        "in_words": in_words,
+        "with_unit": with_unit,
+        **filters,
+    }
     return environment.get_template(name)
 
 
@@ -52,3 +61,18 @@ def _p(value: float | None) -> str:
     if value is None:
         return "–"
     return "< 1e-5" if value < 1e-5 else f"{value:.3g}"
+
+
+def in_words(value: Any) -> str:
+    """Settings for a reader: `hidden 96, training (epochs 6)`; what is not set is left out."""
+    if isinstance(value, dict):
+        parts = [(name.replace("_", " "), item) for name, item in value.items() if item is not None and item != {}]
+        return ", ".join(
+            f"{name} ({in_words(item)})" if isinstance(item, dict) else f"{name} {in_words(item)}"
+            for name, item in parts
+        )
+    if isinstance(value, list | tuple):
+        return " ".join(map(in_words, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

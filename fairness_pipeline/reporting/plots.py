@@ -5,6 +5,7 @@ from io import BytesIO
 from typing import Any
 
 from fairness_pipeline.lake import Row
+from fairness_pipeline.reporting.results import in_margins, said, with_unit
 
 COLOURS = {
     "biased": "#b3261e",
@@ -14,6 +15,7 @@ COLOURS = {
     "never seen": "#777777",
 }
 _WIDEST = 200.0
+_FARTHEST = 15.0
 
 
 def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable[[str], str]) -> bytes:
@@ -45,9 +47,50 @@ def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable
     axes.set_yticks(range(len(shown)), [label(row["measure"]) for row in shown])
     axes.set_ylim(-0.6, max(len(shown), 1) - 0.4)
     axes.set_xlabel(
-        f"difference in % of the mean   (left: more to {group_b}, right: more to {group_a};  grey: margin)", fontsize=8
+        f"difference in % of the two sides' mean   (left: more to {group_b}, right: more to {group_a};  grey: margin)",
+        fontsize=8,
     )
     axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    return png(figure)
+
+
+def overview_plot(rows: list[tuple[str, Row, tuple[str, str]]]) -> bytes:
+    """Differences of any measure on one scale, that of their margins; each with its 95% interval, in the given order.
+
+    A difference of 1 is as wide as what does not matter; beyond `_FARTHEST` it is cut off there, and its number stands
+    beside it.
+
+    Args:
+        rows: A label, a row of a significance table with a margin above 0, and the names of side a and side b.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.2, 1.0 + 0.27 * len(rows)), dpi=110, layout="constrained")
+    axes = figure.add_subplot()
+    widest = max(2.0, *(min(_FARTHEST, abs(in_margins(row) or 0.0)) for _, row, _ in rows))
+    axes.axvspan(-1, 1, color="#00000012", linewidth=0)
+    for place, (_, row, groups) in enumerate(reversed(rows)):
+        colour = COLOURS[said(row)]
+        value, low, high = (in_margins(row, name) for name in ("difference", "ci_low", "ci_high"))
+        assert value is not None
+        if low is not None and high is not None:
+            ends = [max(-widest, min(widest, bound)) for bound in (low, high)]
+            axes.plot(ends, [place, place], color=colour, linewidth=2.2, solid_capstyle="butt")
+        inside = abs(value) <= widest
+        marker = "o" if inside else ">" if value > 0 else "<"
+        axes.plot(max(-widest, min(widest, value)), place, marker, color=colour, markersize=5)
+        more = groups[0] if value > 0 else groups[1]
+        axes.annotate(
+            f"{with_unit(row)}  (more: {more})", (1.01, place), xycoords=("axes fraction", "data"), fontsize=7,
+            va="center", color=colour, annotation_clip=False,
+        )  # fmt: skip
+    axes.axvline(0, color="#444444", linewidth=0.8)
+    axes.set_yticks(range(len(rows)), [label for label, _, _ in reversed(rows)])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlim(-1.08 * widest, 1.08 * widest)
+    axes.set_xlabel("difference, first group minus second, in margins (grey: what does not matter)", fontsize=8)
+    axes.tick_params(labelsize=7.5)
     axes.spines[["top", "right"]].set_visible(False)
     return png(figure)
 

@@ -47,7 +47,7 @@ def profile(text: str) -> str:
 
 
 def check_output(path: Path, *, force: bool) -> None:
-    """Raises FairnessError if a file cannot be written: there is no such folder, or the file is there and is to stay."""
+    """Raises FairnessError if a file cannot be written: no such folder, or the file is there and is to stay."""
     if not path.absolute().parent.is_dir():
         raise FairnessError(f"--output: there is no folder {path.absolute().parent}; make it, or name another file")
     if path.exists() and not force:

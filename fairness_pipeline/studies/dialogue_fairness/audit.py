@@ -70,7 +70,8 @@ def specification(part: DialoguePart, given: Given, arguments: argparse.Namespac
         source["chat"] = True
     elif "prompt" not in said and _speaks_in_turns(given):
         source["prompt"] = CONTEXT + given.configuration["eos_token"]
-    decoding = {"max_tokens": 40, **({} if chat else {"stop": ["\n"]}), **keep}
+    # What is no chat model goes on with the text, and may well have nothing to add.
+    decoding = {"max_tokens": 40, **(keep if chat else {"stop": ["\n"], "keep_empty": True})}
     return {"architecture": _architecture(given), **shared, "huggingface": source, "decoding": decoding}
 
 

@@ -6,7 +6,6 @@ significance, quality, and what debiasing changed.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -39,9 +38,9 @@ from fairness_pipeline.measures.response_quality import response_quality as meas
 from fairness_pipeline.models.dialogue import imported, registry
 from fairness_pipeline.models.dialogue.responding import RESPONSES, answer_each, respond
 from fairness_pipeline.models.pretrained import folder_version
-from fairness_pipeline.reporting.history import keep
+from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.plots import difference_plot
-from fairness_pipeline.reporting.results import audits_of, flat
+from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -500,7 +499,7 @@ def _found(partition: Partition) -> Measured:
         "debiasing_effects",
     ),
     arrows=("dialogue_significance", "response_quality", "debiasing_effects"),
-    code_version="3",
+    code_version="4",
     settings=lambda part, key: {
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),
@@ -517,4 +516,4 @@ def dialogue_fairness_report(partition: Partition) -> Result:
     part, lake = partition.part, partition.lake
     audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
     html = render_report(part, lake, audits, outdated=partition.stale("debiasing_effects"))
-    return Result(html, before_it_counts=lambda: keep(lake.root, STUDY, flat(STUDY, audits), html, datetime.now(UTC)))
+    return Result(html, before_it_counts=lambda: publish(STUDY, part.project, lake, audits, html))

@@ -4,15 +4,16 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.measures.registry import glanced_at, measure_label
-from fairness_pipeline.reporting.html import template
-from fairness_pipeline.reporting.plots import COLOURS, difference_plot
-from fairness_pipeline.reporting.results import Audit
+from fairness_pipeline.reporting import page
+from fairness_pipeline.reporting.html import in_words
+from fairness_pipeline.reporting.plots import difference_plot
+from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.dialogue_fairness.debiasing_section import QUALITY, debiasing_sections
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow
-from fairness_pipeline.studies.dialogue_fairness.results import example_pairs, published_rows_of
+from fairness_pipeline.studies.dialogue_fairness.results import example_pairs, published_rows_of, striking_pair
 from fairness_pipeline.studies.dialogue_fairness.study import LISTS, STUDY
 
 _HERE = Path(__file__).parent
@@ -29,26 +30,43 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         audits: All of them; stale ones are marked so.
         outdated: Comparisons with a base that are out of date; they are left out.
     """
-    return template(_HERE, "report.html.j2", measure=measure_label).render(
-        profile=part.project.name,
-        description=part.project.profile.description,
+    return page.render(
+        STUDY,
+        part.project,
+        lake,
+        audits,
+        _HERE,
+        striking=lambda audit, row: _striking(part, lake, audit, row),
+        filters={"measure": measure_label},
         caveats=_caveats(part),
-        sections=[_section(part, lake, audit) for audit in audits if audit.measured],
+        sections=[_section(part, lake, audit) for audit in worst_first(STUDY, audits) if audit.measured],
         debiased=debiasing_sections(part, lake, outdated),
         outdated=[" × ".join(key.values()) for key in outdated if lake.card("debiasing_effects", key)],
         quality_labels=QUALITY,
         waiting=_waiting(part),
-        missing=[audit for audit in audits if not audit.measured],
         headings=[measure_label(row) for row in glanced_at()],
-        grid=_grid(part, audits),
-        colours=COLOURS,
+        grid=_grid(part, worst_first(STUDY, audits)),
         settings=_settings(part),
         sources=_sources(part, lake),
         corpora={key: source.specification for key, source in part.corpora.items()},
-        dimensions=part.dimensions,
         versions=_versions(part, lake, audits),
         models=_models(part, lake),
     )
+
+
+def _striking(part: DialoguePart, lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
+    groups = STUDY.groups(part.project, audit.key)
+    pair = striking_pair(lake, audit.key, row)
+    if pair is None:
+        return None
+    return {
+        side: {
+            "group": group,
+            "context": pair[f"context_{side}"],
+            "response": pair[f"response_{side}"] or "(no answer)",
+        }
+        for side, group in zip("ab", groups, strict=True)
+    }
 
 
 def _section(part: DialoguePart, lake: Lake, audit: Audit) -> dict[str, Any]:
@@ -134,18 +152,35 @@ def _versions(part: DialoguePart, lake: Lake, audits: list[Audit]) -> dict[str, 
     return {name: version for found in settings for name, version in found.get("versions", {}).items()}
 
 
+_KINDS = {
+    "seq2seq": "an LSTM encoder-decoder, trained here",
+    "retrieval": "a Transformer that ranks candidates, trained here",
+    "causal_lm": "a causal language model",
+    "encoder_decoder": "an encoder-decoder",
+    "endpoint": "whatever answers at an address",
+    "imported": "answers from a file; what gave them is not known here",
+}
+_NOT_SHOWN = {
+    "architecture", "corpus", "base", "debiasing", "studies", "published_as", "dimensions", "device", "threads"
+}  # fmt: skip
+
+
 def _models(part: DialoguePart, lake: Lake) -> list[dict[str, Any]]:
     models = []
     for key, model in part.models.items():
         cards = {"": lake.card("dialogue_models", {"model": key})}
         for dimension in part.dimensions if model.debiasing else ():
             cards[dimension] = lake.card("debiased_dialogue_models", {"dimension": dimension, "model": key})
-        figures = {
-            " ".join([dimension, name]).strip(): value
-            for dimension, card in cards.items()
-            if card
-            for name, value in card.figures.items()
-            if not isinstance(value, list)
-        }
-        models.append({"key": key, "specification": model.model_dump(exclude_none=True), "figures": figures})
+        card = {"is": _KINDS.get(model.architecture, model.architecture), "answers the contexts of": model.corpus}
+        if model.base:
+            card["made fairer"] = f"from {model.base} by {model.debiasing}"
+        for name, value in model.model_dump(exclude_none=True, exclude=_NOT_SHOWN).items():
+            card[name] = in_words(value)
+        for dimension, found in cards.items():
+            figures = {
+                name: value for name, value in (found.figures if found else {}).items() if type(value) is not list
+            }
+            if figures:
+                card[f"found while it was made{dimension and f', {dimension}'}"] = in_words(figures)
+        models.append({"key": key, "card": card})
     return models

@@ -3,10 +3,11 @@
 import functools
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -69,3 +70,36 @@ def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
         }
         for left, right in zip(a.take(first).to_pylist(), b.take(first).to_pylist(), strict=True)
     ]
+
+
+def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
+    """The pair whose two answers show a row's difference most clearly; the shortest of those that do so alike.
+
+    Args:
+        lake: What has been made.
+        key: The partition.
+        row: Of its significance table.
+
+    Returns:
+        A dict with `context_a`, `context_b`, `response_a`, `response_b`; None where the measure is of all responses
+        together, or no pair shows it.
+    """
+    for measure in measures():
+        if measure.scorer is None:
+            continue
+        values = measure.values(lake.read(measure.table, key))
+        if row["measure"] in values:
+            a, b = (side.astype(float) for side in values[row["measure"]])
+            shown = (a - b) * np.sign(row["difference"])
+            responses = lake.read("responses", key).sort_by("pair_id")
+            left, right = (responses.filter(pc.equal(responses["side"], side)) for side in ("a", "b"))
+            length = pc.add(pc.utf8_length(left["context"]), pc.utf8_length(left["response"])).to_numpy()
+            place = int(np.lexsort((length, -shown))[0])
+            if shown[place] <= 0:
+                return None
+            return {
+                f"{name}_{side}": table[name][place].as_py()
+                for side, table in (("a", left), ("b", right))
+                for name in ("context", "response")
+            }
+    return None

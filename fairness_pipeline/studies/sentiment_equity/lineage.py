@@ -5,7 +5,6 @@ Read top to bottom, this file is the lineage: sentences, tweets to train on, sys
 """
 
 from collections import Counter
-from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -20,15 +19,15 @@ from fairness_pipeline.corpora.equity_sentences import EQUITY_SENTENCES, GROUPS
 from fairness_pipeline.corpora.equity_sentences import equity_sentences as generate
 from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.lake import Key
-from fairness_pipeline.measures.equity_pairs import EQUITY_PAIRS, Design, pair_table, scores_matrix
+from fairness_pipeline.measures.equity_pairs import EQUITY_PAIRS, Design, pair_table, scores_matrix, told_apart
 from fairness_pipeline.measures.equity_significance import EQUITY_SIGNIFICANCE
 from fairness_pipeline.measures.equity_significance import equity_significance as compare_groups
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.models.sentiment import registry
 from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES, covered, read_scores
 from fairness_pipeline.models.sentiment.scoring import score_sentences
-from fairness_pipeline.reporting.history import keep
-from fairness_pipeline.reporting.results import audits_of, flat
+from fairness_pipeline.reporting.page import publish
+from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.sentiment_equity.plots import equity_plot
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 from fairness_pipeline.studies.sentiment_equity.report import render_report
@@ -43,7 +42,7 @@ def _has_systems(part: EquityPart, key: Key) -> bool:
     return bool(part.systems)
 
 
-@asset(covers=_has_systems, code_version="1", settings=_recipe, schema=EQUITY_SENTENCES, checks=(checks.not_empty,))
+@asset(covers=_has_systems, code_version="2", settings=_recipe, schema=EQUITY_SENTENCES, checks=(checks.not_empty,))
 def equity_sentences(partition: Partition) -> Result:
     """The Equity Evaluation Corpus, generated from its recipe (section 3), and the same sentences in other words."""
     table = generate()
@@ -103,7 +102,7 @@ def _scoring(part: EquityPart, key: Key) -> dict[str, object]:
 @asset(
     axes=("system",),
     upstream=("equity_sentences", "sentiment_systems"),
-    code_version="1",
+    code_version="2",
     settings=_scoring,
     schema=EQUITY_SCORES,
     checks=(checks.not_empty, checks.scores_in_range),
@@ -120,8 +119,12 @@ def equity_scores(partition: Partition) -> Result:
         table = score_sentences(sentences, scorer, partition.folder, partition.progress)
     affects, scores = scores_matrix(sentences, table)
     means = dict(zip(affects, np.nanmean(scores, axis=0).tolist(), strict=True))
-    constant = bool(np.nanmin(scores) == np.nanmax(scores))
-    return Result(table, {"mean_scores": means, "constant": constant}, tables={"sample": table.slice(0, 5)})
+    figures = {
+        "mean_scores": means,
+        "constant": bool(np.nanmin(scores) == np.nanmax(scores)),
+        "told_apart": round(told_apart(sentences, affects, scores), 4),
+    }
+    return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
 of_a_system = partial(
@@ -171,7 +174,7 @@ def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray
     covers=_has_systems,
     upstream=("equity_sentences", "equity_scores", "equity_pairs", "equity_significance"),
     arrows=("equity_significance",),
-    code_version="3",
+    code_version="4",
     settings=lambda part, key: {
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),
@@ -189,4 +192,4 @@ def equity_report(partition: Partition) -> Result:
     part, lake = partition.part, partition.lake
     audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
     html = render_report(part, lake, audits)
-    return Result(html, before_it_counts=lambda: keep(lake.root, STUDY, flat(STUDY, audits), html, datetime.now(UTC)))
+    return Result(html, before_it_counts=lambda: publish(STUDY, part.project, lake, audits, html))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fairness_pipeline.project import Project
 
 NAME = "sentiment_equity"
+_TOLD_APART = 0.6
+"""Area under the curve below which a model's scores have nothing to do with the emotion in a sentence."""
 
 
 class SentimentEquity(Specification):
@@ -73,9 +75,15 @@ class EquityPart(Part):
         return [{"dimension": dimension, "system": system} for dimension in self.dimensions for system in self.systems]
 
     def unfit(self, key: Key, lake: Lake) -> str | None:
-        """A system that scores everything alike."""
+        """A system that scores everything alike, or a model that does not tell joy from anger."""
         card = lake.card("equity_scores", {"system": key["system"]})
-        return "one score for everything" if card and card.figures.get("constant") else None
+        figures = card.figures if card else {}
+        if figures.get("constant"):
+            return "one score for everything"
+        system = self.systems[key["system"]]
+        if (system.huggingface or system.endpoint) and figures.get("told_apart", 1.0) < _TOLD_APART:
+            return "it does not tell joyful sentences from angry, fearful and sad ones; was it trained?"
+        return None
 
     @property
     def given(self) -> dict[str, Path]:

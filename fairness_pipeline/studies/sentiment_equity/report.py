@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.equity_sentences import GROUPS
-from fairness_pipeline.lake import Lake
+from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.measures.equity_pairs import ALL
 from fairness_pipeline.models.sentiment.specification import AFFECTS
-from fairness_pipeline.reporting.html import template
-from fairness_pipeline.reporting.plots import COLOURS
-from fairness_pipeline.reporting.results import Audit
+from fairness_pipeline.reporting import page
+from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.sentiment_equity.plots import equity_plot
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 from fairness_pipeline.studies.sentiment_equity.results import (
@@ -22,6 +22,7 @@ from fairness_pipeline.studies.sentiment_equity.results import (
     widest_gaps,
     wordings,
 )
+from fairness_pipeline.studies.sentiment_equity.study import STUDY
 
 _GAPS = 6
 
@@ -40,28 +41,52 @@ def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
     settings = part.settings
     measured = [audit for audit in audits if audit.measured and lake.card("equity_pairs", audit.key)]
     current = [audit for audit in measured if not audit.stale]
-    return template(_HERE, "report.html.j2").render(
-        profile=part.project.name,
-        description=part.project.profile.description,
-        colours=COLOURS,
-        dimensions=part.project.dimensions,
+    return page.render(
+        STUDY,
+        part.project,
+        lake,
+        audits,
+        _HERE,
+        striking=lambda audit, row: _striking(part, lake, audit, row),
         groups=GROUPS,
         affects=AFFECTS,
-        audits=audits,
         row_of=row_of,
-        missing=[audit for audit in audits if audit not in measured],
         left_out=[audit for audit in measured if audit.stale],
         summaries=summaries(settings.alpha, current),
         all_affects=ALL_AFFECTS,
         wordings=wordings(lake) if measured else {},
         turned=turned(current),
-        sections=[_section(lake, audit) for audit in measured],
+        sections=[_section(lake, audit) for audit in worst_first(STUDY, measured)],
         level=f"{100 * settings.alpha:g}%",
         confidence=f"{100 * (1 - 2 * settings.alpha):g}%",
+        alpha=settings.alpha,
         settings=settings.model_dump(include={"tweets", "margin", "alpha"}, exclude_none=True),
         systems={key: system.identity() for key, system in part.systems.items()},
         files={key: str(path) for key, path in part.score_files.items()},
     )
+
+
+def _striking(part: EquityPart, lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
+    """The pair of sentences whose scores differ most in the direction of a finding."""
+    pairs = lake.read("equity_pairs", audit.key)
+    pairs = pairs.filter(pc.equal(pairs["affect"], row["affect"]))
+    gaps = [gap for gap in widest_gaps(pairs, pairs.num_rows) if gap["gap"] * row["difference"] > 0]
+    if not gaps:
+        return None
+    gap = gaps[0]
+    groups = STUDY.groups(part.project, audit.key)
+    persons = gap["persons"].split(" / ")
+    if len(persons) == 1:  # the mean over names
+        persons = [f"[{group} {gap['persons'].removesuffix('s')}]" for group in groups]
+    wording = wordings(lake)[gap["template"], gap["emotion_word"]]
+    return {
+        side: {
+            "group": group,
+            "context": wording.replace("…", person),
+            "response": f"{row['affect']} {gap[f'score_{side}']:.3f}",
+        }
+        for side, group, person in zip("ab", groups, persons, strict=True)
+    }
 
 
 def _section(lake: Lake, audit: Audit) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def wordings(lake: Lake) -> dict[tuple[int, str | None], str]:
 
 
 def widest_gaps(pairs: pa.Table, count: int) -> list[dict[str, Any]]:
-    """The published pairs whose scores differ most, with their `gap`; the widest first.
+    """The published pairs whose scores differ most, with their `gap`; the widest first, and of the same persons one.
 
     Args:
         pairs: As `EQUITY_PAIRS`.
@@ -114,8 +114,12 @@ def widest_gaps(pairs: pa.Table, count: int) -> list[dict[str, Any]]:
     """
     pairs = pairs.filter(pc.equal(pairs["templates"], PUBLISHED))
     gaps = pc.subtract(pairs["score_a"], pairs["score_b"])
-    first = np.argsort(-np.abs(gaps.to_numpy()), kind="stable")[:count]
-    return [{**row, "gap": row["score_a"] - row["score_b"]} for row in pairs.take(first).to_pylist()]
+    persons = pairs["persons"].to_pylist()
+    widest: dict[str, int] = {}
+    for place in np.argsort(-np.abs(gaps.to_numpy()), kind="stable").tolist():
+        widest.setdefault(persons[place], place)
+    rows = pairs.take(list(widest.values())[:count]).to_pylist()
+    return [{**row, "gap": row["score_a"] - row["score_b"]} for row in rows]
 
 
 def _outcome(row: dict[str, Any], level: float, outcomes: tuple[str, str, str]) -> str:

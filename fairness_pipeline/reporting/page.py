@@ -1,0 +1,135 @@
+"""What every report says first, and how it is published: findings, one picture, links to the tables; knows no study."""
+
+import csv
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.files import replacing
+from fairness_pipeline.lake import Lake, Row
+from fairness_pipeline.project import Project
+from fairness_pipeline.reporting.history import keep
+from fairness_pipeline.reporting.html import template
+from fairness_pipeline.reporting.plots import overview_plot
+from fairness_pipeline.reporting.results import (
+    NOT_MEASURED,
+    Audit,
+    counted,
+    flat,
+    in_margins,
+    said,
+    severity,
+    worst_first,
+)
+from fairness_pipeline.study import Study
+
+_TOLD = 8
+"""Findings that are told in words; the others stand in the tables."""
+_DRAWN = 24
+"""Differences in the picture, the worst."""
+
+Striking = Callable[[Audit, Row], dict[str, Any] | None]
+
+
+def render(
+    study: Study,
+    project: Project,
+    lake: Lake,
+    audits: list[Audit],
+    folder: Path,
+    *,
+    striking: Striking,
+    filters: dict[str, Callable[..., Any]] | None = None,
+    **content: Any,
+) -> str:
+    """A study's report: its `report.html.j2` in the frame that all share.
+
+    Args:
+        study: Whose.
+        project: The profile.
+        lake: What has been made.
+        audits: All of them.
+        folder: The study's, which holds the template.
+        striking: A pair that shows a finding: `a` and `b`, each with `group`, `context`, `response`; or None.
+        filters: Of the template.
+        content: What the study's own part shows.
+    """
+    ordered = worst_first(study, audits)
+    measured = [audit for audit in ordered if audit.measured]
+    judged = [audit for audit in measured if not audit.unfit]
+    rows = sorted(
+        ((audit, row) for audit in judged for row in audit.rows if study.gated(row)),
+        key=lambda found: severity(found[1]),
+    )
+    biased = [(audit, row) for audit, row in rows if said(row) == "biased"]
+    drawn = [(audit, row) for audit, row in rows if in_margins(row) is not None]
+    table = template(folder, "report.html.j2", **(filters or {}))
+    return table.render(
+        study=study,
+        profile=project.name,
+        description=project.profile.description,
+        dimensions=project.dimensions,
+        made=datetime.now(UTC),
+        counts=counted(study, audits),
+        findings=[
+            (audit, row, study.finding(project, audit.key, row)) for audit, row in _one_each(biased)[:_TOLD]
+        ],
+        more=len(biased) - len(_one_each(biased)[:_TOLD]),
+        striking=next(
+            (
+                {"audit": a, "sentence": study.finding(project, a.key, row), **pair}
+                for a, row in biased
+                if not a.stale and (pair := striking(a, row))
+            ),
+            None,
+        ),
+        overview=_overview(study, project, drawn[:_DRAWN]),
+        drawn=(min(_DRAWN, len(drawn)), len(drawn)),
+        audits=ordered,
+        missing=[audit for audit in audits if not audit.measured],
+        unfit=[audit for audit in measured if audit.unfit],
+        choices={axis: list(dict.fromkeys(audit.key[axis] for audit in ordered)) for axis in study.axes},
+        verdicts=[*counted(study, audits), *([NOT_MEASURED] if len(measured) < len(audits) else [])],
+        verdicts_of=lambda audit: [said(row) for row in audit.rows if study.gated(row)] or [NOT_MEASURED],
+        groups_of=lambda audit: study.groups(project, audit.key),
+        parquet=lambda audit: os.path.relpath(lake.table_path(study.table, audit.key), lake.document_path("x").parent),
+        **content,
+    )  # fmt: skip
+
+
+def _one_each(rows: list[tuple[Audit, Row]]) -> list[tuple[Audit, Row]]:
+    """The worst row of each audit first, then the others: a list that does not tell of one audit alone."""
+    first: dict[str, tuple[Audit, Row]] = {}
+    for audit, row in rows:
+        first.setdefault(audit.name, (audit, row))
+    return [*first.values(), *(found for found in rows if found not in first.values())]
+
+
+def _overview(study: Study, project: Project, rows: list[tuple[Audit, Row]]) -> bytes | None:
+    labelled = [
+        (" · ".join([*audit.key.values(), study.label(row)]), row, study.groups(project, audit.key))
+        for audit, row in rows
+    ]
+    return overview_plot(labelled) if labelled else None
+
+
+def publish(study: Study, project: Project, lake: Lake, audits: list[Audit], html: str) -> None:
+    """Keeps the tables and the report in the history, and the tables as one CSV file beside the report.
+
+    Args:
+        study: Whose.
+        project: The profile.
+        lake: Its lake.
+        audits: All of them.
+        html: The report.
+    """
+    rows = flat(study, audits)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    path = lake.document_path(study.report).with_name(f"{study.table}.csv")
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    keep(lake.root, study, rows, html, datetime.now(UTC))
