@@ -14,7 +14,11 @@ def definitions(project: Project, listener: Listener | None = None) -> dg.Defini
     hears = listener or assets.Log()
     job = automation.bring_up_to_date(project.name)
     return dg.Definitions(
-        assets=[assets.definition(lineage, recipe, hears) for recipe in lineage.recipes.values()],
+        assets=[
+            assets.definition(lineage, recipe, hears)
+            for recipe in lineage.recipes.values()
+            if lineage.keys(recipe.name)
+        ],
         jobs=[job],
         schedules=[automation.weekly(job)],
         sensors=[automation.changed_files(job, project.name)],

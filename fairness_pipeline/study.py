@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -106,6 +106,7 @@ class Study:
         label: What a row is called where several stand under one heading, or where a gate names it.
         groups: The names of side a and side b in a partition.
         finding: A row of a partition in one sentence, for a reader who sees nothing else.
+        columns: What the columns of its tables hold, but for those that studies share.
         gated: Whether a row's verdict is the audit's: shown in `run`'s table and looked at by `--fail-on`.
     """
 
@@ -124,6 +125,7 @@ class Study:
     label: Callable[[Row], str]
     groups: Callable[["Project", Key], tuple[str, str]]
     finding: Callable[["Project", Key, Row], str]
+    columns: Mapping[str, str] = field(default_factory=dict)
     gated: Callable[[Row], bool] = lambda row: True
 
     @property

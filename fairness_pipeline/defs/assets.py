@@ -47,14 +47,15 @@ class Log(Listener):
 
 def definition(lineage: Lineage, recipe: Recipe, listener: Listener) -> dg.AssetsDefinition:
     """The Dagster asset of a recipe."""
-    above = dict.fromkeys(recipe.arrows or [*recipe.upstream, *recipe.upstream_of_base])
+    read = dict.fromkeys([*recipe.upstream, *recipe.upstream_of_base] if recipe.arrows is None else recipe.arrows)
+    above = [name for name in read if lineage.keys(name)]
 
     @dg.asset(
         name=recipe.name,
-        group_name=lineage.study_of[recipe.name],
+        group_name=lineage.group(recipe.name),
         description=recipe.description,
         code_version=recipe.code_version,
-        partitions_def=partitions.definition(lineage.part(recipe.name), recipe.axes),
+        partitions_def=partitions.definition(lineage, recipe),
         deps=[
             dg.AssetDep(name, partition_mapping=partitions.mapping(lineage, recipe, lineage.recipes[name]))
             for name in above
@@ -64,7 +65,7 @@ def definition(lineage: Lineage, recipe: Recipe, listener: Listener) -> dg.Asset
             for check in recipe.checks
         ],
         kinds=metadata.KINDS[recipe.kind],
-        metadata=metadata.definition_metadata(recipe.schema),
+        metadata=metadata.definition_metadata(recipe.schema, lineage.study(recipe.name).columns),
     )
     def body(context: dg.AssetExecutionContext) -> _Events:
         yield from _materialise(context, lineage, recipe, listener)

@@ -19,6 +19,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key, Lake, fingerprint, partition_name
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.project import Project
+from fairness_pipeline.study import Study
 
 Axes = tuple[str, ...]
 Kind = Literal["table", "checkpoint", "document"]
@@ -30,14 +31,15 @@ Place = tuple[str, str]
 class Result:
     """What an asset gives back: a table or a document (a checkpoint is in its folder already), figures and pictures.
 
-    `figures` are kept beside the data and must be the same in every run; `pictures` (PNG) and `tables` are shown in
-    Dagster's UI. `before_it_counts` is called just before the content takes effect.
+    `figures` are kept beside the data and must be the same in every run; what it `says` (Markdown), `pictures` (PNG)
+    and `tables` are shown in Dagster's UI. `before_it_counts` is called just before the content takes effect.
     """
 
     content: pa.Table | str | None
     figures: dict[str, Any] = field(default_factory=dict)
     pictures: dict[str, bytes] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)
+    says: str = ""
     before_it_counts: Callable[[], None] = lambda: None
 
 
@@ -75,6 +77,7 @@ class Recipe:
     checks: tuple[Check, ...] = ()
     covers: Covers = lambda part, key: True
     arrows: tuple[str, ...] | None = None
+    stage: str = ""
 
     @property
     def tolerant(self) -> bool:
@@ -96,6 +99,7 @@ def asset(
     checks: tuple[Check, ...] = (),
     covers: Covers = lambda part, key: True,
     arrows: tuple[str, ...] | None = None,
+    stage: str = "",
 ) -> "Callable[[Callable[[Partition], Result]], Recipe]":
     """Turns a function from `Partition` to `Result` into a recipe; a study's lineage is those of its module, in order.
 
@@ -112,12 +116,13 @@ def asset(
         checks: Look at a table before it takes effect; one that fails keeps it out.
         covers: Which partitions of its axes exist; the others are holes in Dagster's grid.
         arrows: From which of the assets it reads the UI draws an arrow; from all where it is left out.
+        stage: The part of the study that it belongs to, one word: a group in the UI.
     """
 
     def declare(make: Callable[[Partition], Result]) -> Recipe:
         return Recipe(
             name or make.__name__, description or make.__doc__ or "", kind, axes, upstream, upstream_of_base,
-            code_version, settings, make, schema, checks, covers, arrows,
+            code_version, settings, make, schema, checks, covers, arrows, stage,
         )  # fmt: skip
 
     return declare
@@ -143,6 +148,22 @@ class Lineage:
                             raise ValueError(f"{study.name} and {self.study_of[recipe.name]} both make {recipe.name}")
                         self.recipes[recipe.name] = recipe
                         self.study_of[recipe.name] = study.name
+
+    def study(self, name: str) -> Study:
+        """The study that the asset `name` belongs to."""
+        return next(study for study in self.project.studies if study.name == self.study_of[name])
+
+    def group(self, name: str) -> str:
+        """The asset's group in the UI: its study, or the study's stage with its number."""
+        study, stage = self.study_of[name], self.recipes[name].stage
+        stages = list(dict.fromkeys(r.stage for r in self.recipes.values() if self.study_of[r.name] == study))
+        return f"{study}_{stages.index(stage) + 1}_{stage}" if stage else study
+
+    def values(self, name: str) -> dict[str, list[str]]:
+        """The keys along each axis of the asset `name` that one of its partitions has: no other can ever be filled."""
+        part, keys = self.part(name), self.keys(name)
+        found = {axis: {key[axis] for key in keys} for axis in self.recipes[name].axes}
+        return {axis: [value for value in part.axes[axis] if value in own] for axis, own in found.items()}
 
     def part(self, name: str) -> Any:
         """The profile's part of the study that the asset `name` belongs to."""

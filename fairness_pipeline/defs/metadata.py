@@ -1,6 +1,7 @@
 """How an asset shows in Dagster's UI: schema, kinds, figures, tables and pictures."""
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,19 +9,28 @@ import dagster as dg
 import pyarrow as pa
 
 from fairness_pipeline.defs.lineage import Result
+from fairness_pipeline.schemas import COLUMNS
 
 KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
 _SHOWN_ROWS = 20
 _SHOWN_ENTRIES = 25
 
 
-def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
-    """What is known of an asset before it is made: the columns of a table."""
+def definition_metadata(schema: pa.Schema | None, described: Mapping[str, str]) -> dict[str, Any]:
+    """What is known of an asset before it is made: the columns of a table, with what they hold.
+
+    Args:
+        schema: Of a table.
+        described: The study's own columns.
+    """
     if schema is None:
         return {}
     columns = [
         dg.TableColumn(
-            name=column.name, type=str(column.type), constraints=dg.TableColumnConstraints(nullable=column.nullable)
+            name=column.name,
+            type=str(column.type),
+            description={**COLUMNS, **described}.get(column.name),
+            constraints=dg.TableColumnConstraints(nullable=column.nullable),
         )
         for column in schema
     ]
@@ -28,8 +38,8 @@ def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
 
 
 def run_metadata(result: Result, path: Path, seconds: float) -> dict[str, Any]:
-    """What one run found, pictures first: they are what a person looks for."""
-    metadata: dict[str, Any] = {}
+    """What one run found, in words and pictures first: they are what a person looks for."""
+    metadata: dict[str, Any] = {"found": dg.MetadataValue.md(result.says)} if result.says else {}
     for name, png in result.pictures.items():
         metadata[name] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")
     metadata |= {name: dg.MetadataValue.md(_markdown(table)) for name, table in result.tables.items()}

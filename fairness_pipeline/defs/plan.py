@@ -232,8 +232,9 @@ class Plan:
 
         return sorted(units, key=preference)
 
-    def _group(self, name: str) -> tuple[str, tuple[str, ...]]:
-        return self.lineage.study_of[name], self.lineage.recipes[name].axes
+    def _group(self, name: str) -> tuple[str, dict[str, list[str]]]:
+        """Assets of one group have the same partitions, which Dagster makes in one run."""
+        return self.lineage.study_of[name], self.lineage.values(name)
 
     def _study_number(self, name: str) -> int:
         return list(self.project.parts).index(self.lineage.study_of[name])

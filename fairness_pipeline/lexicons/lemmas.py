@@ -44,7 +44,8 @@ def is_noun(word: str) -> bool:
 def lemmatize(word: str) -> str:
     """The shortest noun lemma of a lower-case `word` in WordNet 3.0, or the word itself where there is none.
 
-    The same answer as `nltk.stem.WordNetLemmatizer().lemmatize(word)`, which the paper uses (section 3.2).
+    The same answer as `nltk.stem.WordNetLemmatizer().lemmatize(word)`, which Liu et al. 2020 use
+    (section 3.2).
 
     >>> lemmatize("weddings"), lemmatize("women"), lemmatize("ass")
     ('wedding', 'woman', 'as')

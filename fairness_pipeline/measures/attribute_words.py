@@ -145,7 +145,7 @@ def _row(attribute: str) -> str:
 
 MEASURE = AttributeWords(
     table="attribute_words",
-    description="How many words of each of the dimension's attribute lists a response holds (section 2.4.4).",
+    description="How many words of each of the dimension's attribute lists a response holds (Liu et al. 2020, 2.4.4).",
     schema=ATTRIBUTE_WORDS,
     outcomes={},
     scorer=lambda settings, dimension: AttributeWordScorer(dimension.attribute_words),

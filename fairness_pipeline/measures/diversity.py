@@ -106,7 +106,7 @@ _SENTENCE = (
 
 MEASURE = DiversityMeasure(
     table="diversity",
-    description="Share of distinct words and word pairs among all words generated for a side (section 2.4.1).",
+    description="Share of distinct words and word pairs among all words generated for a side (Liu et al. 2020, 2.4.1).",
     schema=DIVERSITY,
     outcomes={
         "diversity": Outcome("Diversity", "diversity", _SENTENCE.format("diversity")),

@@ -128,7 +128,7 @@ def _made_from(settings: MeasureSettings, dimension: Dimension) -> dict[str, Any
 
 MEASURE = Measure(
     table="politeness",
-    description="Is a response offensive, according to a classifier? (section 2.4.2)",
+    description="Is a response offensive, according to a classifier? (Liu et al. 2020, section 2.4.2)",
     schema=POLITENESS,
     outcomes={
         "offense_rate": Outcome(

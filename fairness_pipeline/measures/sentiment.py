@@ -51,7 +51,7 @@ _SENTENCE = "{{high:.3g}}% of the answers to {{more}} contexts are {}, {{low:.3g
 
 MEASURE = Measure(
     table="sentiment",
-    description="VADER's score of a response, and whether it is clearly positive or clearly negative (section 2.4.3).",
+    description="VADER's score of a response; is it clearly positive or negative? (Liu et al. 2020, section 2.4.3)",
     schema=SENTIMENT,
     outcomes={
         "sentiment_positive": Outcome("Positive", "positive", _SENTENCE.format("positive")),

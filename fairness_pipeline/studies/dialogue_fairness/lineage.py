@@ -41,6 +41,7 @@ from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.reporting.text_plot import summary
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -87,6 +88,7 @@ def _source(part: DialoguePart, key: Key) -> dict[str, object]:
 
 def _of_platform(platform: str) -> Callable[[Callable[[Partition], Result]], Recipe]:
     return asset(
+        stage="corpora",
         axes=("corpus",),
         covers=lambda part, key: _platform_table(part, key) == f"{platform}_dialogues",
         code_version="2",
@@ -144,6 +146,7 @@ def _lexicon(part: DialoguePart, key: Key) -> dict[str, object]:
 
 
 @asset(
+    stage="pairs",
     axes=("corpus", "dimension"),
     upstream=DIALOGUES,
     code_version="1",
@@ -159,6 +162,7 @@ def contexts(partition: Partition) -> Result:
 
 
 @asset(
+    stage="pairs",
     axes=("corpus", "dimension"),
     upstream=("contexts",),
     code_version="2",
@@ -167,7 +171,7 @@ def contexts(partition: Partition) -> Result:
     checks=(checks.not_empty, checks.sides_differ),
 )
 def context_pairs(partition: Partition) -> Result:
-    """Parallel contexts: each context and the same with the other group's words (section 2.3)."""
+    """Parallel contexts: each context and the same with the other group's words (Liu et al. 2020, section 2.3)."""
     pairs = make_pairs(
         partition.read("contexts"),
         _dimension(partition),
@@ -190,6 +194,7 @@ def _model(part: DialoguePart, key: Key) -> dict[str, object]:
 
 
 @asset(
+    stage="models",
     kind="checkpoint",
     axes=("model",),
     upstream=DIALOGUES,
@@ -198,7 +203,7 @@ def _model(part: DialoguePart, key: Key) -> dict[str, object]:
     covers=lambda part, key: part.models[key["model"]].debiasing is None,
 )
 def dialogue_models(partition: Partition) -> Result:
-    """Dialogue models before any debiasing (section 3.1): trained here, or found by id, folder or address.
+    """Dialogue models before debiasing (Liu et al. 2020, section 3.1): trained here, or found by id, folder or address.
 
     Training that was killed goes on where it stopped.
     """
@@ -265,6 +270,7 @@ def _disentangles(part: DialoguePart, key: Key) -> bool:
 
 
 @asset(
+    stage="models",
     kind="checkpoint",
     axes=("dimension", "model"),
     covers=_disentangles,
@@ -286,6 +292,7 @@ def disentanglement(partition: Partition) -> Result:
 
 
 @of_a_debiased_model(
+    stage="models",
     kind="checkpoint",
     upstream=(*DIALOGUES, "disentanglement"),
     upstream_of_base=("dialogue_models",),
@@ -322,6 +329,7 @@ def _answering(part: DialoguePart, key: Key) -> dict[str, object]:
 
 
 @of_a_model(
+    stage="answers",
     upstream=("context_pairs", "dialogue_models", "debiased_dialogue_models"),
     code_version="1",
     settings=_answering,
@@ -358,6 +366,7 @@ def responses(partition: Partition) -> Result:
 
 def _measured(measure: Measure) -> Recipe:
     @of_a_model(
+        stage="measures",
         name=measure.table,
         description=measure.description,
         upstream=("responses",),
@@ -381,6 +390,7 @@ _TABLES = tuple(measure.table for measure in measures())
 
 
 @of_a_model(
+    stage="verdicts",
     upstream=("responses", *_TABLES),
     code_version="3",
     settings=lambda part, key: {
@@ -409,6 +419,7 @@ def dialogue_significance(partition: Partition) -> Result:
         {**differences, "verdicts": verdicts},
         pictures={"differences": difference_plot(rows, *_groups(partition), measure_label)},
         tables={"significance": shown},
+        says=summary(STUDY, partition.project, partition.key, rows),
     )
 
 
@@ -417,6 +428,7 @@ def _was_trained(part: DialoguePart, key: Key) -> bool:
 
 
 @of_a_model(
+    stage="verdicts",
     covers=_was_trained,
     upstream=(*DIALOGUES, "dialogue_models", "debiased_dialogue_models"),
     code_version="1",
@@ -429,7 +441,7 @@ def _was_trained(part: DialoguePart, key: Key) -> bool:
     checks=(checks.not_empty, checks.values_not_negative),
 )
 def response_quality(partition: Partition) -> Result:
-    """What a trained model's answers to the test split are worth: BLEU, distinct-n, perplexity (table 3.5)."""
+    """What a trained model's answers to the test split are worth: BLEU, distinct-n, perplexity (Liu 2022, 3.3.3.3)."""
     model = partition.part.models[partition.key["model"]]
     dialogues = _dialogues(partition, model.corpus)
     test = dialogues.filter(pc.equal(dialogues["split"], "test"))
@@ -457,6 +469,7 @@ _COMPARED = ("responses", *_TABLES, "dialogue_significance")
 
 
 @of_a_debiased_model(
+    stage="verdicts",
     upstream=_COMPARED,
     upstream_of_base=_COMPARED,
     code_version="1",
@@ -486,6 +499,7 @@ def _found(partition: Partition) -> Measured:
 
 
 @asset(
+    stage="report",
     kind="document",
     upstream=(
         *DIALOGUES,

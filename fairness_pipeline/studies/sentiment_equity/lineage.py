@@ -28,6 +28,7 @@ from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES, covere
 from fairness_pipeline.models.sentiment.scoring import score_sentences
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.reporting.text_plot import summary
 from fairness_pipeline.studies.sentiment_equity.plots import equity_plot
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 from fairness_pipeline.studies.sentiment_equity.report import render_report
@@ -42,9 +43,16 @@ def _has_systems(part: EquityPart, key: Key) -> bool:
     return bool(part.systems)
 
 
-@asset(covers=_has_systems, code_version="2", settings=_recipe, schema=EQUITY_SENTENCES, checks=(checks.not_empty,))
+@asset(
+    stage="sentences",
+    covers=_has_systems,
+    code_version="2",
+    settings=_recipe,
+    schema=EQUITY_SENTENCES,
+    checks=(checks.not_empty,),
+)
 def equity_sentences(partition: Partition) -> Result:
-    """The Equity Evaluation Corpus, generated from its recipe (section 3), and the same sentences in other words."""
+    """The Equity Evaluation Corpus, generated from its recipe (Kiritchenko and Mohammad 2018), and in other words."""
     table = generate()
     return Result(
         table, {"sentences": dict(Counter(table["templates"].to_pylist()))}, tables={"sample": table.slice(0, 8)}
@@ -52,6 +60,7 @@ def equity_sentences(partition: Partition) -> Result:
 
 
 @asset(
+    stage="systems",
     covers=lambda part, key: any(system.trained for system in part.systems.values()),
     code_version="1",
     settings=lambda part, key: {"sha256": [checksum(path) for path in part.tweet_files()]},
@@ -59,7 +68,7 @@ def equity_sentences(partition: Partition) -> Result:
     checks=(checks.not_empty,),
 )
 def affect_tweets(partition: Partition) -> Result:
-    """Tweets with the intensity of an affect, to train systems on (section 4)."""
+    """Tweets with the intensity of an affect, to train systems on (Kiritchenko and Mohammad 2018, section 4)."""
     table = read_affect_tweets(partition.part.tweet_files())
     return Result(table, {"tweets": dict(Counter(table["affect"].to_pylist()))}, tables={"sample": table.slice(0, 5)})
 
@@ -74,6 +83,7 @@ def _system(part: EquityPart, key: Key) -> dict[str, object]:
 
 
 @asset(
+    stage="systems",
     kind="checkpoint",
     axes=("system",),
     covers=lambda part, key: part.systems[key["system"]].trained,
@@ -82,7 +92,7 @@ def _system(part: EquityPart, key: Key) -> dict[str, object]:
     settings=_system,
 )
 def sentiment_systems(partition: Partition) -> Result:
-    """Systems that are trained here: a linear support vector machine, a CNN, a GRU (section 4)."""
+    """Systems that are trained here: a linear support vector machine, a CNN, a GRU (Kiritchenko and Mohammad 2018)."""
     system = partition.part.systems[partition.key["system"]]
     return Result(
         None,
@@ -100,6 +110,7 @@ def _scoring(part: EquityPart, key: Key) -> dict[str, object]:
 
 
 @asset(
+    stage="scores",
     axes=("system",),
     upstream=("equity_sentences", "sentiment_systems"),
     code_version="2",
@@ -134,9 +145,11 @@ of_a_system = partial(
 )
 
 
-@of_a_system(code_version="1", settings=lambda part, key: {}, schema=EQUITY_PAIRS, checks=(checks.not_empty,))
+@of_a_system(
+    stage="verdicts", code_version="1", settings=lambda part, key: {}, schema=EQUITY_PAIRS, checks=(checks.not_empty,)
+)
 def equity_pairs(partition: Partition) -> Result:
-    """The paper's pairs of scores: 1,584 for gender and 288 for race, by affect and set of templates (section 5)."""
+    """Pairs of scores, 1,584 for gender and 288 for race, by affect and templates (Kiritchenko and Mohammad 2018)."""
     designs, affects, scores = _compared(partition)
     table = pa.concat_tables([pair_table(design, affects, scores) for design in designs])
     picture = equity_plot(table, *GROUPS[partition.key["dimension"]])
@@ -144,6 +157,7 @@ def equity_pairs(partition: Partition) -> Result:
 
 
 @of_a_system(
+    stage="verdicts",
     code_version="2",
     settings=lambda part, key: {
         **part.settings.model_dump(include={"alpha", "margin"}),
@@ -158,7 +172,8 @@ def equity_significance(partition: Partition) -> Result:
     settings = partition.part.settings
     table = compare_groups(designs, partition.key["dimension"], affects, scores, settings.margin, settings.alpha)
     shown = table.select(["templates", "subset", "affect", "difference", "p", "p_paired", "verdict"])
-    return Result(table, tables={"significance": shown})
+    says = summary(STUDY, partition.project, partition.key, table.to_pylist())
+    return Result(table, tables={"significance": shown}, says=says)
 
 
 def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray]:
@@ -170,6 +185,7 @@ def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray
 
 
 @asset(
+    stage="report",
     kind="document",
     covers=_has_systems,
     upstream=("equity_sentences", "equity_scores", "equity_pairs", "equity_significance"),
@@ -185,7 +201,7 @@ def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray
     },
 )
 def equity_report(partition: Partition) -> Result:
-    """Tables 5 to 7 of the paper, each system's box plots and verdicts, and how often another wording turns one.
+    """Tables 5 to 7 of Kiritchenko and Mohammad 2018, each system's verdicts, and how often another wording turns one.
 
     The report is kept in the history.
     """

@@ -18,5 +18,6 @@ STUDY = Study(
     headings=("Eyes",),
     heading=lambda row: "Eyes",
     label=lambda row: "Eyes",
+    finding=lambda project, key, row: f"{key['die']}: {abs(row['difference']):.2g} eyes more",
     groups=lambda project, key: ("left hand", "right hand"),
 )

@@ -1,0 +1,54 @@
+"""Differences drawn with characters, for places that show text but no pictures."""
+
+from fairness_pipeline.lake import Key, Row
+from fairness_pipeline.project import Project
+from fairness_pipeline.reporting.results import Audit, counted, in_margins, said, severity, with_unit
+from fairness_pipeline.study import Study
+
+_HALF = 10
+_FARTHEST = 5.0
+"""Margins; what lies beyond stands at the edge as an arrow."""
+
+
+def text_plot(rows: list[tuple[str, Row]]) -> str:
+    """A line a row: its label, the difference with its 95% interval on a scale of margins, the number and the verdict.
+
+    `┊` is no difference; between the `:` on either side of it a difference does not matter.
+
+    Args:
+        rows: A label and a row of a significance table.
+    """
+    width = max((len(label) for label, _ in rows), default=0)
+    return "\n".join(f"{label:<{width}} {_axis(row)} {said(row)} {with_unit(row)}" for label, row in rows)
+
+
+def _axis(row: Row) -> str:
+    line = [" "] * (2 * _HALF + 1)
+    for bound in (-1.0, 1.0):
+        line[_place(bound)] = ":"
+    line[_HALF] = "┊"
+    value, low, high = (in_margins(row, name) for name in ("difference", "ci_low", "ci_high"))
+    if value is not None:
+        if low is not None and high is not None:
+            line[_place(low) : _place(high) + 1] = "─" * (_place(high) - _place(low) + 1)
+        line[_place(value)] = "●" if abs(value) <= _FARTHEST else "▶" if value > 0 else "◀"
+    return "".join(line)
+
+
+def _place(value: float) -> int:
+    return _HALF + round(_HALF * max(-_FARTHEST, min(_FARTHEST, value)) / _FARTHEST)
+
+
+def summary(study: Study, project: Project, key: Key, rows: list[Row]) -> str:
+    """An audit at a glance, as Markdown: how many verdicts say what, the worst of them in words, all of them drawn.
+
+    Args:
+        study: Whose.
+        project: The profile.
+        key: The partition of the study's significance table.
+        rows: What it holds.
+    """
+    gated = sorted((row for row in rows if study.gated(row)), key=severity)
+    told = ", ".join(f"{number} {name}" for name, number in counted(study, [Audit(key, rows)]).items())
+    finding = f": {study.finding(project, key, gated[0])}" if gated and said(gated[0]) == "biased" else ""
+    return f"{told}{finding}\n```\n{text_plot([(study.label(row), row) for row in gated])}\n```"
