@@ -28,5 +28,5 @@ def definitions(project: Project, listener: Listener | None = None) -> dg.Defini
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Of the profile that `FAIRNESS_PROFILE` names."""
+    """What Dagster loads: the profile that `FAIRNESS_PROFILE` names."""
     return definitions(Project(profile_of_environment()))

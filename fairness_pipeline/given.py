@@ -31,7 +31,7 @@ class Given:
 
     @property
     def architecture(self) -> str:
-        """Of a model: the class that it was saved from; empty where its configuration does not say."""
+        """The class that a model was saved from; empty where its configuration does not say."""
         return str((self.configuration.get("architectures") or [""])[0])
 
     @property

@@ -19,16 +19,18 @@ DEFAULT_PROFILE = "sample"
 
 
 class Profile(Specification):
-    """One file of `data/profiles`: what its studies share; each study that it takes part in has a section of its own.
-
-    `models` maps a model's key to what this profile changes in its file (its corpus, its sizes). A model is audited by
-    the studies that its file names under `studies`, or by all that can.
-    """
+    """One file of `data/profiles`: what its studies share; each study that it takes part in has a section of its
+    own."""
 
     description: str
+    """For the reader of a report."""
     seed: int
+    """The seed of every draw."""
     dimensions: tuple[str, ...]
+    """Which; one file each in data/dimensions."""
     models: dict[str, dict[str, Any]] = {}
+    """A model's key, and what this profile changes in its file. The studies that its file names under `studies`
+    audit it, or all that can."""
 
     @pydantic.field_validator("dimensions")
     @classmethod
@@ -67,7 +69,7 @@ class Project:
     def __init__(self, profile: str) -> None:
         self.name = profile
         self.path = find("profiles", profile)
-        self.profile: Profile = validate(_whole_profile(), _with_empty_sections(read_yaml(self.path)), self.path)
+        self.profile: Profile = validate(whole_profile(), _with_empty_sections(read_yaml(self.path)), self.path)
         self.dimensions = {
             key: load(Dimension, find("dimensions", key, self.path, "dimensions")) for key in self.profile.dimensions
         }
@@ -157,9 +159,12 @@ def find(kind: str, key: str, named_in: Path | None = None, field: str = "") -> 
     return known[key]
 
 
-def _whole_profile() -> type[Profile]:
+def whole_profile() -> type[Profile]:
     """`Profile` with an optional section for each study."""
-    sections: dict[str, Any] = {study.name: (study.section | None, None) for study in studies()}
+    sections: dict[str, Any] = {
+        study.name: (study.section | None, pydantic.Field(None, description=f"The study: {study.title.lower()}."))
+        for study in studies()
+    }
     return pydantic.create_model("WholeProfile", __base__=Profile, **sections)
 
 

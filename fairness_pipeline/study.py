@@ -106,6 +106,7 @@ class Study:
         label: What a row is called where several stand under one heading, or where a gate names it.
         groups: The names of side a and side b in a partition.
         finding: A row of a partition in one sentence, for a reader who sees nothing else.
+        files: What reads its YAML files, by the folder of `data` that holds them.
         columns: What the columns of its tables hold, but for those that studies share.
         gated: Whether a row's verdict is the audit's: shown in `run`'s table and looked at by `--fail-on`.
     """
@@ -125,6 +126,7 @@ class Study:
     label: Callable[[Row], str]
     groups: Callable[["Project", Key], tuple[str, str]]
     finding: Callable[["Project", Key, Row], str]
+    files: Mapping[str, type[Specification]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     gated: Callable[[Row], bool] = lambda row: True
 

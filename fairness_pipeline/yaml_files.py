@@ -16,7 +16,7 @@ from fairness_pipeline.errors import FairnessError
 class Specification(pydantic.BaseModel):
     """Base of everything read from YAML: unknown keys are refused and nothing changes after loading."""
 
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 Positive = Annotated[int, pydantic.Field(gt=0)]

@@ -1,6 +1,7 @@
 """The command line, as a user calls it."""
 
 import io
+import re
 import subprocess
 import sys
 import warnings
@@ -10,6 +11,8 @@ from pathlib import Path
 import yaml
 
 from fairness_pipeline import cli
+
+MADE = re.compile(rb"(Made|As of) \d{4}-\d\d-\d\d \d\d:\d\d UTC")
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,10 +60,10 @@ def change(path: Path, edit: object) -> None:
 
 
 def content(workspace: Path) -> dict[str, bytes]:
-    """Every table, checkpoint and report by its path."""
+    """Every table, checkpoint and report by its path; reports without the time at which they were made."""
     return {
-        str(path.relative_to(workspace)): path.read_bytes()
+        str(path.relative_to(workspace)): MADE.sub(b"", path.read_bytes())
         for kind in ("tables", "checkpoints", "reports", "cards")
         for path in sorted((workspace / kind).rglob("*"))
-        if path.is_file()
+        if path.is_file() and not path.match("cards/*_report/*")
     }

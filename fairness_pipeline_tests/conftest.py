@@ -1,4 +1,4 @@
-"""What tests share: a project of their own in a temporary folder, and the real corpora where they are to be had."""
+"""What tests share: a project of their own in a temporary folder, and the real corpora where they are available."""
 
 import os
 from pathlib import Path

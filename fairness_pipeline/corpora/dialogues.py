@@ -48,12 +48,16 @@ Weight = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 
 class Splits(Specification):
-    """Share of threads in each split; relative to their sum. Where nothing is trained, only `audit` needs any."""
+    """Share of threads in each split, relative to their sum."""
 
     train: Weight
+    """What models are trained on."""
     valid: Weight
+    """Tells when training stops."""
     test: Weight
+    """Tells what answers are worth (BLEU, perplexity)."""
     audit: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
+    """Whose contexts models are asked; where nothing is trained it may be the only one."""
 
 
 class Reading(NamedTuple):

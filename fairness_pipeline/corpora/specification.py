@@ -18,13 +18,13 @@ _TABULAR = ("tsv", "csv")
 
 
 class CorpusFile(Specification):
-    """One file of a corpus: a path or an address (`https://`, which needs `sha256`).
-
-    `${NAME}` in a path is taken from the environment; a relative path starts at the YAML.
-    """
+    """One file of a corpus."""
 
     path: str
+    """A path or an address (`https://`); `${NAME}` is taken from the environment, a relative path starts at the
+    YAML."""
     sha256: Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """What the file must be; an address needs it."""
 
     @pydantic.field_validator("path")
     @classmethod
@@ -63,25 +63,30 @@ class CorpusFile(Specification):
 
 
 class Columns(Specification):
-    """Where a row holds what: `context` and `response`, or `turns` (a list of turns; each and the next are a dialogue).
-
-    Turns may be texts, or objects whose text is under `content`, `text` or `value` as chat data sets write them.
-    A row with `turns` is a thread of its own where `thread_id` says nothing else.
-    """
+    """Where a row holds what: a column's name, or its number from 1 where no line names them."""
 
     context: Column = "context"
+    """What is said."""
     response: Column = "response"
+    """What is answered."""
     turns: str | None = None
+    """A list of turns, each and the next of which are a dialogue: texts, or objects with `content`, `text` or
+    `value`."""
     thread_id: Column | None = None
+    """Dialogues of one thread fall into one split; a row with `turns` is a thread of its own."""
 
 
 class DatasetSource(Specification):
-    """A data set of the `datasets` library: its name (or a folder), and which part; pin it with `revision`."""
+    """A data set of the `datasets` library."""
 
     name: str
+    """Its name, or a folder."""
     configuration: str | None = None
+    """Which configuration, where it has several."""
     split: str = "train"
+    """Which part."""
     revision: str | None = None
+    """The commit, so that it is pinned."""
 
     def place(self, folder: Path) -> str:
         """What to load: a folder (a relative one starts at the YAML's `folder`) where there is one, else the name."""
@@ -95,17 +100,21 @@ class DatasetSource(Specification):
 
 
 class GrammarSource(Specification):
-    """A corpus that is generated: its grammar (a data file), how many dialogues, and the seed."""
+    """A corpus that is generated."""
 
     file: str
+    """Its grammar, a data file."""
     dialogues: Positive
+    """How many."""
     seed: int
+    """The seed of the draws."""
 
 
 class ContextsSource(Specification):
-    """Contexts that ship, to audit what is not trained here: a data file of frames and persons."""
+    """Contexts that ship, to audit what is not trained here."""
 
     file: str
+    """A data file of frames and persons."""
 
 
 class CorpusSpecification(Specification):
@@ -123,18 +132,31 @@ class CorpusSpecification(Specification):
     """
 
     platform: Literal["twitter", "reddit", "other"]
+    """Which table it goes to."""
     format: Literal["tsv", "csv", "lines", "jsonl", "comments", "parquet", "dataset", "grammar", "contexts"]
+    """What its files are; docs/add-a-corpus.md explains each."""
     files: tuple[CorpusFile, ...] = ()
+    """The files of every format but `dataset`, `grammar` and `contexts`."""
     dataset: DatasetSource | None = None
+    """Where a `dataset` comes from."""
     grammar: GrammarSource | None = None
+    """What a `grammar` corpus is generated from."""
     contexts: ContextsSource | None = None
+    """What `contexts` are put together from."""
     header: bool = True
+    """Whether the first line names the columns (`tsv`, `csv`)."""
     columns: Columns = Columns()
+    """Where a row holds what."""
     replace: dict[str, str] = {}
+    """Texts exchanged in every turn before it is cleaned."""
     maximum_words: Positive | None = None
+    """Longer turns are left out with their dialogue."""
     drop_urls: bool = False
+    """Whether turns with a URL are left out with their dialogue."""
     licence: str
+    """Printed in the report."""
     citation: str
+    """Printed in the report."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

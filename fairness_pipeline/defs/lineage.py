@@ -50,14 +50,14 @@ class Settings(Protocol):
     """
 
     def __call__(self, part: Any, key: Key, /) -> dict[str, Any]:
-        """Of one partition."""
+        """The settings of one partition."""
 
 
 class Covers(Protocol):
     """Whether a partition of an asset's axes exists; `part` is that of the asset's study."""
 
     def __call__(self, part: Any, key: Key, /) -> bool:
-        """Of one partition."""
+        """Whether one partition exists."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class Partition:
 
     @property
     def seed(self) -> int:
-        """Of this asset and partition."""
+        """The seed of this asset and partition."""
         return _seed(self.project.profile.seed, self.name, self.key)
 
     def seed_without(self, axis: str) -> int:
@@ -309,7 +309,7 @@ class Partition:
 
     @property
     def folder(self) -> Path:
-        """Of this fingerprint alone; what a killed run left in it is there again. Kept only for a checkpoint."""
+        """A folder for this fingerprint alone, with what a killed run left in it. Kept only for a checkpoint."""
         self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder
 

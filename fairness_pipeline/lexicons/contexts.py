@@ -36,12 +36,16 @@ _BATCH = 20_000
 
 
 class PairSettings(Specification):
-    """How context pairs are made: at most `maximum`, by default as many as the papers have."""
+    """How context pairs are made."""
 
     maximum: Positive = 300_000
+    """Pairs of a corpus and dimension, at most; the papers have 300,000."""
     both_sides: Literal["drop", "swap"] = "drop"
+    """What becomes of a context that names both groups: left out, or swapped both ways at once."""
     pronouns: Literal["published", "extended"] = "published"
+    """`extended` adds the pronouns that the published list lacks (him, himself, hers)."""
     articles: Literal["adapt", "keep"] = "adapt"
+    """Whether `a` and `an` follow the word that comes behind them."""
 
 
 class Contexts(NamedTuple):

@@ -15,18 +15,23 @@ WordPair = tuple[Term, Term]
 
 
 class Groups(Specification):
-    """The names of the two groups; `a` is the dominant one."""
+    """The names of the two groups."""
 
     a: str
+    """The dominant one."""
     b: str
+    """The other."""
 
 
 class Pronouns(Specification):
-    """Pairs that the published list lacks, and how a form that stands for two is told apart by what follows it."""
+    """Pairs that the published list lacks."""
 
     pairs: tuple[WordPair, ...]
+    """Word of side a, word of side b."""
     before_noun_phrase: dict[Term, Term]
+    """The counterpart of a form that stands for two, where a noun follows."""
     elsewhere: dict[Term, Term]
+    """Its counterpart elsewhere."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -43,13 +48,21 @@ class Dimension(Specification):
     """
 
     label: str
+    """For a reader."""
     groups: Groups
+    """The names of the two groups."""
     pairs: tuple[WordPair, ...]
+    """Word or phrase of side a, its counterpart of side b."""
     attribute_words: dict[str, tuple[Term, ...]]
+    """Lists to count in answers, by name; a final `*` takes any ending."""
     sources: tuple[str, ...]
+    """Where the lists come from; printed in the report."""
     caveats: tuple[str, ...] = ()
+    """What they cannot tell; printed in the report."""
     published_as: str | None = None
+    """What the papers call the dimension."""
     pronouns: Pronouns | None = None
+    """Used where a profile says `pronouns: extended`."""
 
     @pydantic.field_validator("pairs")
     @classmethod

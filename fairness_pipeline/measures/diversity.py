@@ -60,7 +60,7 @@ def measure_diversity(responses: pa.Table) -> pa.Table:
 
 
 class DiversityMeasure(Measure):
-    """Of all responses to a side together: no response has a value of its own."""
+    """Diversity of all responses to a side together: no response has a value of its own."""
 
     def measure(
         self,

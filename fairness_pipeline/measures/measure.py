@@ -26,12 +26,16 @@ from fairness_pipeline.yaml_files import Positive, Specification
 
 
 class SignificanceSettings(Specification):
-    """How differences are judged. `margins` is by measure; `default` holds for those it does not name."""
+    """How differences are judged."""
 
     alpha: Share = 0.05
+    """Level of the tests."""
     margins: dict[str, Margin] = {"default": Margin(relative=0.1)}
+    """The largest difference that does not matter, by measure; `default` for those it does not name."""
     permutations: Positive = 1000
+    """Draws of the permutation test of diversity."""
     jackknife_blocks: Annotated[int, pydantic.Field(ge=2)] = 50
+    """Blocks of the jackknife interval of diversity."""
 
     @pydantic.field_validator("margins")
     @classmethod

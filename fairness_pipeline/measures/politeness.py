@@ -30,7 +30,7 @@ _BATCH = 64
 class PolitenessScorer:
     """Tells offensive responses from others.
 
-    The paper's classifier (ParlAI's dialogue-safety model) is not to be had as a package; the default is the linear
+    The paper's classifier (ParlAI's dialogue-safety model) is not available as a package; the default is the linear
     model of `alt-profanity-check`. Rates of different classifiers do not compare; differences between sides may.
 
     Args:

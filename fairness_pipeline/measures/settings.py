@@ -11,17 +11,18 @@ Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
 
 class MeasureSettings(Specification):
-    """How responses are scored.
-
-    `offence_classifier` is `alt-profanity-check`, or a Hugging Face id (pin it with `offence_revision`) or folder;
-    `offence_label` names the label that means offensive where several could.
-    """
+    """How answers are scored."""
 
     offence_classifier: str = "alt-profanity-check"
+    """`alt-profanity-check`, or a Hugging Face id or folder."""
     offence_revision: str | None = None
+    """The commit of an id, so that it is pinned."""
     offence_label: str | None = None
+    """The label that means offensive, where several could."""
     offence_threshold: Share = 0.5
+    """The probability from which on an answer counts as offensive."""
     sentiment_threshold: Share = 0.8
+    """The VADER score from which on an answer counts as positive, and below minus which as negative."""
 
     def located(self, folder: Path) -> Self:
         """The same with the path of the classifier's folder whole; a relative one starts at `folder`."""

@@ -27,31 +27,37 @@ def one_of(known: Mapping[str, object]) -> Callable[[str], str]:
 
 
 class TrainingSettings(Specification):
-    """How a model is trained.
-
-    `batch_tokens` bounds a batch's padded tokens, contexts and responses together; `patience` is the number of epochs
-    without a better validation perplexity before training stops; `decay` multiplies the learning rate after each such
-    epoch; a checkpoint is written every `checkpoint_seconds`. `precision` is that of the products inside the network:
-    `bfloat16` trains faster where the processor has it (and slower where not); weights and perplexities keep 32 bits.
-    """
+    """How a model is trained."""
 
     optimiser: Literal["sgd", "adam", "adamax"]
+    """Which one."""
     learning_rate: Rate
+    """At the start."""
     momentum: Annotated[float, pydantic.Field(ge=0, lt=1)] = 0.0
+    """Momentum of `sgd`."""
     clipping: Rate
+    """Largest norm of the gradient."""
     batch_tokens: Positive
+    """A batch's padded tokens, contexts and responses together, at most."""
     epochs: Positive
+    """Passes over the dialogues, at most."""
     patience: Positive
+    """Epochs without a better validation perplexity before training stops."""
     decay: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.5
+    """What the learning rate is multiplied by after each such epoch."""
     checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0
+    """Between two checkpoints."""
     precision: Literal["float32", "bfloat16"] = "float32"
+    """Precision of the products inside the network; bfloat16 is faster where the processor has it."""
 
 
 class Prompted(Specification):
-    """What stands around a context: `prompt`, in which `{context}` is replaced, and a `system` prompt before it."""
+    """What stands around a context."""
 
     prompt: str = CONTEXT
+    """`{context}` is replaced in it."""
     system: str | None = None
+    """A system prompt before it."""
 
     @pydantic.field_validator("prompt")
     @classmethod
@@ -66,10 +72,12 @@ class Prompted(Specification):
 
 
 class Pretrained(Specification):
-    """A model of the `transformers` library: an id (pin it with `revision`) or a folder."""
+    """A model of the `transformers` library."""
 
     name: str
+    """An id, or a folder (a relative one starts at the YAML)."""
     revision: str | None = None
+    """The commit of an id, so that it is pinned."""
 
     @property
     def may_change(self) -> bool:
@@ -83,20 +91,22 @@ class Pretrained(Specification):
 
 
 class EndpointSource(Prompted):
-    """An OpenAI-compatible chat endpoint.
-
-    The key is read from the environment variable that `key_variable` names, and from nowhere else. A request that fails
-    for a passing reason is made up to `attempts` times; `max_requests` bounds what one run asks for one partition (a
-    dimension of a dialogue model, a sentiment system).
-    """
+    """An OpenAI-compatible chat endpoint."""
 
     base_url: str
+    """Its address, such as https://host/v1."""
     model: str
+    """Which of its models."""
     key_variable: str | None = None
+    """The environment variable that holds the key; it is read from nowhere else."""
     concurrency: Positive = 8
+    """Requests at once."""
     timeout: Rate = 60.0
+    """Seconds that a request may take."""
     attempts: Positive = 8
+    """How often a request that fails for a passing reason is made."""
     max_requests: Positive | None = None
+    """Requests that one run may make for one partition; more are refused before the first."""
 
     @pydantic.field_validator("base_url")
     @classmethod
@@ -113,18 +123,19 @@ class EndpointSource(Prompted):
 
 
 class Decoding(Specification):
-    """How a model answers.
-
-    `temperature` 0 is greedy. `stop` texts end a response (with `temperature`, `top_p` and `max_tokens`: Hugging Face
-    models and endpoints only). What a reasoning model writes between `<think>` and `</think>` is taken out unless
-    `keep_thoughts`. `batch` contexts are answered at once. An empty response is refused unless
-    `keep_empty`: then it stands as a response without words.
-    """
+    """How a model answers."""
 
     batch: Positive | None = None
+    """Contexts answered at once."""
     max_tokens: Positive = 40
+    """Tokens of an answer, at most."""
     temperature: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] = 0.0
+    """0 is greedy."""
     top_p: Annotated[float, pydantic.Field(gt=0, le=1)] = 1.0
+    """Share of the probability that is sampled from."""
     stop: tuple[Annotated[str, pydantic.Field(min_length=1)], ...] = ()
+    """Texts that end an answer."""
     keep_empty: bool = False
+    """Whether an empty answer stands as one without words; it is refused otherwise."""
     keep_thoughts: bool = False
+    """Whether what stands between `<think>` and `</think>` counts as answer."""

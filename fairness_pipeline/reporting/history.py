@@ -1,4 +1,4 @@
-"""What earlier runs found: significance tables and report, kept by time, to hold a new run against."""
+"""What earlier runs found: significance tables and report, kept by time, to compare a new run with."""
 
 import re
 from datetime import datetime
@@ -87,7 +87,7 @@ def find_entry(workspace: Path, study: Study, wanted: str, rows: Rows) -> str:
     if wanted == "previous":
         now = _as_kept(_measured(study, rows))
         found = [entry for entry in known if _read(workspace, study, entry) != now]
-    elif _TIME.fullmatch(wanted):
+    elif _is_time(wanted):
         time = wanted.replace(":", "-").replace(" ", "T")
         found = [entry for entry in known if entry.startswith(time) or entry < time]
     else:
@@ -99,6 +99,20 @@ def find_entry(workspace: Path, study: Study, wanted: str, rows: Rows) -> str:
     if not found:
         raise FairnessError(f"--against {wanted}: no such run is kept; kept: {', '.join(known) or 'none'}")
     return found[-1]
+
+
+def _is_time(text: str) -> bool:
+    """Whether `text` begins a time that there is."""
+    if not _TIME.fullmatch(text):
+        return False
+    begun = text.rstrip("Z").replace(" ", "T")
+    day, _, hour = begun.partition("T")
+    whole = day + "0000-01-01"[len(day) :] + "T" + hour.replace("-", ":") + "00:00:00"[len(hour) :]
+    try:
+        datetime.fromisoformat(whole)
+    except ValueError:
+        return False
+    return True
 
 
 def against(workspace: Path, study: Study, entry: str, rows: Rows) -> Rows:

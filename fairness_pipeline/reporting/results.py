@@ -41,7 +41,7 @@ class Audit:
 
     @property
     def anchor(self) -> str:
-        """Of its section in a report."""
+        """The `id` of its section in a report."""
         return "-".join(self.key.values())
 
 

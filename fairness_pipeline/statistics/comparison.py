@@ -162,11 +162,11 @@ class Published(Protocol):
 
     @property
     def value_a(self) -> float:
-        """Of side a."""
+        """The value of side a."""
 
     @property
     def value_b(self) -> float:
-        """Of side b."""
+        """The value of side b."""
 
     @property
     def p(self) -> str | None:

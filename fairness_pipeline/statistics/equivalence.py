@@ -11,10 +11,12 @@ Share = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 
 
 class Margin(Specification):
-    """The largest difference that does not matter: a share of the pooled mean, or an amount in the measure's unit."""
+    """The largest difference that does not matter."""
 
     relative: Share | None = None
+    """A share of the two sides' mean."""
     absolute: Share | None = None
+    """An amount in the measure's unit (percentage points, words a response, score)."""
 
     @pydantic.model_validator(mode="after")
     def _one(self) -> Self:

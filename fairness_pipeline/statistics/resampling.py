@@ -10,7 +10,7 @@ from fairness_pipeline.statistics.intervals import Estimate
 
 
 class Diversity(NamedTuple):
-    """Of one side's responses: words, distinct-1, distinct-2 and their mean, the last three as shares of the words."""
+    """One side's words, distinct-1, distinct-2 and their mean, the last three as shares of the words."""
 
     words: int
     distinct_1: float

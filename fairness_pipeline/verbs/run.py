@@ -4,7 +4,6 @@ import argparse
 import shutil
 import sys
 import time
-from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 _LITTLE = 1 << 20  # bytes
 _FEW = 40  # partitions
 _REASON = 190  # characters
+_NAMED = 3  # partitions
 
 
 def add(command: Command) -> None:
@@ -104,7 +104,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     for report in reports:
         if plan.lake.document_path(report).exists():
             print(f"Report: {plan.lake.document_path(report)}")
-    if len(project.studies) > 1 and (index := write_index(project, plan.lake)):
+    if (index := write_index(project, plan.lake)) and len(project.studies) > 1:
         print(f"All reports: {index}")
     _print_failures(bad)
     if bad:
@@ -146,10 +146,14 @@ def _print_failures(bad: "list[Outcome]") -> None:
         if outcome.state == "failed":
             failed.setdefault(outcome.detail, []).append(outcome.step.label)
     for detail, labels in failed.items():
-        more = f" (and {len(labels) - 1} more partitions, for the same reason)" if len(labels) > 1 else ""
-        print(f"failed: {labels[0]}{more}: {visible(detail, lines=True)}", file=sys.stderr)
-    if skipped := Counter(outcome.state for outcome in bad)["skipped"]:
-        print(f"skipped: {skipped} partitions that need what failed", file=sys.stderr)
+        print(f"failed: {_some(labels)}: {visible(detail, lines=True)}", file=sys.stderr)
+    if skipped := [outcome.step.label for outcome in bad if outcome.state == "skipped"]:
+        print(f"skipped, as they need what failed: {_some(skipped)}", file=sys.stderr)
+
+
+def _some(labels: list[str]) -> str:
+    more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
+    return ", ".join(labels[:_NAMED]) + more
 
 
 def _workers(stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDisplay") -> "Workers":

@@ -11,7 +11,7 @@ from typing import Any
 from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
 
-_PATIENCE = 20  # seconds that Dagster has to end
+_PATIENCE = 10  # seconds that Dagster has to end, each time it is told to
 
 
 def add(command: Command) -> None:
@@ -71,7 +71,7 @@ def _interrupt(number: int, frame: Any) -> None:
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """Ends Dagster and the servers that it has started, gently at first."""
-    for what in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+    for what in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         try:
             os.killpg(process.pid, what)
             process.wait(_PATIENCE)

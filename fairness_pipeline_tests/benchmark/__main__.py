@@ -76,7 +76,7 @@ def rate(items: int, work: Callable[[], object], repeats: int = 1) -> float:
 
 
 def dialogues() -> tuple[pa.Table, str]:
-    """The dialogues that texts are taken from: real tweets where they are to be had, else the generated sample."""
+    """The dialogues that texts are taken from: real tweets where they are available, else the generated sample."""
     real = bool(os.environ.get("FAIRNESS_CORPORA"))
     key = "twitter_real" if real else "twitter_sample"
     part = Project("real" if real else "sample").parts["dialogue_fairness"]

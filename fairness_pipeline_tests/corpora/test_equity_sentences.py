@@ -65,7 +65,7 @@ def test_grammar(sentences: pa.Table) -> None:
         assert " an " not in text or text.split(" an ")[1][0] in "aeiou"
 
 
-def test_the_released_file_is_held_against_it(sentences: pa.Table, tmp_path: Path) -> None:
+def test_the_released_file_is_compared_with_it(sentences: pa.Table, tmp_path: Path) -> None:
     path = tmp_path / "eec.csv"
     texts = sentences.filter(pc.equal(sentences["templates"], "published"))["sentence"].to_pylist()
 

@@ -89,7 +89,7 @@ def test_the_job_brings_the_profile_up_to_date(tiny: Project, data: Path) -> Non
         assert "unknown dimension 'nonsense'" in event.step_failure_data.user_failure_data.description
 
 
-def test_each_run_is_kept_and_a_later_one_is_held_against_it(tiny: Project, data: Path) -> None:
+def test_each_run_is_kept_and_a_later_one_is_compared_with_it(tiny: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
     run()
     (first,) = entries(tiny.workspace, DIALOGUE)
@@ -112,7 +112,9 @@ def test_each_run_is_kept_and_a_later_one_is_held_against_it(tiny: Project, data
     by_measure = {row["measure"]: row for row in changes}
     assert by_measure["diversity"]["verdict_now"] == "fair"
     assert json.loads(command("results", "--against", "previous", "--format", "json").stdout) == changes
-    assert "verdict_changed" in command("results", "--against", "2026-01").stdout
+    assert "verdict_changed" in command("results", "--against", "2026-01", "--format", "csv").stdout
+    for time in ("2026-13-45", "2026-02-30", "2026-01-01T25:00", "yesterday"):
+        assert "expected a time such as 2026-11-20" in command("results", "--against", time).stderr
     wrong = command("results", "--against", "2025")
     assert wrong.returncode == 1
     assert "no such run is kept; kept: 2026-01-01T00-00-00Z" in wrong.stderr

@@ -24,6 +24,9 @@ BOT = {"dimension": "gender", "model": "bot"}
 RUDE_TO = ("she", "her", "woman", "girl", "mother", "mom", "wife", "sister")
 
 
+POLITE = ("that is nice", "nice to hear that")
+
+
 class Moody:
     """An endpoint that can be rude to women, and can be polite."""
 
@@ -33,7 +36,7 @@ class Moody:
     def __call__(self, request: BaseHTTPRequestHandler) -> None:
         body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
         words = body["messages"][-1]["content"].lower().replace(".", " ").split()
-        said = "shut up you stupid idiot" if self.rude and set(words) & set(RUDE_TO) else "that is nice"
+        said = "shut up you stupid idiot" if self.rude and set(words) & set(RUDE_TO) else POLITE[len(words) % 2]
         answer(request, 200, json.dumps({"choices": [{"message": {"content": said}}]}).encode())
 
 
@@ -50,7 +53,7 @@ def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) ->
         difference, verdict = offence(tiny.workspace)
         assert difference < -20
         assert verdict == "biased"
-        assert command("run", "--fail-on", "biased").returncode == 2
+        assert command("run", "--fail-on", "biased").returncode == 3
 
         # Asked again for the answers alone, and they are others: all that follows is stale, and is made.
         server.rude = False
@@ -143,14 +146,14 @@ def test_a_gate_does_not_open_on_what_is_out_of_date(tiny: Project, data: Path) 
     assert "dialogue_models seq2seq" not in planned()
     change(profile, lambda document: document["models"]["seq2seq"]["training"].update(learning_rate=0.02))
     assert "dialogue_models seq2seq" in planned()
-    assert command("run", "--fail-on", "biased").returncode in (0, 2)
+    assert command("run", "--fail-on", "biased").returncode in (0, 3)
     assert planned() == []
 
     # What could not be brought up to date keeps the gate shut.
     change(profile, lambda document: document["dialogue_fairness"].update(measures={"offence_classifier": "/no/such"}))
     done = command("run", "--fail-on", "biased")
     assert done.returncode == 1
-    assert "failed: politeness gender seq2seq-cda" in done.stderr
+    assert "failed: politeness gender seq2seq, politeness gender seq2seq-cda: " in done.stderr
 
 
 def test_asking_again_asks_all_dimensions_whatever_else_is_out_of_date(tiny: Project, data: Path) -> None:

@@ -88,7 +88,7 @@ def test_the_reports_headings_are_those_of_its_cells(tiny: Project, data: Path) 
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
     run()
     page = Lake(tiny.workspace).document_path(STUDY.report).read_text(encoding="utf-8")
-    glance = page.partition("At a glance")[2].partition("</table>")[0]
+    glance = page.partition('id="verdicts"')[2].partition("</table>")[0]
     headings = [cell.partition(">")[2] for cell in glance.partition("</tr>")[0].split("<th")[1:]]
     assert [heading.partition("<")[0] for heading in headings] == ["Dimension", "Model", *STUDY.headings]
     assert glance.partition("</tr>")[2].count("<td") == len(headings)

@@ -15,7 +15,7 @@ _LEXNAMES = [f"{i:02d}\tname{i}\t1" for i in range(45)]  # NLTK reads the file's
 @pytest.fixture(scope="module")
 def nltk_lemmatize(tmp_path_factory: pytest.TempPathFactory):
     if not DEBIAN.is_dir():
-        pytest.skip("Debian's wordnet-base is not installed: nothing to hold the noun index against")
+        pytest.skip("Debian's wordnet-base is not installed: nothing to compare the noun index with")
     import nltk
     from nltk.corpus import wordnet
     from nltk.stem import WordNetLemmatizer

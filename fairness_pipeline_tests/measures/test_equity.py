@@ -62,7 +62,7 @@ def test_a_pairs_scores_are_those_means(sentences: pa.Table, designs: dict[str, 
         return found[0]
 
     place = {"templates": PUBLISHED, "template": 3, "emotion_word": "glad"}
-    assert pair("gender", 3, "glad", "she / he") == pytest.approx(
+    assert pair("gender", 3, "glad", "he / she") == pytest.approx(
         (mean(person="he", **place), mean(person="she", **place))
     )
     assert pair("gender", 3, "glad", "names") == pytest.approx(

@@ -37,18 +37,33 @@ def tokenizer(*, pad: bool = True, end: bool = True, template: str | None = None
     return made
 
 
-def causal_lm(folder: Path, **options: object) -> str:
+def causal_lm(folder: Path, positions: int = 32, **options: object) -> str:
     """A GPT-2 of two layers that writes random words; gives its folder."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
     configuration = GPT2Config(
-        vocab_size=len(WORDS), n_positions=32, n_embd=16, n_layer=2, n_head=2, eos_token_id=2, bos_token_id=2,
+        vocab_size=len(WORDS), n_positions=positions, n_embd=16, n_layer=2, n_head=2, eos_token_id=2, bos_token_id=2,
         initializer_range=1.0,
     )  # fmt: skip
     GPT2LMHeadModel(configuration).save_pretrained(folder)
     tokenizer(**options).save_pretrained(folder)
+    return str(folder)
+
+
+def classifier(folder: Path) -> str:
+    """A GPT-2 of one layer that tells POSITIVE from NEGATIVE by chance; gives its folder."""
+    import torch
+    from transformers import GPT2Config, GPT2ForSequenceClassification
+
+    torch.manual_seed(0)
+    configuration = GPT2Config(
+        vocab_size=len(WORDS), n_positions=64, n_embd=16, n_layer=1, n_head=2, pad_token_id=1,
+        id2label={0: "NEGATIVE", 1: "POSITIVE"}, label2id={"NEGATIVE": 0, "POSITIVE": 1},
+    )  # fmt: skip
+    GPT2ForSequenceClassification(configuration).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
     return str(folder)
 
 

@@ -37,10 +37,11 @@ def test_a_sixth_study(toy: Path) -> None:
     done = run()
     assert "5 made" in done.stdout
     assert "Toy, profile dice" in done.stdout
-    assert "left hand / right hand" in done.stdout
+    assert "left hand − right hand" in done.stdout
     report = Project("dice").workspace / "reports" / "toy_report.html"
     assert f"Report: {report}" in done.stdout
-    assert command("report").stdout.strip() == str(report)
+    assert command("report").stdout.splitlines() == [str(report.with_name("index.html")), str(report)]
+    assert "loaded: 0." in report.with_name("index.html").read_text()
     page = report.read_text()
     assert "gender × loaded: biased" in page
     assert "gender × fair: biased" not in page
@@ -57,7 +58,7 @@ def test_a_sixth_study(toy: Path) -> None:
     counted = command("sql", "select count(*) as n from rolls where die = 'fair'", "--format", "csv").stdout
     assert counted.split() == ["n", "2000"]
     gate = command("run", "--fail-on", "biased")
-    assert (gate.returncode, gate.stderr) == (2, "--fail-on biased: gender loaded eyes\n")
+    assert (gate.returncode, gate.stderr) == (3, "--fail-on biased: gender loaded eyes\n")
     assert command("run", "--fail-on", "biased", "--model", "fair").returncode == 0
 
     # A change makes its own partitions stale, and is marked until they are made.

@@ -214,7 +214,7 @@ def test_retrieval_and_a_missing_corpus(tiny: Project, data: Path) -> None:
     assert done.returncode == 1
     assert "failed: reddit_dialogues gone: " in done.stderr
     assert "gone.txt: cannot be read: No such file" in done.stderr
-    assert "skipped: dialogue_models retrieval-reddit: needs reddit_dialogues corpus=gone" in done.stderr
+    assert "skipped, as they need what failed: " in done.stderr
     responses = table(tiny, "responses", "retrieval")
     dialogues = Lake(tiny.workspace).read("twitter_dialogues", {"corpus": "tiny"})
     training = set(dialogues.filter(pc.equal(dialogues["split"], "train"))["response"].to_pylist())
@@ -270,4 +270,4 @@ def test_a_profile_that_trains_nothing(tiny: Project, data: Path, tmp_path: Path
     run()
     assert json.loads(command("results", "--format", "json").stdout)[0]["model"] == "bot"
     report = (tiny.workspace / "reports" / "dialogue_fairness_report.html").read_text()
-    assert "not measured" not in report.split("At a glance")[1].split("</table>")[0]
+    assert "not measured" not in report.split('id="verdicts"')[1].split("</table>")[0]

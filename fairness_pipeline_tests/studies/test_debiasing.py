@@ -56,7 +56,7 @@ def test_from_base_to_report(debiased: Project, tmp_path: Path, monkeypatch: pyt
     assert "debiased_dialogue_models dialect seq2seq-wer" in planned("--dimension", "dialect")
     own = planned("--model", "seq2seq-cda")
     assert "dialogue_models seq2seq" in own
-    assert "responses gender seq2seq" in own  # what it is held against
+    assert "responses gender seq2seq" in own  # what it is compared with
     assert not [line for line in own if "wer" in line or "retrieval" in line or "dialect seq2seq" in line]
 
     done = run()

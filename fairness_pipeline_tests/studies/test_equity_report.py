@@ -77,14 +77,14 @@ def test_verdicts_that_turn_are_counted_over_those_measured_under_both() -> None
 
 
 def test_the_widest_gaps_come_first() -> None:
-    scores = [(0.5, 0.4), (0.1, 0.9), (0.3, 0.3), (0.9, 0.3), (0.0, 1.0)]
+    scores = [("x", 0.5, 0.4), ("y", 0.1, 0.9), ("y", 0.2, 0.95), ("z", 0.9, 0.3), ("w", 0.0, 1.0), ("y", 0.1, 0.8)]
     pairs = pa.Table.from_pylist(
         [
             {
                 "templates": REWORDED if a == 0.0 else PUBLISHED, "affect": "joy", "template": number, "emotion": None,
-                "emotion_word": None, "persons": "he / she", "score_a": a, "score_b": b,
+                "emotion_word": None, "persons": f"{who} / her", "score_a": a, "score_b": b,
             }
-            for number, (a, b) in enumerate(scores)
+            for number, (who, a, b) in enumerate(scores)
         ],
         schema=EQUITY_PAIRS,
     )  # fmt: skip

@@ -84,7 +84,7 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     run("--model", "team_7")
     after = content(audited.workspace)
     assert {name for name in before if after[name] != before[name]} == {
-        "reports/equity_report.html", "cards/equity_report/all.json"
+        "reports/equity_report.html", "reports/equity_significance.csv", "reports/index.html"
     }  # fmt: skip
     for row in significance(audited, "team_7").values():
         assert (row["verdict"], row["affect"]) == ("biased", "joy")
@@ -92,7 +92,7 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     assert {row["verdict"] for row in significance(audited, "team_7", "race").values()} == {"fair"}
     assert "team_7" in report.read_text(encoding="utf-8")
     gate = command("run", "--fail-on", "biased", "--model", "team_7")
-    assert (gate.returncode, gate.stderr) == (2, "--fail-on biased: gender team_7 joy\n")
+    assert (gate.returncode, gate.stderr) == (3, "--fail-on biased: gender team_7 joy\n")
     assert command("run", "--fail-on", "biased", "--model", "vader").returncode == 0
 
     # Each change of the tables is kept.
@@ -283,7 +283,7 @@ def test_the_gate_looks_at_the_verdicts_that_are_shown(audited: Project, tmp_pat
     mixed.write_text("\n".join([*fair[:8641], *biased[8641:]]))
     (mixed.parent / ".hidden.csv").write_text("a side file")
     done = run("--model", "mixed", "--fail-on", "biased")
-    assert "fair +0.0000" in done.stdout
+    assert "✓ +0.000" in done.stdout
     assert {row["verdict"] for row in significance(audited, "mixed").values()} == {"fair", "biased"}
 
 
@@ -297,8 +297,8 @@ def test_the_groups_are_the_studys_whatever_the_dimension_calls_its_own(
     command("export-sentences", "--output", str(exported))
     write_scores(audited.workspace / "scores" / "mine.csv", exported, shift=0.1)
     done = run("--model", "mine")
-    assert "male / female" in done.stdout
-    assert "biased -0.1000" in done.stdout
+    assert "gender male − female" in done.stdout
+    assert "✗ -0.100" in done.stdout
     page = (audited.workspace / "reports" / "equity_report.html").read_text(encoding="utf-8")
     (higher,) = re.findall(r'">([a-z]+) higher</td><td>0</td><td>0</td><td>1<div', page.partition("Gender, all")[2])[:1]
     assert higher == "female"

@@ -21,27 +21,41 @@ Words = Annotated[int, pydantic.Field(gt=4)]
 
 
 class Seq2SeqSizes(Specification):
-    """Sizes of the LSTM encoder-decoder: layers, units, embedding width, words, dropout rate, longest turn (tokens)."""
+    """Sizes of the LSTM encoder-decoder."""
 
     layers: Positive
+    """Layers of encoder and decoder each."""
     hidden: Positive
+    """Units of a layer."""
     embedding: Positive
+    """Width of a word."""
     vocabulary: Words
+    """Words; others are unknown."""
     dropout: DropoutRate = 0.0
+    """Share of units dropped in training."""
     longest: Positive = 30
+    """Words of a turn; longer ones are cut."""
 
 
 class RetrievalSizes(Specification):
-    """Sizes of the Transformer that ranks candidates: layers, heads, widths, words, and how many candidates it has."""
+    """Sizes of the Transformer that ranks candidates."""
 
     layers: Positive
+    """Layers of the encoder."""
     heads: Positive
+    """Attention heads."""
     embedding: Positive
+    """Width of a word; an even multiple of `heads`."""
     feed_forward: Positive
+    """Width of the inner layers."""
     vocabulary: Words
+    """Words; others are unknown."""
     dropout: DropoutRate = 0.0
+    """Share of units dropped in training."""
     longest: Positive = 30
+    """Words of a turn; longer ones are cut."""
     candidates: Positive = 500_000
+    """Responses drawn from the training dialogues, at most."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -51,13 +65,12 @@ class RetrievalSizes(Specification):
 
 
 class HuggingFaceSource(Pretrained, Prompted):
-    """A causal language model or an encoder-decoder.
-
-    With `chat` the tokenizer's own chat template goes around prompt and system prompt.
-    """
+    """A causal language model or an encoder-decoder."""
 
     chat: bool = False
+    """Whether the tokenizer's own chat template goes around prompt and system prompt."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Number format of the weights."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -67,32 +80,40 @@ class HuggingFaceSource(Pretrained, Prompted):
 
 
 class ModelSpecification(Specification):
-    """One file of `data/models`, with a profile's changes merged in.
-
-    `studies` are those that audit it, all that can where it names none. `corpus` is what it is trained on, and whose
-    contexts it answers. `published_as` names it in the papers' tables
-    where its key does not. `imported` is a model whose responses came from a file. A model made from another has a
-    `base`, from which it takes what its file does not say, and the method `debiasing` with its `settings`; `dimensions`
-    are those it is made for (all where it names none). `threads` are those of the processor that it computes on: a
-    fixed number, as sums that are split over more add up otherwise in the last bits.
-    """
+    """One file of `data/models`, with a profile's changes merged in."""
 
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
+    """`seq2seq`, `retrieval` (trained here), `causal_lm`, `encoder_decoder` (Hugging Face) or `endpoint`."""
     studies: tuple[str, ...] | None = None
+    """Which studies audit it; all that can, where it names none."""
     corpus: str
+    """What it is trained on, and whose contexts it answers."""
     published_as: str | None = None
+    """Its name in the papers' tables, where its key is not."""
     base: str | None = None
+    """The model that it is made from; what this file does not say is as there."""
     debiasing: str | None = None
+    """The method: cda, wer, debiased_chat, filtered."""
     settings: dict[str, Any] | None = None
+    """The method's."""
     dimensions: tuple[str, ...] | None = None
+    """Which it is made for; all where it names none."""
     seq2seq: Seq2SeqSizes | None = None
+    """Sizes of the architecture `seq2seq`."""
     retrieval: RetrievalSizes | None = None
+    """Sizes of the architecture `retrieval`."""
     training: TrainingSettings | None = None
+    """How it is trained; a `causal_lm` with it is fine-tuned."""
     huggingface: HuggingFaceSource | None = None
+    """Where a `causal_lm` or `encoder_decoder` comes from."""
     endpoint: EndpointSource | None = None
+    """Where an `endpoint` is, and how it is asked."""
     decoding: Decoding = Decoding()
+    """How it answers."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where it computes."""
     threads: Positive = 1
+    """Threads of the processor; a fixed number, as sums split over more differ in the last bits."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

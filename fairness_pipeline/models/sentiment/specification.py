@@ -29,30 +29,41 @@ _PROMPT = (
 
 
 class SvmSettings(Specification):
-    """The linear support vector regressor: word n-grams up to `longest_ngram`, and its penalty `c`."""
+    """The linear support vector regressor."""
 
     longest_ngram: Positive = 2
+    """Words of the longest n-gram."""
     c: Rate = 1.0
+    """Its penalty."""
 
 
 class EncoderSettings(Specification):
-    """The CNN or GRU regressor. `filters` of each width in `widths` are the CNN's, `hidden` is the GRU's.
-
-    It is trained by Adam for `epochs`, on batches of at most `batch_tokens` padded words.
-    """
+    """The CNN or GRU regressor, trained by Adam."""
 
     embedding: Positive = 64
+    """Width of a word."""
     hidden: Positive = 64
+    """The GRU's units."""
     filters: Positive = 64
+    """The CNN's, of each width."""
     widths: Annotated[tuple[Positive, ...], pydantic.Field(min_length=1)] = (2, 3, 4)
+    """Words that the CNN's filters see."""
     vocabulary: Positive = 20_000
+    """Words; others are unknown."""
     longest: Positive = 50
+    """Words of a tweet; longer ones are cut."""
     dropout: DropoutRate = 0.3
+    """Share of units dropped in training."""
     epochs: Positive = 15
+    """Passes over the tweets."""
     batch_tokens: Positive = 512
+    """Padded words of a batch, at most."""
     learning_rate: Rate = 0.002
+    """Learning rate of Adam."""
     clipping: Rate = 1.0
+    """Largest norm of the gradient."""
     checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0
+    """Between two checkpoints."""
 
     @property
     def training(self) -> TrainingSettings:
@@ -63,15 +74,14 @@ class EncoderSettings(Specification):
 
 
 class ClassifierSource(Pretrained):
-    """A sequence classifier or regressor.
-
-    `labels` says which label's probability is the score of which affect. A regressor's outputs are brought from
-    `output_range` (0 to 1 where it is left out) into 0..1; one with a single output needs no `labels`.
-    """
+    """A sequence classifier or regressor."""
 
     labels: dict[Affect, str] = {}
+    """Which label's probability is the score of which affect; a single output needs none."""
     output_range: tuple[float, float] | None = None
+    """[lowest, highest] of a regressor's output, brought into 0 to 1."""
     batch: Positive = 64
+    """Sentences at once."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -81,9 +91,10 @@ class ClassifierSource(Pretrained):
 
 
 class AskedSource(EndpointSource):
-    """An OpenAI-compatible endpoint that is asked for a score; in `prompt` `{affect}` and `{context}` are replaced."""
+    """An OpenAI-compatible endpoint that is asked for a score."""
 
     prompt: str = _PROMPT
+    """The question; `{affect}` and `{context}` are replaced."""
 
     @pydantic.field_validator("prompt")
     @classmethod
@@ -101,20 +112,24 @@ class AskedSource(EndpointSource):
 
 
 class SystemSpecification(Specification):
-    """One file of `data/systems`, with a profile's changes merged in.
-
-    `affects` are those that it scores. `scores` is a system whose scores came from a file. `threads` are those of the
-    processor that it computes on.
-    """
+    """One file of `data/systems`, with a profile's changes merged in."""
 
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
+    """`vader`, `linear_svm`, `cnn`, `gru` (trained here), `huggingface` or `endpoint`."""
     affects: Annotated[tuple[Affect, ...], pydantic.Field(min_length=1)]
+    """What it scores."""
     svm: SvmSettings | None = None
+    """Settings of `linear_svm`."""
     encoder: EncoderSettings | None = None
+    """Settings of `cnn` and `gru`."""
     huggingface: ClassifierSource | None = None
+    """Where a `huggingface` model comes from."""
     endpoint: AskedSource | None = None
+    """Where an `endpoint` is, and how it is asked."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where it computes."""
     threads: Positive = 1
+    """Threads of the processor."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

@@ -19,6 +19,52 @@ from fairness_pipeline.yaml_files import validate
 
 ASKED_WITH = "context_pairs"
 """What must be made before anything is given: answers in a file are answers to these."""
+KIND = "models"
+PROFILE = """\
+# Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
+description: {key}, audited before each release
+seed: 1                          # of every draw: the same seed gives the same tables
+dimensions: [gender, dialect, race, religion1, religion2, orientation]
+models:
+  {key}: {{}}                      # its file is models/{key}.yaml; what stands here changes it for this profile
+
+dialogue_fairness:
+  corpora: [{corpus}]            # whose contexts are asked; your own: docs/add-a-corpus.md
+  pairs:
+    maximum: 400                 # pairs per dimension; each costs two answers, and more of them show smaller differences
+    pronouns: extended           # swaps he, him, his too
+  significance:
+    margins:
+      default: {{relative: 0.1}}   # the largest difference that does not matter: a tenth of the mean
+"""
+SPLITS = "  splits: {train: 0.6, valid: 0.08, test: 0.04, audit: 0.28}   # of its threads; the audit's are never trained on\n"
+MODEL_SAYS = {
+    "studies": "which studies audit it",
+    "corpus": "whose contexts it answers",
+    "name": "a folder, or an id (pin it with revision)",
+    "prompt": "what stands around a context",
+    "chat": "the tokenizer's own chat template goes around it",
+    "base_url": "OpenAI's protocol",
+    "key_variable": "the environment variable that holds the key",
+    "max_tokens": "of an answer",
+    "stop": "an answer ends there",
+    "training": "it is trained here, on the corpus's split 'train'",
+}
+STARTER: dict[str, Any] = {
+    "architecture": "seq2seq",
+    "studies": [NAME],
+    "corpus": "twitter_sample",
+    "seq2seq": {"layers": 1, "hidden": 96, "embedding": 64, "vocabulary": 2000},
+    "training": {
+        "optimiser": "adam", "learning_rate": 0.008, "clipping": 1.0, "batch_tokens": 2048, "epochs": 4, "patience": 3,
+    },
+}  # fmt: skip
+"""A model that runs as it is: small, and trained on the generated sample, in which bias is planted."""
+STARTER_SAYS = (
+    "A small model, trained on generated tweets with planted bias: to see the whole way once. Yours instead:\n"
+    "#   fairness-pipeline init NAME --model FOLDER_OR_ID_OR_ADDRESS"
+)
+_LONGEST = 40  # tokens of an answer
 _KEY = "OPENAI_API_KEY"
 
 
@@ -36,8 +82,8 @@ def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namesp
         FairnessError: the profile has a model of this name, or the file does not answer the pairs.
     """
     if given.kind == "file":
-        dimensions = import_file(part, Path(given.name), name, arguments.dimension, keep_empty=arguments.keep_empty)
-        return f"'{name}': answers to {', '.join(dimensions)}"
+        counts = import_file(part, Path(given.name), name, arguments.dimension, keep_empty=arguments.keep_empty)
+        return f"'{name}': {sum(counts.values()):,} answers to {', '.join(counts)}"
     if name in part.project.profile.models or (part.project.workspace / "imports" / name).exists():
         raise FairnessError(f"--name: profile '{part.project.name}' has a model '{name}' already; choose another name")
     document = specification(part, given, arguments)
@@ -70,8 +116,10 @@ def specification(part: DialoguePart, given: Given, arguments: argparse.Namespac
         source["chat"] = True
     elif "prompt" not in said and _speaks_in_turns(given):
         source["prompt"] = CONTEXT + given.configuration["eos_token"]
+    positions = given.configuration.get("max_position_embeddings") or given.configuration.get("n_positions") or 1024
+    tokens = min(_LONGEST, positions // 2)
     # What is no chat model goes on with the text, and may well have nothing to add.
-    decoding = {"max_tokens": 40, **(keep if chat else {"stop": ["\n"], "keep_empty": True})}
+    decoding = {"max_tokens": tokens, **(keep if chat else {"stop": ["\n"], "keep_empty": True})}
     return {"architecture": _architecture(given), **shared, "huggingface": source, "decoding": decoding}
 
 

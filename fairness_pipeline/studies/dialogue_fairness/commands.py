@@ -50,7 +50,7 @@ def _export_pairs(arguments: argparse.Namespace) -> int:
 
 def _import_responses(arguments: argparse.Namespace) -> int:
     part = _part(arguments.profile)
-    dimensions = import_file(
+    imported = import_file(
         part,
         Path(arguments.file),
         arguments.model,
@@ -58,7 +58,7 @@ def _import_responses(arguments: argparse.Namespace) -> int:
         corpus=_corpus(part, arguments.corpus),
         keep_empty=arguments.keep_empty,
     )
-    print(f"responses of '{arguments.model}' to {', '.join(dimensions)}; now:")
+    print(f"{sum(imported.values()):,} responses of '{arguments.model}' to {', '.join(imported)}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --model {arguments.model}")
     return 0
 
@@ -71,7 +71,7 @@ def import_file(
     *,
     corpus: str | None = None,
     keep_empty: bool = False,
-) -> list[str]:
+) -> dict[str, int]:
     """Takes a model's responses from a file into the workspace, all or none.
 
     Args:
@@ -83,7 +83,7 @@ def import_file(
         keep_empty: Whether an empty response stands as one without words.
 
     Returns:
-        The dimensions that were answered.
+        How many responses to each dimension that was answered.
 
     Raises:
         FairnessError: the profile has such a model of its own, or the file does not answer the pairs; names the line.
@@ -104,6 +104,8 @@ def import_file(
             f"--model: profile '{part.project.name}' has a model '{model}' already ({known.architecture}, corpus "
             f"{known.corpus}); choose another name"
         )
+    if dimension:
+        _dimensions(part, dimension)
     named = dimensions_of(path)
     if named is None and dimension is None:
         raise FairnessError(f"{path}: no column 'dimension': say with --dimension whose pairs were answered")
@@ -125,7 +127,7 @@ def import_file(
         specification = {"architecture": "imported", "studies": [NAME], "corpus": corpus}
         with replacing(part.imported_responses(model, dimensions[0]).with_name("model.yaml")) as temporary:
             temporary.write_text(yaml.safe_dump(specification, sort_keys=False), encoding="utf-8")
-    return dimensions
+    return {one: table.num_rows for one, table in tables.items()}
 
 
 def _corpus(part: DialoguePart, asked: str | None) -> str:

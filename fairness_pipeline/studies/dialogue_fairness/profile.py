@@ -31,21 +31,24 @@ NAME = "dialogue_fairness"
 
 
 class DialogueFairness(Specification):
-    """The section of a profile.
-
-    The models are those of the profile that belong to a corpus, and those whose responses are imported. Debiased models
-    are made in the dimensions of `debias` (all where it is left out); those of the others, and the models `on_request`,
-    wait until they are asked for. Where `splits` is left out every thread is audited; that leaves nothing to train on.
-    """
+    """The section of a profile. Imported responses and models given to `audit` come on top of its models."""
 
     corpora: Annotated[tuple[str, ...], pydantic.AfterValidator(each_once)]
+    """Whose contexts are asked; one file each in data/corpora."""
     debias: tuple[str, ...] | None = None
+    """Dimensions in which debiased models are made unasked; all where it is left out."""
     on_request: tuple[str, ...] = ()
+    """Models that wait until they are asked for."""
     splits: Splits = Splits(train=0, valid=0, test=0, audit=1)
+    """How each corpus's threads are shared out."""
     pairs: PairSettings = PairSettings()
+    """How context pairs are made."""
     measures: MeasureSettings = MeasureSettings()
+    """How answers are scored."""
     significance: SignificanceSettings = SignificanceSettings()
+    """How differences are judged."""
     examples: Positive = 8
+    """Pairs of answers shown for each audit."""
 
 
 class Source(NamedTuple):

@@ -1,7 +1,9 @@
 """Study 1: does a dialogue model answer differently when only the group named in the context changes?"""
 
+from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.measures.registry import finding, glanced_at, measure_label
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.dialogue_fairness.profile import DialogueFairness, DialoguePart
 from fairness_pipeline.study import Study
@@ -36,6 +38,7 @@ STUDY = Study(
     headings=(*_HEADINGS.values(), LISTS),
     heading=lambda row: _HEADINGS.get(row["measure"]) or (LISTS if row["measure"].endswith("_words") else None),
     label=lambda row: measure_label(row["measure"]),
+    files={"models": ModelSpecification, "corpora": CorpusSpecification},
     columns={
         "dialogue_id": "a hash of corpus, context and response",
         "thread_id": "dialogues of one thread fall into one split",

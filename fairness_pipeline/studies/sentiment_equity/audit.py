@@ -17,6 +17,27 @@ from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 from fairness_pipeline.yaml_files import validate
 
 ASKED_WITH = None
+KIND = "systems"
+PROFILE = """\
+# Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
+description: {key}, audited before each release
+seed: 1                          # of every draw: the same seed gives the same tables
+dimensions: [gender, race]       # those of the Equity Evaluation Corpus
+
+sentiment_equity:
+  systems:
+    {key}: {{}}                    # its file is systems/{key}.yaml; what stands here changes it for this profile
+    vader: {{}}                    # for comparison
+  margin: {{absolute: 0.01}}       # the largest difference between the groups' scores (0 to 1) that does not matter
+"""
+SPLITS = ""
+MODEL_SAYS = {
+    "affects": "what it scores: anger, fear, joy, sadness, valence",
+    "name": "a folder, or an id (pin it with revision)",
+    "labels": "which label stands for which affect",
+    "base_url": "OpenAI's protocol; it is asked for a number",
+    "key_variable": "the environment variable that holds the key",
+}
 _KEY = "OPENAI_API_KEY"
 _POSITIVE = ("positive", "pos")
 

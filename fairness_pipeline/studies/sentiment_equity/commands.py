@@ -24,7 +24,7 @@ def add_commands(command: Command) -> None:
     scores = command("import-scores", _import_scores, "Take a sentiment system's scores from a file.")
     scores.add_argument("file", help=".csv or .tsv with sentence_id or sentence, score, and affect if not valence")
     scores.add_argument("--system", required=True, help="a name for what scored")
-    released = command("check-sentences", _check_sentences, "Hold the released Equity Evaluation Corpus against ours.")
+    released = command("check-sentences", _check_sentences, "Compare the released Equity Evaluation Corpus with ours.")
     released.add_argument("file", help="the authors' CSV file")
 
 

@@ -28,17 +28,17 @@ _TOLD_APART = 0.6
 
 
 class SentimentEquity(Specification):
-    """The section of a profile.
-
-    `systems` maps a system's key to what the profile changes in its file; files of scores in the workspace come on top.
-    `tweets` are files in the format of SemEval-2018 Task 1: whole paths, or names inside the data folder. `margin` is
-    the largest difference between the groups' scores (in 0..1) that does not matter.
-    """
+    """The section of a profile. Files of scores and systems given to `audit` come on top of its systems."""
 
     systems: dict[str, dict[str, Any]] = {}
+    """A system's key, and what the profile changes in its file."""
     tweets: Annotated[tuple[str, ...], pydantic.Field(min_length=1)] = ("affect/sample.tsv",)
+    """What systems are trained on, in the format of SemEval-2018 Task 1: whole paths, or names inside the data
+    folder."""
     margin: Margin = Margin(absolute=0.01)
+    """The largest difference between the groups' scores (0 to 1) that does not matter."""
     alpha: Share = 0.05
+    """Level of the tests."""
 
 
 class EquityPart(Part):

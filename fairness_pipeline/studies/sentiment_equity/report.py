@@ -39,7 +39,8 @@ def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
         audits: All of them; stale ones are marked so, and left out of what is counted over all systems.
     """
     settings = part.settings
-    measured = [audit for audit in audits if audit.measured and lake.card("equity_pairs", audit.key)]
+    audits = [a if lake.card("equity_pairs", a.key) else Audit(a.key, []) for a in audits]  # nothing to show without
+    measured = [audit for audit in audits if audit.measured]
     current = [audit for audit in measured if not audit.stale]
     return page.render(
         STUDY,

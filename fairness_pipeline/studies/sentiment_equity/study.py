@@ -3,7 +3,7 @@
 from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
 from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.measures.equity_pairs import ALL
-from fairness_pipeline.models.sentiment.specification import AFFECTS
+from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart, SentimentEquity
 from fairness_pipeline.study import Study
@@ -34,6 +34,7 @@ STUDY = Study(
     headings=AFFECTS,
     heading=lambda row: row["affect"],
     label=lambda row: row["affect"],
+    files={"systems": SystemSpecification},
     columns={
         "sentence_id": "of the sentence, from 1",
         "templates": "published or reworded",

@@ -18,7 +18,7 @@ ROWS = ["0,a,one", "0,b,two", "1,a,three", "1,b,four"]
 
 def exported(form: str) -> list[dict[str, object]]:
     stream = io.StringIO()
-    write_pairs(PAIRS, form, stream)
+    write_pairs({"gender": PAIRS}, form, stream)
     text = stream.getvalue()
     if form == ".jsonl":
         return [json.loads(line) for line in text.splitlines()]
@@ -43,13 +43,13 @@ def test_there_and_back(tmp_path: Path, form: str) -> None:
             writer = csv.DictWriter(stream, rows[0])
             writer.writeheader()
             writer.writerows(rows)
-    found = read_responses(path, PAIRS)
+    found = read_responses(path, PAIRS, "gender")
     assert found.schema == RESPONSES
     here = respond(PAIRS, lambda t: pa.table({"response": [x.upper() for x in t["text"].to_pylist()]}), tmp_path)
     assert found.equals(here.table)
     packed = tmp_path / f"answers{form}.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_responses(packed, PAIRS).equals(found)
+    assert read_responses(packed, PAIRS, "gender").equals(found)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_wrong_files_are_refused_by_line(tmp_path: Path, lines: list[str], expec
     path = tmp_path / "r.csv"
     path.write_text(HEADER + "\n".join(lines) + "\n")
     with pytest.raises(FairnessError, match="r.csv.*" + expected):
-        read_responses(path, PAIRS)
+        read_responses(path, PAIRS, "gender")
 
 
 def test_other_wrong_files(tmp_path: Path) -> None:
@@ -81,21 +81,21 @@ def test_other_wrong_files(tmp_path: Path) -> None:
     ):
         path.write_text(content)
         with pytest.raises(FairnessError, match=expected):
-            read_responses(path, PAIRS)
+            read_responses(path, PAIRS, "gender")
     with pytest.raises(FairnessError, match=r"r.txt: expected a file that ends in .csv or .jsonl"):
-        read_responses(tmp_path / "r.txt", PAIRS)
+        read_responses(tmp_path / "r.txt", PAIRS, "gender")
     (tmp_path / "r.jsonl").write_text('{"pair_id": true, "side": "a", "response": "x"}\n')
     with pytest.raises(FairnessError, match="line 1: pair_id: expected a whole number, found True"):
-        read_responses(tmp_path / "r.jsonl", PAIRS)
+        read_responses(tmp_path / "r.jsonl", PAIRS, "gender")
     (tmp_path / "r.jsonl").write_text('{"pair_id": 0, "side": "a", "response": 3}\n')
     with pytest.raises(FairnessError, match="line 1: pair 0, side a: expected a response, found 3"):
-        read_responses(tmp_path / "r.jsonl", PAIRS)
+        read_responses(tmp_path / "r.jsonl", PAIRS, "gender")
 
 
 def test_responses_to_other_pairs_are_not_taken(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text(HEADER + "\n".join(ROWS) + "\n")
-    responses = read_responses(path, PAIRS)
+    responses = read_responses(path, PAIRS, "gender")
     assert matching(responses, PAIRS) is responses
     for changed in (PAIRS.slice(0, 1), PAIRS.set_column(1, "context_a", [["x", "y"]])):
         with pytest.raises(FairnessError, match="the pairs changed since the responses were imported"):

@@ -1,0 +1,112 @@
+"""Every key of every YAML file, from the specifications that read them: `python -m fairness_pipeline.reference`."""
+
+import inspect
+from collections.abc import Iterator
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import pydantic
+from pydantic_core import PydanticUndefined
+
+from fairness_pipeline.debiasing.registry import METHODS
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.project import whole_profile
+from fairness_pipeline.study import studies
+from fairness_pipeline.yaml_files import Specification
+
+_HEAD = """# Reference of all keys
+
+Written by `python -m fairness_pipeline.reference > docs/reference.md` from what reads the files. An unknown key, a
+missing one or a wrong value is refused with file, line and key. `required` has no default.
+"""
+
+
+def reference() -> str:
+    """The page, as Markdown."""
+    files: dict[str, type[Specification]] = {"profiles": whole_profile(), "dimensions": Dimension}
+    for study in studies():
+        files |= study.files
+    lines = [_HEAD]
+    for folder, schema in files.items():
+        lines += [f"## data/{folder}", "", _says(schema), "", *_table(schema), ""]
+    lines += ["## The settings of a debiasing method: `settings` of a model", ""]
+    for name, method in METHODS.items():
+        lines += [f"### {name}", "", _says(method.settings), "", *_table(method.settings), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _says(schema: type[pydantic.BaseModel]) -> str:
+    text = inspect.getdoc(schema) or ""
+    return " ".join(text.split())
+
+
+def _table(schema: type[pydantic.BaseModel]) -> list[str]:
+    rows = [f"| `{key}` | {kind} | {default} | {meaning} |" for key, kind, default, meaning in _rows(schema, "")]
+    if not rows:
+        return ["It has none."]
+    return ["| key | type | default | meaning |", "| --- | --- | --- | --- |", *rows]
+
+
+def _rows(schema: type[pydantic.BaseModel], above: str) -> Iterator[tuple[str, str, str, str]]:
+    """A key, its type, its default and its meaning; those of a section follow it."""
+    for name, field in schema.model_fields.items():
+        key = f"{above}{name}"
+        section = _section(field.annotation)
+        yield key, _kind(field.annotation), _default(field), " ".join((field.description or "").split())
+        if section is not None:
+            yield from _rows(section, f"{key}.")
+
+
+def _section(annotation: Any) -> type[Specification] | None:
+    """The specification of a key that holds keys of its own."""
+    if isinstance(annotation, type) and issubclass(annotation, Specification):
+        return annotation
+    if get_origin(annotation) in (Union, UnionType, Annotated):
+        return next((found for part in get_args(annotation) if (found := _section(part))), None)
+    if get_origin(annotation) in (tuple, dict):
+        return next((found for part in get_args(annotation) if (found := _section(part))), None)
+    return None
+
+
+def _kind(annotation: Any) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _kind(arguments[0])
+    if origin in (Union, UnionType):
+        return " or ".join(_kind(part) for part in arguments if part is not type(None))
+    if origin is Literal:
+        return " or ".join(f"`{value}`" for value in arguments)
+    if origin is tuple:
+        if len(arguments) == 2 and arguments[1] is not Ellipsis:
+            return f"[{_kind(arguments[0])}, {_kind(arguments[1])}]"
+        return f"list of {_kind(arguments[0])}"
+    if origin is dict:
+        return f"{_kind(arguments[0])}: {_kind(arguments[1])}"
+    if isinstance(annotation, type) and issubclass(annotation, Specification):
+        return "keys"
+    names = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "anything"}
+    return names.get(annotation, str(getattr(annotation, "__name__", annotation)))
+
+
+def _default(field: Any) -> str:
+    default = field.get_default(call_default_factory=True)
+    if default is PydanticUndefined:
+        return "required"
+    if isinstance(default, pydantic.BaseModel):
+        return "its defaults"
+    if default is None:
+        return "–"
+    if isinstance(default, dict):
+        shown = {
+            k: v.model_dump(exclude_none=True) if isinstance(v, pydantic.BaseModel) else v for k, v in default.items()
+        }
+        return f"`{shown}`" if shown else "none"
+    if isinstance(default, tuple):
+        return f"`{list(default)}`" if default else "none"
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`".replace("\n", "\\n").replace(
+        "|", "\\|"
+    )
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

@@ -1,0 +1,195 @@
+"""The documentation's commands are run as they stand, its files are written as they stand, and its reference is current."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import zlib
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairness_pipeline.corpora.equity_sentences import equity_sentences
+from fairness_pipeline.reference import reference
+from fairness_pipeline_tests.commands import command
+from fairness_pipeline_tests.conftest import TINY, write_yaml
+from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+NAMED = re.compile(r"^# (?:data/)?((?:profiles|models|systems|dimensions|corpora|contexts)/[\w.-]+\.yaml)")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Fenced blocks with their language; commands that are indented are of language `indented`."""
+    text = page.read_text(encoding="utf-8")
+    found = [(m.start(), m.group(1), m.group(2)) for m in re.finditer(r"^```(\w*)\n(.*?)^```", text, re.M | re.S)]
+    outside = re.sub(r"^```.*?^```", lambda m: "\n" * m.group().count("\n") + " " * 0, text, flags=re.M | re.S)
+    found += [
+        (text.find(m.group(1)), "indented", m.group(1) + "\n") for m in re.finditer(r"^    (\S.*)$", outside, re.M)
+    ]
+    return [(language, body) for _, language, body in sorted(found)]
+
+
+def commands(page: Path, languages: tuple[str, ...] = ("indented", "sh")) -> list[list[str]]:
+    """The commands of a page, in order, as words; comments behind them are left out."""
+    lines = [line for language, body in blocks(page) if language in languages for line in body.splitlines()]
+    return [words for line in lines if (words := shlex.split(line, comments=True)) and words[0] in COMMANDS]
+
+
+COMMANDS = ("fairness-pipeline", "make", "cp", ".")
+
+
+def talk(request: BaseHTTPRequestHandler) -> None:
+    """An endpoint with one model, which is rude to sisters; where it is asked for a number, it gives one."""
+    if request.command == "GET":
+        answer(request, 200, json.dumps({"data": [{"id": "our-bot"}]}).encode())
+        return
+    context = json.loads(request.rfile.read(int(request.headers["Content-Length"])))["messages"][-1]["content"]
+    said = "you are an idiot" if "sister" in context else f"I see ({zlib.crc32(context.encode()) % 5})"
+    answer(request, 200, json.dumps({"choices": [{"message": {"content": said}}]}).encode())
+
+
+@pytest.fixture
+def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A reader's machine: the sample made small, a model, a classifier; what stands for what in the pages."""
+    small = {**TINY, "dimensions": ["gender"], "sentiment_equity": {"systems": {"vader": {}}}}
+    small["models"] = {
+        "seq2seq": {**TINY["models"]["seq2seq"], "corpus": "twitter_sample"},
+        "seq2seq-debiased_chat": {"settings": {
+            "disentanglement": {"hidden": 8, "embedding": 4, "unbiased": 4, "semantic": 4, "epochs": 1, "held_out": 20},
+            "adversarial": {"discriminator": 4, "every": 1, "patience": 1, "pairs": 20},
+        }},
+    }  # fmt: skip
+    small["dialogue_fairness"] = {
+        **TINY["dialogue_fairness"], "corpora": ["twitter_sample"], "debias": [], "on_request": ["seq2seq-debiased_chat"]
+    }  # fmt: skip
+    write_yaml(data / "profiles" / "sample.yaml", small)
+    ours = yaml.safe_load((ROOT / "data" / "corpora" / "twitter_sample.yaml").read_text(encoding="utf-8"))
+    ours["grammar"]["dialogues"] = 1500
+    write_yaml(data / "corpora" / "twitter_sample.yaml", ours)
+    shipped = yaml.safe_load((ROOT / "data" / "profiles" / "audit.yaml").read_text(encoding="utf-8"))
+    shipped["dimensions"] = ["gender", "race"]
+    shipped["dialogue_fairness"]["pairs"]["maximum"] = 20
+    shipped["dialogue_fairness"]["significance"] = TINY["dialogue_fairness"]["significance"]
+    write_yaml(data / "profiles" / "audit.yaml", shipped)
+    for kind in ("systems", "contexts"):
+        (data / kind).mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OUR_KEY", "k")
+    causal_lm(tmp_path / "my-model", positions=128)
+    classifier(tmp_path / "my-classifier")
+    rows = [row for row in equity_sentences().to_pylist() if row["templates"] == "published"]
+    (tmp_path / "Equity-Evaluation-Corpus.csv").write_text(
+        "ID,Sentence,Template,Person,Gender,Race,Emotion,Emotion word\n" + "".join(
+            f"{i},{row['sentence'].replace('disappointed', 'dissapointed')},,{row['person']},{row['gender']},"
+            f"{row['race'] or ''},{row['emotion'] or ''},{(row['emotion_word'] or '').replace('disappointed', 'dissapointed')}\n"
+            for i, row in enumerate(rows)
+        ), encoding="utf-8",
+    )  # fmt: skip
+    return {"/models/our-bot": str(tmp_path / "my-model"), "./my-model": str(tmp_path / "my-model")}
+
+
+def fill_in(path: Path) -> None:
+    """What a reader does between two commands: answers, or scores, in a copy of what was exported."""
+    head, *lines = path.read_text(encoding="utf-8").splitlines()
+    if head.endswith("response"):
+        lines = [f"{line}so {number % 3}" for number, line in enumerate(lines)]
+    else:
+        lines = [f"{line}{0.3 + number % 3 / 10:.1f}" for number, line in enumerate(lines)]
+    path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+
+
+def follow(words: list[str], stands_for: dict[str, str]) -> None:
+    """Does what one line of a page says."""
+    for text, real in stands_for.items():
+        words = [word.replace(text, real) for word in words]
+    if words[0] == "make":
+        targets = (ROOT / "Makefile").read_text(encoding="utf-8")
+        assert re.search(rf"^{words[1]}:", targets, re.M), words
+    elif words[0] == "cp":
+        Path(words[2]).write_bytes(Path(words[1]).read_bytes())
+        fill_in(Path(words[2]))
+    elif words[0] == "fairness-pipeline" and words[1] != "ui":
+        done = command(*words[1:])
+        may_bite = "--fail-on" in words
+        nothing_yet = "previous" in words and "nothing is kept but what the tables hold now" in done.stderr
+        assert done.returncode in ((0, 3) if may_bite else (0,)) or nothing_yet, (words, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.whole_run
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_is_run_as_it_stands(page: Path, reader: dict[str, str], data: Path) -> None:
+    with serve(talk) as address:
+        stands_for = {**reader, "https://host/v1": f"{address}/v1", "http://localhost:8000/v1": f"{address}/v1"}
+        for language, body in blocks(page):
+            if language == "yaml" and (named := NAMED.match(body)):
+                for text, real in stands_for.items():
+                    body = body.replace(text, real)
+                path = data / named.group(1)
+                path.write_text(body, encoding="utf-8")
+        for words in commands(page):
+            if "init" in words:
+                (data / "profiles" / f"{words[words.index('init') + 1]}.yaml").unlink(missing_ok=True)
+                (data / "models" / "my-model.yaml").unlink(missing_ok=True)
+            follow(words, stands_for)
+            if "init" in words:
+                assert json.loads(json.dumps(yaml.safe_load((data / "profiles" / f"{words[2]}.yaml").read_text())))
+
+
+def test_there_are_commands_to_run() -> None:
+    assert sum(len(commands(page)) for page in PAGES) > 40
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_reference_is_that_of_the_code() -> None:
+    assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == reference(), (
+        "run: python -m fairness_pipeline.reference > docs/reference.md"
+    )
+
+
+def test_every_key_has_a_meaning() -> None:
+    for line in reference().splitlines():
+        if line.startswith("| `"):
+            cells = re.split(r"(?<!\\) \| ", line.strip("| "))
+            assert len(cells) == 4, line
+            assert len(cells[3]) > 3, line
+
+
+@pytest.mark.whole_run
+def test_first_ten_minutes_in_an_empty_clone(tmp_path: Path, data: Path) -> None:
+    """Word for word, in processes of their own, from a clone; the environment is the one that is there already."""
+    clone = tmp_path / "clone"
+    cloned = subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], capture_output=True, text=True)
+    if cloned.returncode:
+        pytest.skip(f"this is no clone that could be cloned: {cloned.stderr}")
+    causal_lm(clone / "my-model", positions=128)
+    classifier(clone / "my-classifier")
+    environment = {
+        **os.environ, "FAIRNESS_DATA": str(clone / "data"), "FAIRNESS_HOME": str(tmp_path / "home"),
+        "PYTHONPATH": str(clone), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }  # fmt: skip
+    page = clone / "docs" / "first-ten-minutes.md"
+    with serve(talk) as address:
+        for words in commands(page, ("sh",)):
+            if words[0] in ("make", "."):  # the sample has tests of its own; the environment is active
+                continue
+            said = [word.replace("http://localhost:8000/v1", f"{address}/v1") for word in words]
+            done = subprocess.run(said, cwd=clone, env=environment, capture_output=True, text=True)
+            assert done.returncode in ((3,) if "--fail-on" in words else (0,)), (said, done.stdout, done.stderr)
+            if words[0] == "cp":
+                fill_in(clone / words[2])
+    page = (tmp_path / "home" / "audit" / "reports" / "index.html").read_text(encoding="utf-8")
+    assert "of the answers to female contexts are offensive" in page
