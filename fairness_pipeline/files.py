@@ -79,7 +79,8 @@ def explained(error: Exception, path: Path) -> FairnessError:
             "again: it goes on from here"
         )
     return FairnessError(
-        f"{path}: cannot be read or written: {getattr(error, 'strerror', None) or error}; check its folder"
+        f"{path}: cannot be read or written: {getattr(error, 'strerror', None) or error}; check its folder, or set "
+        "FAIRNESS_HOME to one that can be written"
     )
 
 

@@ -57,7 +57,7 @@ def look_at(what: str, revision: str | None = None) -> Given:
     if what.startswith(("http://", "https://")):
         return Given("address", what.rstrip("/"))
     path = Path(what).expanduser()
-    if path.is_dir():
+    if what.strip() and path.is_dir():
         return Given("folder", str(path.resolve()), _configuration(str(path.resolve()), None))
     form = path.with_suffix("").suffix if path.suffix in _LOSSLESS else path.suffix
     if path.is_file():

@@ -69,6 +69,9 @@ def workspace_folder(profile: str) -> Path:
     """The folder that holds all that one profile makes: `$FAIRNESS_HOME/<profile>`.
 
     Without `FAIRNESS_HOME`: `data/lake` of the checkout, or `~/.fairness-pipeline` where the package was installed.
+
+    Raises:
+        FairnessError: that cannot be a folder.
     """
     return _home() / profile
 
@@ -80,4 +83,8 @@ def cache_folder() -> Path:
 
 def _home() -> Path:
     default = _CHECKOUT / "data" / "lake" if _CHECKOUT else Path.home() / ".fairness-pipeline"
-    return Path(os.environ.get("FAIRNESS_HOME") or default).expanduser().resolve()
+    home = Path(os.environ.get("FAIRNESS_HOME") or default).expanduser().resolve()
+    existing = next(folder for folder in (home, *home.parents) if folder.exists())
+    if not existing.is_dir():
+        raise FairnessError(f"FAIRNESS_HOME: expected a folder, or one that can be made; {existing} is a file")
+    return home

@@ -140,7 +140,9 @@ def _keys_at(schema: type[Specification], location: tuple[Any, ...]) -> list[str
 
 
 def _line(path: Path, location: tuple[Any, ...]) -> int | None:
-    """The line on which the deepest part of `location` that the file holds begins."""
+    """The line on which the deepest part of `location` that the file holds begins; None where there is no file yet."""
+    if not path.is_file():
+        return None
     node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     line = None
     for part in location:

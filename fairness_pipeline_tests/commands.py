@@ -18,7 +18,7 @@ MADE = re.compile(rb"(Made|As of) \d{4}-\d\d-\d\d \d\d:\d\d UTC")
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """In this process, which has the libraries loaded; one worker, which is this process too."""
     words = [*arguments]
-    if words[0] == "run" and "--workers" not in words:
+    if words[:1] == ["run"] and "--workers" not in words:
         words += ["--workers", "1"]
     out, errors = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(errors), warnings.catch_warnings():

@@ -16,6 +16,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import explained, replacing
 from fairness_pipeline.models.specification import Decoding, EndpointSource
 from fairness_pipeline.models.thoughts import without_thoughts
+from fairness_pipeline.yaml_files import validate
 
 _JOURNAL = "answers.jsonl"
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -204,7 +205,7 @@ def only_model(base_url: str, key_variable: str | None) -> str:
     Raises:
         FairnessError: it cannot be reached, or does not say, or serves several.
     """
-    source = EndpointSource(base_url=base_url, model="", key_variable=key_variable)
+    source = validate(EndpointSource, {"base_url": base_url, "model": "", "key_variable": key_variable}, Path("MODEL"))
     key = _key(source)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:

@@ -31,13 +31,13 @@ models:
 dialogue_fairness:
   corpora: [{corpus}]            # whose contexts are asked; your own: docs/add-a-corpus.md
   pairs:
-    maximum: 400                 # pairs per dimension; each costs two answers, and more of them show smaller differences
+    maximum: 400                 # pairs per dimension; each costs two answers, more show smaller differences
     pronouns: extended           # swaps he, him, his too
   significance:
     margins:
       default: {{relative: 0.1}}   # the largest difference that does not matter: a tenth of the mean
 """
-SPLITS = "  splits: {train: 0.6, valid: 0.08, test: 0.04, audit: 0.28}   # of its threads; the audit's are never trained on\n"
+SPLITS = "  splits: {train: 0.6, valid: 0.08, test: 0.04, audit: 0.28}   # the audit's threads are never trained on\n"
 MODEL_SAYS = {
     "studies": "which studies audit it",
     "corpus": "whose contexts it answers",
