@@ -25,6 +25,7 @@ from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.results import (
     NEVER_SEEN,
     NOT_MEASURED,
+    NOTHING_TO_JUDGE,
     Audit,
     counted,
     said,
@@ -139,6 +140,9 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
         dict.fromkeys(f"{next(iter(a.key.values()))} {' − '.join(study.groups(project, a.key))}" for a in audits)
     )
     shown.print(f"[dim]{told}. Difference: first group minus second, in points or in the measure's unit: {sides}[/dim]")
+    for audit in audits:
+        if audit.unfit:
+            shown.print(f"{escape(audit.name)}: {NOTHING_TO_JUDGE}: {escape(audit.unfit)}", soft_wrap=True)
     counts = counted(study, audits)
     if counts:
         said_so = ", ".join(f"{number} {name}" for name, number in counts.items())
@@ -167,7 +171,7 @@ def _verdicts(study: Study, project: Project, audits: list[Audit], marks: dict[s
         if audit.measured and not audit.unfit:
             cells = [_cell(study, audit, heading, marks, numbers) for heading in study.headings]
         else:
-            cells = [f"[dim]{escape(f'nothing to judge: {audit.unfit}' if audit.unfit else NOT_MEASURED)}[/dim]"]
+            cells = [f"[dim]{NOTHING_TO_JUDGE if audit.unfit else NOT_MEASURED}[/dim]"]
         table.add_row(*map(escape, audit.key.values()), *cells)
     return table
 

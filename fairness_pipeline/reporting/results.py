@@ -8,6 +8,7 @@ from fairness_pipeline.lake import Card, Key, Lake, Row
 from fairness_pipeline.study import Part, Study
 
 NOT_MEASURED = "not measured"
+NOTHING_TO_JUDGE = "nothing to judge"
 NEVER_SEEN = "never seen"
 """What is said of a measure that no response shows, on either side: there is nothing that could differ."""
 

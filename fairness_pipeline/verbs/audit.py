@@ -70,9 +70,7 @@ def _audit(arguments: argparse.Namespace) -> int:
     plan = Plan(Lineage(project), chosen)
     requests, _ = plan.endpoint_requests()
     if requests:
-        print(
-            f"{requests:,} requests will be made of {given.name} (Ctrl-C stops; what was answered is kept)", flush=True
-        )
+        print(f"{requests:,} requests to {given.name} (Ctrl-C stops; what was answered is kept)", flush=True)
     status = bring_up_to_date(project, chosen, plan, arguments)
     if status != 1:
         print(

@@ -110,6 +110,11 @@ class DialoguePart(Part):
                     f"{path}: model '{key}' belongs to corpus '{model.corpus}', which the profile does not list; "
                     f"its corpora: {', '.join(self.corpora)}"
                 )
+            if model.trained and self.corpora[model.corpus].specification.contexts:
+                raise FairnessError(
+                    f"{path}: model '{key}' is trained, and its corpus '{model.corpus}' has no responses, so nothing "
+                    "can be trained on it; give it another corpus"
+                )
 
     # What the shared code asks
 

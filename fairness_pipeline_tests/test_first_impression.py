@@ -1,0 +1,383 @@
+"""What a new user meets: the audit without a file, the terminal, the gate on a broken model, Dagster's process."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from subprocess import PIPE
+
+import pytest
+
+from fairness_pipeline.corpora.framed_contexts import FramedContexts
+from fairness_pipeline.corpora.grammar import Grammar
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.project import Project, load_dimension
+from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, counted, said, severity, with_unit, worst_first
+from fairness_pipeline.reporting.text_plot import summary, text_plot
+from fairness_pipeline.study import studies
+from fairness_pipeline_tests.commands import change, command, run
+from fairness_pipeline_tests.conftest import TINY, write_yaml
+from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.models.tiny_models import causal_lm
+from fairness_pipeline_tests.studies.test_any_model import add_model
+
+DIMENSIONS = ("gender", "dialect", "race", "religion1", "religion2", "orientation")
+
+
+# The contexts that ship
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_several_hundred_contexts_a_dimension_none_of_the_training_grammar(dimension: str) -> None:
+    import pyarrow as pa
+
+    texts = list(dict.fromkeys(FramedContexts.load("contexts/everyday.yaml").texts()))
+    table = pa.table(
+        {"dialogue_id": [str(i) for i in range(len(texts))], "context": texts, "split": ["audit"] * len(texts)}
+    )
+    words = load_dimension(dimension)
+    contexts = find_contexts(table, Swapper(words, pronouns="extended")).table
+    pairs = make_pairs(contexts, words, maximum=100_000, seed=1, pronouns="extended").table
+    assert pairs.num_rows >= 1000
+    assert len(set(zip(pairs["context_a"].to_pylist(), pairs["context_b"].to_pylist(), strict=True))) == pairs.num_rows
+    for side in "ab":  # whichever word a swap brings, the article before it fits
+        wrong = [text for text in pairs[f"context_{side}"].to_pylist() if re.search(r"\b[Aa] [aeio]\w", text)]
+        assert wrong == []
+    grammar = Grammar.load("grammars/twitter_sample.yaml")
+    trained_on = {dialogue.context for dialogue in grammar.generate(30_000, seed=2)}
+    assert not trained_on & set(texts)
+    assert not {topic.action for topic in grammar.topics.values()} & set(texts)
+
+
+def test_contexts_have_nothing_to_train_on(tiny: Project, data: Path) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda p: p["dialogue_fairness"].update(corpora=["everyday"]))
+    change(data / "profiles" / "tiny.yaml", lambda p: p["models"]["seq2seq"].update(corpus="everyday"))
+    done = command("run", "--select", "dialogue_models")
+    assert done.returncode == 1
+    assert "its corpus 'everyday' has no responses, so nothing can be trained on it" in done.stderr
+
+
+# The audit without a file
+
+
+@pytest.fixture
+def quick(data: Path) -> Project:
+    """The profile `audit`, with fewer pairs."""
+    import yaml
+
+    shipped = yaml.safe_load((Path(__file__).parents[1] / "data" / "profiles" / "audit.yaml").read_text())
+    shipped["dimensions"] = ["gender", "race"]
+    shipped["dialogue_fairness"]["pairs"]["maximum"] = 60
+    shipped["dialogue_fairness"]["significance"] = TINY["dialogue_fairness"]["significance"]
+    write_yaml(data / "profiles" / "audit.yaml", shipped)
+    return Project("audit")
+
+
+def bot(says: Callable[[str], str]) -> Callable[[BaseHTTPRequestHandler], None]:
+    """An endpoint with one model, which says that to a context."""
+
+    def handle(request: BaseHTTPRequestHandler) -> None:
+        if request.command == "GET":
+            answer(request, 200, b'{"data": [{"id": "bot"}]}')
+            return
+        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        content = says(body["messages"][-1]["content"])
+        answer(request, 200, json.dumps({"choices": [{"message": {"content": content}}]}).encode())
+
+    return handle
+
+
+FEMALE = {"she", "her"} | {b for _, b in load_dimension("gender").pairs}
+
+
+def rude(context: str) -> str:
+    words = set(re.findall(r"[a-z']+", context.lower()))
+    return "shut up, you idiot" if words & FEMALE else f"I see, {len(context) % 7}"
+
+
+def test_an_endpoint_without_any_yaml(quick: Project) -> None:
+    with serve(bot(lambda context: f"<think>hm, idiot</think>{rude(context)}")) as address:
+        done = command("audit", f"{address}/v1", "--name", "our-bot", "--workers", "1")
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"\d+ requests to http", done.stdout)
+        assert re.search(
+            r"our-bot: 100% of the answers to female contexts are offensive, 0% of those to male", done.stdout
+        )
+        assert "Next: open the report" in done.stdout
+        gate = command(
+            "audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offense_rate"
+        )
+        assert (gate.returncode, gate.stderr.splitlines()[-1]) == (3, "--fail-on biased: gender our-bot offense_rate")
+        other = command(
+            "audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "sentiment_positive"
+        )
+        assert other.returncode == 0, other.stderr
+        wrong = command("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offence")
+        assert wrong.returncode == 1
+        assert "--measures: unknown measure 'offence'; known here: diversity" in wrong.stderr
+    answers = (
+        Lake(quick.workspace).read("responses", {"dimension": "gender", "model": "our-bot"})["response"].to_pylist()
+    )
+    assert not [text for text in answers if "think" in text]
+
+    # The report: found first, a pair that shows it, the index.
+    page = (quick.workspace / "reports" / "dialogue_fairness_report.html").read_text()
+    found, picture, caveats = (page.index(f'id="{name}"') for name in ("found", "differences", "caveats"))
+    assert found < page.index("of the answers to female contexts are offensive") < picture < caveats
+    assert found < page.index("This may offend") < page.index('class="answer">shut up, you idiot') < picture
+    assert page.count("<details") > 3
+    assert '<a href="dialogue_significance.csv">' in page
+    index = (quick.workspace / "reports" / "index.html").read_text()
+    assert "our-bot: 100% of the answers to female contexts are offensive" in index
+    head, *rows = (quick.workspace / "reports" / "dialogue_significance.csv").read_text().splitlines()
+    assert head.startswith("dimension,model,measure")
+    assert len(rows) == 16
+
+    # Taken back, it is gone from what is shown.
+    assert "removed: " in command("forget", "our-bot", "--profile", "audit").stdout
+    assert "our-bot" not in command("results", "--profile", "audit", "--format", "csv").stdout
+    assert command("forget", "our-bot", "--profile", "audit").returncode == 1
+
+
+def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    assert command("export-pairs", "--profile", "audit", "--output", str(pairs)).returncode == 0
+    head, *lines = pairs.read_text().splitlines()
+    assert head == "dimension,pair_id,side,context,response"
+    assert len(lines) == 2 * 2 * 60
+    filled = "\n".join([head, *(f"{line}so {i % 5}" for i, line in enumerate(lines))])
+    pairs.write_text(filled)
+    again = command("export-pairs", "--profile", "audit", "--output", str(pairs))
+    assert again.returncode == 1
+    assert "may hold what was filled in" in again.stderr
+    assert pairs.read_text() == filled
+    done = command("audit", str(pairs), "--name", "ours", "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    assert "'ours': 240 answers to gender, race" in done.stdout
+    again = command("audit", str(pairs), "--name", "ours", "--workers", "1")
+    assert "the responses of 'ours' to gender that were imported before are replaced" in again.stdout
+    assert command("export-pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
+
+
+def test_init_writes_what_runs(data: Path) -> None:
+    done = command("init", "first")
+    assert done.returncode == 0, done.stderr
+    profile, model = (data / "profiles" / "first.yaml"), (data / "models" / "first-bot.yaml")
+    assert "# of every draw" in profile.read_text()
+    assert "# it is trained here" in model.read_text()
+    change(model, lambda m: m["training"].update(epochs=1))
+    change(profile, lambda p: p.update(dimensions=["gender"]))
+    change(profile, lambda p: p["dialogue_fairness"]["pairs"].update(maximum=30))
+    run("--profile", "first")
+
+
+# The gate
+
+
+def untrained(folder: Path) -> str:
+    """A GPT-2 of 1,200 words whose weights are as they were drawn."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    words = {word: i for i, word in enumerate(["<unk>", "<pad>", "</s>", *(f"w{i}" for i in range(1100))])}
+    for (
+        word
+    ) in "It was raining so we stayed at home I have been working She put the keys Thank you very much for".split():
+        words.setdefault(word, len(words))
+    inner = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    made = PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<unk>", pad_token="<pad>", eos_token="</s>")
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=len(words), n_positions=64, n_embd=16, n_layer=1, n_head=2))
+    model.save_pretrained(folder)
+    made.save_pretrained(folder)
+    return str(folder)
+
+
+def test_a_gate_does_not_open_on_what_leaves_nothing_to_judge(quick: Project, tmp_path: Path) -> None:
+    gate = ("--dimension", "gender", "--fail-on", "biased", "--workers", "1")
+    with serve(bot(lambda context: "I cannot answer that.")) as address:
+        done = command("audit", f"{address}/v1", "--name", "same", *gate)
+    assert done.returncode == 1
+    assert "--fail-on: nothing to judge: gender × same: one answer to everything" in done.stderr
+    assert "nothing to judge: one answer to everything" in done.stdout
+
+    done = command("audit", untrained(tmp_path / "raw"), *gate)
+    assert done.returncode == 1, done.stdout
+    assert "predict plain English no better than guessing; was it trained?" in done.stderr
+
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    weights = Path(causal_lm(tmp_path / "broken", positions=64)) / "model.safetensors"
+    tensors = load_file(weights)
+    tensors[next(iter(tensors))][0] = torch.nan
+    save_file(tensors, weights, metadata={"format": "pt"})
+    done = command("audit", str(tmp_path / "broken"), *gate)
+    assert done.returncode == 1
+    assert "holds weights that are no numbers" in done.stderr
+    page = (quick.workspace / "reports" / "dialogue_fairness_report.html").read_text()
+    assert "<b>Nothing to judge:</b> " in page
+    assert "gender × same: one answer to everything" in page
+
+
+def test_a_classifier_that_tells_nothing_apart(quick: Project, tmp_path: Path) -> None:
+    import numpy as np
+
+    from fairness_pipeline.corpora.equity_sentences import equity_sentences
+    from fairness_pipeline.measures.equity_pairs import told_apart
+
+    sentences = equity_sentences()
+    emotions = np.array(sentences["emotion"].to_pylist(), dtype=object)
+    joy = (emotions == "joy").astype(float)
+    assert told_apart(sentences, ["valence"], joy[:, None]) == 1.0
+    assert told_apart(sentences, ["anger", "joy"], np.stack([joy, joy], axis=1)) == 1.0
+    noise = np.random.default_rng(0).uniform(size=(sentences.num_rows, 1))
+    assert 0.47 < told_apart(sentences, ["valence"], noise) < 0.53
+
+
+# Words for what is found
+
+
+ROW = {
+    "measure": "offense_rate", "unit": "percent", "value_a": 10.0, "value_b": 20.0, "difference": -10.0, "ci_low": -12.0,
+    "ci_high": -8.0, "margin": 1.5, "verdict": "biased",
+}  # fmt: skip
+
+
+def test_one_meaning_of_difference() -> None:
+    assert with_unit(ROW) == "-10 points"
+    assert with_unit({**ROW, "unit": "count_per_response", "difference": 0.25}) == "+0.25 a response"
+    assert with_unit({**ROW, "unit": "score", "difference": 0.01}) == "+0.0100"
+    never = {**ROW, "value_a": 0.0, "value_b": 0.0, "difference": 0.0, "margin": 0.0, "verdict": "inconclusive"}
+    assert said(never) == NEVER_SEEN
+    assert said({**never, "unit": "score"}) == "inconclusive"  # a score of 0 is a score
+    backwards = [
+        never,
+        {**ROW, "verdict": "fair"},
+        {**ROW, "verdict": "inconclusive"},
+        {**ROW, "difference": -3.0},
+        ROW,
+    ]
+    assert sorted(backwards, key=severity) == list(reversed(backwards))
+    study = studies()[0]
+    audits = [Audit({"dimension": d, "model": "m"}, rows) for d, rows in (("a", []), ("b", [never]), ("c", [ROW]))]
+    assert [audit.key["dimension"] for audit in worst_first(study, audits)] == ["c", "b", "a"]
+    assert counted(study, audits) == {"biased": 1, NEVER_SEEN: 1}
+
+
+def test_a_plot_in_characters() -> None:
+    assert text_plot([("Offence", ROW)]) == "Offence ◀       : ┊ :         biased -10 points"
+    inside = {**ROW, "difference": 0.0, "ci_low": -0.6, "ci_high": 0.6, "verdict": "fair"}
+    assert text_plot([("x", inside)]) == "x         :─●─:         fair +0 points"
+    project = Project("sample")
+    shown = summary(
+        studies()[0], project, {"dimension": "gender", "model": "seq2seq"}, [ROW, {**ROW, "verdict": "fair"}]
+    )
+    assert shown.startswith(
+        "1 biased, 1 fair: seq2seq: 20% of the answers to female contexts are offensive, 10% of those to male contexts"
+    )
+    assert len(shown) < 1000  # Dagster's UI shows no more without a click
+
+
+# The terminal
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_tables_fit_the_terminal(tiny: Project, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    run()
+    monkeypatch.setenv("COLUMNS", str(width))
+    queries = ("select * from responses limit 3", "select * from dialogue_significance limit 2")
+    shown = [run().stdout.partition("Dialogue fairness")[2], command("results").stdout]
+    shown += [command("sql", query).stdout for query in queries]
+    for text in shown:
+        lines = [line for line in text.splitlines() if not line.startswith("Report: ")]
+        assert max(map(len, lines)) <= width
+        assert not re.search(r"(?m)^\s*\w\s*$\n^\s*\w\s*$", text)  # no letters one below another
+    assert "gender" in shown[1]
+    assert re.search(r"1 of 2 -+\n(  )?measure +diversity", shown[3])  # 30 columns: record by record
+    assert "verdict" in shown[1].splitlines()[0]
+
+
+def test_escape_codes_do_not_reach_the_terminal(tiny: Project, data: Path) -> None:
+    with serve(bot(lambda context: f"\x1b[31m{len(context) % 3}\x1b[2J‮")) as address:
+        add_model(
+            data,
+            "bot",
+            architecture="endpoint",
+            endpoint={"base_url": address, "model": "m"},
+            decoding={"max_tokens": 9},
+        )
+        change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+        run("--model", "bot")
+    done = command("sql", "select response from responses")
+    assert "\\x1b[31m" in done.stdout
+    assert not re.search("[\x1b\u202e]", done.stdout + done.stderr)
+
+
+def test_json_holds_no_bare_nan(tiny: Project) -> None:
+    done = command("sql", "select 'nan'::double as x, [1, 'inf'::double] as y", "--format", "json")
+    assert json.loads(done.stdout, parse_constant=lambda name: pytest.fail(name)) == [{"x": None, "y": [1.0, None]}]
+
+
+def test_the_reason_of_a_dry_run_is_short(tiny: Project, data: Path) -> None:
+    run()
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"]["splits"].update(train=0.4))
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"]["seq2seq"]["training"].update(
+        epochs=3, patience=3, learning_rate=0.02, clipping=2.0, batch_tokens=400, optimiser="sgd", momentum=0.5
+    ))  # fmt: skip
+    lines = run("--dry-run").stdout.splitlines()
+    assert len(lines) == 22
+    assert max(len(line.partition(": ")[2]) for line in lines) < 200
+
+
+def test_a_forced_dry_run_counts_requests(tiny: Project, data: Path) -> None:
+    with serve(bot(lambda context: f"{len(context) % 3}")) as address:
+        add_model(data, "bot", architecture="endpoint", endpoint={"base_url": address, "model": "m"})
+        change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+        run("--model", "bot")
+    contexts = (
+        Lake(tiny.workspace).card("responses", {"dimension": "gender", "model": "bot"}).figures["distinct_contexts"]
+    )
+    assert f"{contexts:,} requests to endpoints (" in run("--dry-run", "--force", "--model", "bot").stdout
+
+
+# Dagster's process
+
+
+def test_the_ui_refuses_a_port_in_use_and_ends_when_it_is_told_to(tiny: Project, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = command("ui", "--port", port)
+        assert done.returncode == 1
+        assert f"--port {port}, --host 127.0.0.1: nothing can be served there (Address already in use)" in done.stderr
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "random.py").write_text("raise SystemExit('a module of the current folder was imported')")
+    program = Path(sys.executable).with_name("fairness-pipeline")
+    ui = subprocess.Popen([program, "ui", "--port", port], cwd=tmp_path / "here", stdout=PIPE, stderr=PIPE, text=True)
+    deadline = time.monotonic() + 90
+    while True:
+        assert ui.poll() is None, ui.communicate()
+        assert time.monotonic() < deadline
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", int(port))) == 0:
+                break
+        time.sleep(0.5)
+    ui.send_signal(signal.SIGTERM)
+    ui.communicate(timeout=60)
+    with socket.socket() as tried:
+        assert tried.connect_ex(("127.0.0.1", int(port))) != 0
