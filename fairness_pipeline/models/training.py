@@ -90,7 +90,7 @@ class Trainer:
         if not len(train) or (valid is not None and not len(valid)):
             raise FairnessError(
                 f"nothing to train on: {len(train):,} training and {len(valid or ()):,} validation dialogues; "
-                "the corpus is too small for the profile's 'splits'"
+                "the corpus is too small, or the profile leaves nothing of it to train or validate on"
             )
         if (self.folder / self.WEIGHTS).exists():
             (self.folder / self.CHECKPOINT).unlink(missing_ok=True)

@@ -139,6 +139,28 @@ def test_jackknife_by_hand() -> None:
     assert estimate.freedom == 2
 
 
+def test_test_and_interval_agree() -> None:
+    """The more cautious of the two prevails, at the level and nowhere else."""
+    clear = Estimate(3.0, 1.0)
+    assert clear.in_accord_with(0.001) == (clear, 0.001)  # both reject: each keeps its own
+    vague = Estimate(1.0, 1.0)
+    same, p = vague.in_accord_with(0.001)
+    assert (same, p) == (vague, pytest.approx(2 * stats.norm.sf(1.0)))
+    wider, p = clear.in_accord_with(0.2)
+    assert p == 0.2
+    assert wider.p_zero() == pytest.approx(0.2)
+    low, high = wider.interval(0.95)
+    assert low < 0 < high
+    assert vague.in_accord_with(0.4) == (vague, 0.4)
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        estimate = Estimate(random.normal(), random.uniform(0.1, 2), random.choice([5.0, math.inf]))
+        found, p = estimate.in_accord_with(random.uniform())
+        low, high = found.interval(0.95)
+        assert (p < 0.05) == (not low <= 0 <= high)
+        assert found.error >= estimate.error
+
+
 def defined(row: object) -> None:
     """No value of a row is NaN or infinite."""
     for value in vars(row).values():
