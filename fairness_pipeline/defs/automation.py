@@ -58,7 +58,10 @@ def bring_up_to_date(profile: str) -> dg.JobDefinition:
 
 
 def weekly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
-    """Mondays at three (UTC): the whole profile, endpoints and unpinned models asked anew."""
+    """Off until it is switched on. Mondays at three (UTC) it starts the job `bring_up_to_date` for the whole profile.
+
+    Endpoints and unpinned models are asked anew; what comes out as before stands.
+    """
 
     @dg.schedule(
         name="weekly", job=job, cron_schedule="0 3 * * 1", execution_timezone="UTC", description=weekly.__doc__
@@ -70,7 +73,11 @@ def weekly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
 
 
 def changed_files(job: dg.JobDefinition, profile: str) -> dg.SensorDefinition:
-    """A changed or new YAML file, corpus, model folder or imported file: what depends on it is made again."""
+    """Off until it is switched on. Looks every minute for a changed or new file, and starts `bring_up_to_date` then.
+
+    It watches YAML files, corpora, folders of models, imported answers and scores, from its first look on. What depends
+    on a changed file is made again, and nothing else. A new file's partitions show after Reload.
+    """
 
     @dg.sensor(name="changed_files", job=job, minimum_interval_seconds=60, description=changed_files.__doc__)
     def sensor(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:

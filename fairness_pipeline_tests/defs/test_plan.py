@@ -215,7 +215,7 @@ def test_a_home_that_cannot_be_made_is_named(
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "file"))
     done = command(name)
     assert done.returncode == 1
-    assert "cannot be read or written: Not a directory" in done.stderr
+    assert "FAIRNESS_HOME: expected a folder, or one that can be made; " in done.stderr
     assert "Traceback" not in done.stderr
 
 
