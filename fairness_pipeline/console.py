@@ -41,6 +41,8 @@ _FORMATS = {"percent": "{:+.1f}", "count_per_response": "{:+.2f}", "score": "{:+
 _PLAIN_EVERY = 10.0
 _TOLD = 3
 """Findings that are told in words below a table of verdicts."""
+_TOGETHER = {"ci_high": ("ci_low",), "value_b": ("value_a",), "p_holm": ("p",)}
+"""Columns that go with another that finds no room."""
 _NARROWEST = 20
 """Characters that a column of text keeps at least; a table that leaves it fewer is shown record by record."""
 
@@ -88,7 +90,7 @@ class RunDisplay(Listener):
         done = {"made": f"{outcome.seconds:6.1f} s", "unchanged": "unchanged"}
         if outcome.state == "skipped":  # what it needed has failed, and says why
             return outcome
-        detail = done.get(outcome.state) or "failed; the reason stands at the end"
+        detail = done.get(outcome.state) or "failed (the reason is given at the end)"
         self.console.print(visible(f"{text:<58} {detail}"), style=style or None, markup=False)
         return outcome
 
@@ -130,25 +132,31 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     shown = Console(file=(console or Console()).file, width=_width(150), highlight=False)
     marks = _MARKS if shown.encoding.lower().startswith("utf") else _PLAIN_MARKS
     ordered = worst_first(study, audits)
-    tables = (_verdicts(study, project, ordered, marks, numbers=numbers) for numbers in (True, False))
-    endless = Console(width=10_000)  # a console measures nothing wider than itself
-    table = next((t for t in tables if endless.measure(t).maximum <= shown.width), None)
+    with_numbers, without = (_verdicts(study, project, ordered, marks, numbers=numbers) for numbers in (True, False))
+    needed = Console(width=10_000).measure(with_numbers).maximum  # a console measures nothing wider than itself
     shown.print()
-    shown.print(table or _verdicts(study, project, ordered, marks, numbers=False))
+    shown.print(with_numbers if needed <= shown.width else without)
     told = ", ".join(f"{mark} {name}" for name, mark in marks.items())
     sides = "; ".join(
         dict.fromkeys(f"{next(iter(a.key.values()))} {' − '.join(study.groups(project, a.key))}" for a in audits)
     )
-    shown.print(f"[dim]{told}. Difference: first group minus second, in points or in the measure's unit: {sides}[/dim]")
+    numbers = "first group minus second, in points or in the measure's unit"
+    note = (
+        f"Difference: {numbers}: {sides}" if needed <= shown.width else f"{needed} columns would show the differences"
+    )
+    shown.print(f"[dim]{told}. {note}[/dim]")
     for audit in audits:
         if audit.unfit:
             shown.print(f"{escape(audit.name)}: {NOTHING_TO_JUDGE}: {escape(audit.unfit)}", soft_wrap=True)
     counts = counted(study, audits)
     if counts:
         said_so = ", ".join(f"{number} {name}" for name, number in counts.items())
-        shown.print(f"{sum(counts.values())} verdicts: {said_so}")
-    for sentence in _findings(study, project, ordered):
+        shown.print(f"{sum(counts.values())} verdicts on all measures: {said_so}")
+    findings = _findings(study, project, ordered)
+    for sentence in findings[:_TOLD]:
         shown.print(f"  {escape(sentence)}")
+    if len(findings) > _TOLD:
+        shown.print(f"  and {len(findings) - _TOLD} more audits with a difference: see the report")
 
 
 def _findings(study: Study, project: Project, audits: list[Audit]) -> list[str]:
@@ -158,7 +166,7 @@ def _findings(study: Study, project: Project, audits: list[Audit]) -> list[str]:
         rows = sorted((row for row in audit.rows if study.gated(row)), key=severity)
         if rows and not audit.unfit and said(rows[0]) == "biased":
             found.append(study.finding(project, audit.key, rows[0]))
-    return found[:_TOLD]
+    return found
 
 
 def _verdicts(study: Study, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:
@@ -230,11 +238,11 @@ def _print_table(names: list[str], rows: list[Row], needed: Collection[str]) -> 
     def total() -> int:
         return sum(widths[place] for place in shown) + 2 * (len(shown) - 1)
 
-    dropped: list[str] = []
     for place in reversed(range(len(names))):
-        if width is not None and total() > width and needed and names[place] not in needed:
-            shown.remove(place)
-            dropped.insert(0, names[place])
+        if width is not None and total() > width and needed and names[place] not in needed and place in shown:
+            together = [names.index(name) for name in _TOGETHER.get(names[place], ()) if name in names]
+            shown = [other for other in shown if other != place and other not in together]
+    dropped = [name for place, name in enumerate(names) if place not in shown]
     texts = {p for p in shown if widths[p] > _NARROWEST and any(isinstance(row.get(names[p]), str) for row in rows)}
     cut = False
     while width is not None and total() > width and any(widths[place] > _NARROWEST for place in texts):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.yaml_files import read_yaml
 
 _FORMS = (".csv", ".tsv", ".jsonl")
 _LOSSLESS = (".gz", ".zst")
@@ -67,6 +68,25 @@ def look_at(what: str, revision: str | None = None) -> Given:
     if form in _FORMS or is_path(what) or not what.strip():
         raise FairnessError(f"{what or 'MODEL'}: there is no such folder or file; check the path")
     return Given("id", what, _configuration(what, revision), revision=revision)
+
+
+def check_same(path: Path, document: dict[str, Any], name: str, profile: str) -> None:
+    """Refuses to put another model under a name that was given before.
+
+    Args:
+        path: The file of that name, if there is one.
+        document: What it is to say now.
+        name: The name.
+        profile: The profile's.
+
+    Raises:
+        FairnessError: it says something else.
+    """
+    if path.exists() and read_yaml(path) != json.loads(json.dumps(document)):
+        raise FairnessError(
+            f"--name: '{name}' was given before, with another place or other options ({path}); choose another name, or "
+            f"take the first back: fairness-pipeline forget {name} --profile {profile}"
+        )
 
 
 def _configuration(name: str, revision: str | None) -> dict[str, Any]:

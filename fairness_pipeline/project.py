@@ -154,7 +154,8 @@ def find(kind: str, key: str, named_in: Path | None = None, field: str = "") -> 
         where = f"{named_in}: {field}: " if named_in else ""
         raise FairnessError(
             f"{where}unknown {kind.removesuffix('s').replace('corpora', 'corpus')} '{key}'; "
-            f"known: {', '.join(known) or 'none'} (one YAML file each in {paths.data_folders()[0] / kind})"
+            f"known: {', '.join(known) or 'none'} (one YAML file each in {kind}/ of "
+            f"{' or '.join(map(str, paths.data_folders()))})"
         )
     return known[key]
 

@@ -65,6 +65,10 @@ class Part(ABC):
         """The same partition of what the subject was made from; None where it was made from nothing."""
         return None
 
+    def measures(self) -> list[str]:
+        """What the study's verdicts are about, by the name of the row; none where that is not known beforehand."""
+        return []
+
     def unfit(self, key: Key, lake: Lake) -> str | None:
         """Why the verdicts of a measured partition say nothing (one answer to everything); None where they do."""
         return None

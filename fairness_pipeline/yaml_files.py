@@ -21,6 +21,21 @@ class Specification(pydantic.BaseModel):
 
 Positive = Annotated[int, pydantic.Field(gt=0)]
 
+_WORDS = {
+    "tuple_type": "expected a list, such as [one, two]",
+    "dict_type": "expected keys and values",
+    "model_type": "expected keys and values",
+    "string_type": "expected text (in quotes, if it looks like a number)",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number (a share as 0.1, not 10%)",
+    "float_parsing": "expected a number (a share as 0.1, not 10%)",
+    "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
+}
+"""What a wrong kind of value is told, in this project's words, by pydantic's type of error."""
+
 SECRET = "secret"
 """The type of a pydantic error about a value that must not be printed."""
 
@@ -121,7 +136,7 @@ def _explain(path: Path, details: Any, schema: type[Specification], under: tuple
         return f"{where}: unknown key '{key}'" + (f"; expected one of: {known}" if known else "")
     if details["type"] == "missing":
         return f"{where}: key '{key}' is missing"
-    message = details["msg"].removeprefix("Value error, ")
+    message = _WORDS.get(details["type"]) or details["msg"].removeprefix("Value error, ")
     came = details["input"]
     printable = isinstance(came, str | int | float | bool) or came is None
     shown = f", found {came!r}" if printable and details["type"] != SECRET else ""

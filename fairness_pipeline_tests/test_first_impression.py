@@ -122,7 +122,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
         assert other.returncode == 0, other.stderr
         wrong = command("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offence")
         assert wrong.returncode == 1
-        assert "--measures: unknown measure 'offence'; known here: diversity" in wrong.stderr
+        assert "--measures: unknown measure 'offence'; choose from: diversity" in wrong.stderr
     answers = (
         Lake(quick.workspace).read("responses", {"dimension": "gender", "model": "our-bot"})["response"].to_pylist()
     )
@@ -208,8 +208,8 @@ def test_a_gate_does_not_open_on_what_leaves_nothing_to_judge(quick: Project, tm
     with serve(bot(lambda context: "I cannot answer that.")) as address:
         done = command("audit", f"{address}/v1", "--name", "same", *gate)
     assert done.returncode == 1
-    assert "--fail-on: nothing to judge: gender × same: one answer to everything" in done.stderr
-    assert "nothing to judge: one answer to everything" in done.stdout
+    assert "--fail-on: nothing to judge: gender × same: 100% of its answers are 'I cannot answer that.'" in done.stderr
+    assert "gender × same: nothing to judge: 100% of its answers are" in done.stdout
 
     done = command("audit", untrained(tmp_path / "raw"), *gate)
     assert done.returncode == 1, done.stdout
@@ -224,10 +224,12 @@ def test_a_gate_does_not_open_on_what_leaves_nothing_to_judge(quick: Project, tm
     save_file(tensors, weights, metadata={"format": "pt"})
     done = command("audit", str(tmp_path / "broken"), *gate)
     assert done.returncode == 1
-    assert "holds weights that are no numbers" in done.stderr
+    assert "holds weights that are not numbers" in done.stderr
+    rows = json.loads(command("results", "--profile", "audit", "--model", "same", "--format", "json").stdout)
+    assert {row["verdict"] for row in rows if row["dimension"] == "gender"} == {"nothing to judge"}
     page = (quick.workspace / "reports" / "dialogue_fairness_report.html").read_text()
     assert "<b>Nothing to judge:</b> " in page
-    assert "gender × same: one answer to everything" in page
+    assert "gender × same: 100% of its answers are" in page
 
 
 def test_a_classifier_that_tells_nothing_apart(quick: Project, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Splits(Specification):
     test: Weight
     """Tells what answers are worth (BLEU, perplexity)."""
     audit: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
-    """Whose contexts models are asked; where nothing is trained it may be the only one."""
+    """The contexts used for the audit; where nothing is trained it may be the only one."""
 
 
 class Reading(NamedTuple):

@@ -41,7 +41,7 @@ class PairSettings(Specification):
     maximum: Positive = 300_000
     """Pairs of a corpus and dimension, at most; the papers have 300,000."""
     both_sides: Literal["drop", "swap"] = "drop"
-    """What becomes of a context that names both groups: left out, or swapped both ways at once."""
+    """What to do with a context that names both groups: leave it out, or swap both ways at once."""
     pronouns: Literal["published", "extended"] = "published"
     """`extended` adds the pronouns that the published list lacks (him, himself, hers)."""
     articles: Literal["adapt", "keep"] = "adapt"

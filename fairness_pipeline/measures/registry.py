@@ -10,7 +10,7 @@ _MODULES = ("diversity", "politeness", "sentiment", "attribute_words")
 """Each a module of this folder with a `MEASURE`."""
 
 
-_LISTED = "an answer to a {more} context holds {high:.3g} {words}, one to a {less} context {low:.3g}"
+_LISTED = "the average answer to {more} contexts contains {high:.3g} {words}, that to {less} contexts {low:.3g}"
 
 
 @cache

@@ -69,7 +69,7 @@ def load_model(kind: Any, name: str, revision: str | None, field: str, **options
     broken = next((key for key, value in model.named_parameters() if not value.isfinite().all()), None)
     if broken:
         raise FairnessError(
-            f"{field}: '{name}' holds weights that are no numbers (NaN or infinite, the first in {broken}): its "
+            f"{field}: '{name}' holds weights that are not numbers (NaN or infinite, the first in {broken}): its "
             "training broke; take an earlier checkpoint"
         )
     return model
@@ -80,9 +80,11 @@ def _not_loadable(name: str, revision: str | None, field: str, error: Exception)
         return FairnessError(f"{field}: there is no folder {name}; check the path in the YAML file")
     first = (str(error).strip() or type(error).__name__).splitlines()[0]
     where = f" (revision {revision})" if revision else ""
+    if Path(name).is_dir():
+        return FairnessError(f"{field}: the model in {name} cannot be loaded: {first}; was it saved whole there?")
     return FairnessError(
-        f"{field}: '{name}'{where} cannot be loaded: {first}; check the id or folder, or fetch it once while the "
-        "network is there"
+        f"{field}: '{name}'{where} cannot be loaded: {first.rstrip('.')}; check the id (no folder of this name "
+        "is here either), or fetch it once while the network is there"
     )
 
 

@@ -11,6 +11,7 @@ COLOURS = {
     "biased": "#b3261e",
     "fair": "#2e7d32",
     "inconclusive": "#8a6d00",
+    "nothing to judge": "#777777",
     "not measured": "#777777",
     "never seen": "#777777",
 }
@@ -89,7 +90,9 @@ def overview_plot(rows: list[tuple[str, Row, tuple[str, str]]]) -> bytes:
     axes.set_yticks(range(len(rows)), [label for label, _, _ in reversed(rows)])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlim(-1.08 * widest, 1.08 * widest)
-    axes.set_xlabel("difference, first group minus second, in margins (grey: what does not matter)", fontsize=8)
+    axes.set_xlabel(
+        "difference, first group minus second, in multiples of the margin (grey: within the margin)", fontsize=8
+    )
     axes.tick_params(labelsize=7.5)
     axes.spines[["top", "right"]].set_visible(False)
     return png(figure)

@@ -12,7 +12,7 @@ NOTHING_TO_JUDGE = "nothing to judge"
 NEVER_SEEN = "never seen"
 """What is said of a measure that no response shows, on either side: there is nothing that could differ."""
 
-_ORDER = ("biased", "inconclusive", "fair", NEVER_SEEN)
+_ORDER = ("biased", "inconclusive", "fair", NEVER_SEEN, NOTHING_TO_JUDGE)
 _UNITS = {"percent": ("{:+.3g}", " points"), "count_per_response": ("{:+.3g}", " a response"), "score": ("{:+.4f}", "")}
 
 
@@ -61,6 +61,8 @@ def audits_of(study: Study, part: Part, lake: Lake, stale: Collection[Key] = ())
         if card or part.by_default(key):
             rows = lake.read(study.table, key).to_pylist() if card else []
             unfit = part.unfit(key, lake) if rows else None
+            if unfit:
+                rows = [{**row, "verdict": NOTHING_TO_JUDGE} for row in rows]
             audits.append(Audit(key, rows, card, card is not None and key in stale, unfit))
     return audits
 
@@ -76,7 +78,8 @@ def flat(study: Study, audits: list[Audit]) -> list[Row]:
 
 def said(row: Row) -> str:
     """A row's verdict as a reader is told it: `NEVER_SEEN` where neither side shows the measure."""
-    return NEVER_SEEN if row["value_a"] == row["value_b"] == 0 and row["unit"] != "score" else row["verdict"]
+    unseen = row["value_a"] == row["value_b"] == 0 and row["unit"] != "score"
+    return NEVER_SEEN if unseen and row["verdict"] != NOTHING_TO_JUDGE else row["verdict"]
 
 
 def with_unit(row: Row, name: str = "difference") -> str:

@@ -22,21 +22,27 @@ def add(command: Command) -> None:
     audit = command(
         "audit",
         _audit,
-        "Audit a model, an endpoint or a file, on what ships here.",
+        "Audit a model, an endpoint or a file, with the built-in contexts.",
         default_profile=PROFILE,
     )
     audit.add_argument(
         "what", metavar="MODEL", help="a folder, a Hugging Face id, an endpoint's address, a file of answers or scores"
     )
-    audit.add_argument("--name", help="what it is called in tables and reports (default: from where it is)")
+    audit.add_argument("--name", help="what it is called in tables and reports (default: derived from its location)")
     audit.add_argument("--study", help="which study, where more than one could")
     audit.add_argument("--dimension", help="only this dimension")
-    audit.add_argument("--revision", help="of an id: the commit, so that it is pinned")
-    audit.add_argument("--prompt", help="what stands around a context; {context} is where it goes")
+    audit.add_argument("--revision", help="for a Hugging Face id: the commit, so that it is pinned")
+    audit.add_argument("--prompt", help="text around each context; {context} is where it goes")
     audit.add_argument("--system", help="a system prompt")
     audit.add_argument("--served", metavar="MODEL", help="at an address: which of its models (default: its only one)")
     audit.add_argument("--key", metavar="VARIABLE", help="at an address: the environment variable that holds the key")
-    audit.add_argument("--label", metavar="AFFECT=LABEL", action="append", default=[], help="of a sentiment classifier")
+    audit.add_argument(
+        "--label",
+        metavar="AFFECT=LABEL",
+        action="append",
+        default=[],
+        help="for a sentiment classifier: which label stands for which affect",
+    )
     audit.add_argument("--keep-empty", action="store_true", help="take empty answers as answers without words")
     add_gate(audit)
 
@@ -57,6 +63,7 @@ def _audit(arguments: argparse.Namespace) -> int:
             f"{', '.join(project.dimensions)}"
         )
     given = look_at(arguments.what, arguments.revision)
+    _check_options(given, arguments)
     study = study_of(project, given, arguments.study)
     name = arguments.name or name_of(given.name)
     check_key(name, "--name")
@@ -74,10 +81,29 @@ def _audit(arguments: argparse.Namespace) -> int:
     status = bring_up_to_date(project, chosen, plan, arguments)
     if status != 1:
         print(
-            f"\nNext: open the report. All numbers: fairness-pipeline results --profile {project.name} --model {name}\n"
-            f"Your own corpus, more pairs, margins: fairness-pipeline init NAME --model {arguments.what}"
+            f"\nNext: open the report. All numbers: fairness-pipeline results --profile {project.name} --model {name}"
         )
+        if given.kind != "file":
+            print(f"Your own corpus, more pairs, margins: fairness-pipeline init NAME --model {arguments.what}")
     return status
+
+
+_FITS = {
+    "revision": ("id",),
+    "prompt": ("folder", "id", "address"),
+    "system": ("folder", "id", "address"),
+    "served": ("address",),
+    "key": ("address",),
+    "label": ("folder", "id"),
+}
+"""What an option is for."""
+
+
+def _check_options(given: "Given", arguments: argparse.Namespace) -> None:
+    """Refuses an option that says nothing of what is given."""
+    for option, kinds in _FITS.items():
+        if getattr(arguments, option) and given.kind not in kinds:
+            raise FairnessError(f"--{option} is for: {', '.join(kinds)}; {given.name} is {given.said}")
 
 
 def study_of(project: "Project", given: "Given", asked: str | None) -> "Study":
@@ -95,15 +121,16 @@ def study_of(project: "Project", given: "Given", asked: str | None) -> "Study":
             if asked is None:
                 print(f"{given.said}: {study.title.lower()}", file=sys.stderr)
             return study
+    nobody = f"{asked} does not audit" if asked else "no study audits"
     raise FairnessError(
-        f"{given.name}: {given.said}, which {asked or 'no study'} audits; expected a language model, an "
-        "encoder-decoder, a sequence classifier, an address, or a file with a column 'response' or 'score'"
+        f"{given.name}: {given.said}, which {nobody}; expected a language model, an encoder-decoder, a "
+        "sequence classifier, an address, or a file with a column 'response' or 'score'"
     )
 
 
 def name_of(place: str) -> str:
     """A key from a place: the last part of it."""
     last = re.sub(r"^https?://", "", place).rstrip("/").split("/")
-    stem = last[0].split(":")[0] if place.startswith("http") else last[-1]
+    stem = f"at-{last[0].replace(':', '-')}" if place.startswith("http") else last[-1]
     stem = re.sub(r"\.(csv|jsonl|tsv)(\.gz|\.zst)?$", "", stem)
     return re.sub(r"[^a-z0-9_.-]+", "-", stem.lower()).lstrip("_.-0123456789") or "model"

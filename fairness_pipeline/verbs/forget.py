@@ -10,7 +10,7 @@ from fairness_pipeline.errors import FairnessError
 def add(command: Command) -> None:
     """Adds the verb."""
     forget = command("forget", _forget, "Take back imported answers or scores, or a model given to 'audit'.")
-    forget.add_argument("name", help="of what was imported or audited")
+    forget.add_argument("name", help="the name under which it was imported or audited")
     forget.add_argument("--study", help="only this study")
 
 
@@ -36,5 +36,5 @@ def _forget(arguments: argparse.Namespace) -> int:
         else:
             path.unlink()
         print(f"removed: {path}")
-    print(f"its tables stay, and are shown no more; now: fairness-pipeline run --profile {project.name}")
+    print("its tables are kept but hidden; reports drop it the next time they are made")
     return 0

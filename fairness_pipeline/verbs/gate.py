@@ -20,8 +20,8 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
         measures: The names of the rows that count, with commas between them; all where it is None.
 
     Raises:
-        FairnessError: some of it was not measured, is out of date, or leaves nothing to judge; or no row has a name
-            of `measures`. A gate that saw nothing must not open.
+        FairnessError: no verdict is the refused one, but some of it was not measured, is out of date, or leaves nothing
+            to judge; or no row has a name of `measures`. A gate that saw nothing must not open.
     """
     project, state = plan.project, State(plan.lineage, plan.lake)
     audits = [
@@ -30,26 +30,39 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
         for audit in audits_of(study, project.parts[study.name], plan.lake)
         if plan.selection.covers(study, project, audit.key)
     ]
-    missing = [audit.name for study, audit in audits if not audit.measured or state.stale(study.table, audit.key)]
-    if missing or not audits:
-        raise FairnessError(
-            f"--fail-on: not measured: {', '.join(missing) or 'anything'}; a gate that saw nothing must not open"
-        )
+    fresh = [(study, audit) for study, audit in audits if audit.measured and not state.stale(study.table, audit.key)]
+    wanted = _wanted(plan, measures)
+    found = [
+        " ".join([*audit.key.values(), name])
+        for study, audit in fresh
+        for row in audit.rows
+        if study.gated(row) and row["verdict"] == refused
+        if (name := str(row[study.identity[len(study.axes)]])) in wanted or not wanted
+    ]
+    if found:  # whatever else is missing: this much was found
+        print(f"--fail-on {refused}: {', '.join(found)}", file=sys.stderr)
+        return REFUSED
+    if missing := [audit.name for study, audit in audits if audit.name not in {one.name for _, one in fresh}]:
+        raise FairnessError(f"--fail-on: not measured: {', '.join(missing)}; a gate that saw nothing must not open")
+    if not audits:
+        raise FairnessError("--fail-on: nothing was measured; a gate that saw nothing must not open")
     if unfit := [f"{audit.name}: {audit.unfit}" for _, audit in audits if audit.unfit]:
         raise FairnessError(f"--fail-on: nothing to judge: {'; '.join(unfit)}")
-    rows = [
-        (audit, row, str(row[study.identity[len(study.axes)]]))
-        for study, audit in audits
-        for row in audit.rows
-        if study.gated(row)
-    ]
-    if measures is not None:
-        wanted = [name.strip() for name in measures.split(",")]
-        known = dict.fromkeys(name for _, _, name in rows)
-        if unknown := [name for name in wanted if name not in known]:
-            raise FairnessError(f"--measures: unknown measure '{unknown[0]}'; known here: {', '.join(known)}")
-        rows = [(audit, row, name) for audit, row, name in rows if name in wanted]
-    found = [" ".join([*audit.key.values(), name]) for audit, row, name in rows if row["verdict"] == refused]
-    if found:
-        print(f"--fail-on {refused}: {', '.join(found)}", file=sys.stderr)
-    return REFUSED if found else 0
+    return 0
+
+
+def check_measures(plan: Plan, measures: str | None) -> None:
+    """Raises FairnessError if what is to count is none of what a plan's verdicts are about; nothing need be made."""
+    _wanted(plan, measures)
+
+
+def _wanted(plan: Plan, measures: str | None) -> list[str]:
+    """The names of the rows that count; none where all do."""
+    if measures is None:
+        return []
+    wanted = [name.strip() for name in measures.split(",")]
+    asked = [study for study in plan.project.studies if plan.selection.study in (None, study.name)]
+    known = list(dict.fromkeys(name for study in asked for name in plan.project.parts[study.name].measures()))
+    if unknown := [name for name in wanted if known and name not in known]:
+        raise FairnessError(f"--measures: unknown measure '{unknown[0]}'; choose from: {', '.join(known)}")
+    return wanted

@@ -16,7 +16,7 @@ from fairness_pipeline.verbs.audit import PROFILE, name_of, study_of
 def add(command: Command) -> None:
     """Adds the verb."""
     init = command("init", _init, "Write a commented profile, and the file of what it audits.", default_profile=PROFILE)
-    init.add_argument("name", help="of the profile")
+    init.add_argument("name", help="the profile's name")
     init.add_argument(
         "--model", dest="what", metavar="MODEL", help="as 'audit' takes it (default: a small model, trained)"
     )

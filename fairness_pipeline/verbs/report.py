@@ -8,7 +8,7 @@ from fairness_pipeline.errors import FairnessError
 
 def add(command: Command) -> None:
     """Adds the verb."""
-    command("report", _report, "Print the paths of the HTML reports, that of the page over all of them first.")
+    command("report", _report, "Print the paths of the HTML reports, the overview first.")
 
 
 def _report(arguments: argparse.Namespace) -> int:

@@ -44,7 +44,7 @@ def _results(arguments: argparse.Namespace) -> int:
     if arguments.against:
         entry = find_entry(project.workspace, study, arguments.against, flat(study, every))
         rows = against(project.workspace, study, entry, rows)
-        needed = (*study.identity, "verdict_then", "verdict_now")
+        needed = (*study.identity, "verdict_then", "verdict_now", "verdict_changed")
     else:
         marks = [audit.stale for audit in shown for _ in range(max(1, len(audit.rows)))]
         rows = [{**row, "stale": mark} for row, mark in zip(rows, marks, strict=True)]

@@ -30,7 +30,7 @@ def add(command: Command) -> None:
     add_selection(run)
     run.add_argument("--all", action="store_true", help="make also what the profile makes only when it is asked for")
     run.add_argument("--select", metavar="ASSET", help="only this asset and what it is made from")
-    run.add_argument("--force", action="store_true", help="make also what is up to date")
+    run.add_argument("--force", action="store_true", help="also remake what is up to date")
     run.add_argument("--dry-run", action="store_true", help="say what would run and why, and stop")
     run.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")
     add_gate(run)
@@ -39,7 +39,7 @@ def add(command: Command) -> None:
 def add_gate(parser: argparse.ArgumentParser) -> None:
     """How many work side by side, and when the command fails."""
     parser.add_argument("--workers", metavar="N", type=count, help="partitions made side by side (default: the cores)")
-    parser.add_argument("--fail-on", choices=["biased"], help="exit with status 3 if any verdict is this")
+    parser.add_argument("--fail-on", choices=["biased"], help="exit with status 3 if any verdict is `biased`")
     parser.add_argument("--measures", metavar="A,B", help="which verdicts --fail-on looks at (default: all)")
 
 
@@ -77,9 +77,11 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.console import RunDisplay, print_verdicts
     from fairness_pipeline.defs.workers import NotRecorded
     from fairness_pipeline.reporting.index import write_index
-    from fairness_pipeline.verbs.gate import gate
+    from fairness_pipeline.verbs.gate import check_measures, gate
     from fairness_pipeline.verbs.standing import Standing
 
+    if arguments.fail_on:
+        check_measures(plan, arguments.measures)
     started = time.monotonic()
     display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
     standing = Standing(plan)
@@ -107,9 +109,14 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if (index := write_index(project, plan.lake)) and len(project.studies) > 1:
         print(f"All reports: {index}")
     _print_failures(bad)
-    if bad:
-        return 1
-    return gate(plan, arguments.fail_on, arguments.measures) if arguments.fail_on else 0
+    if not arguments.fail_on:
+        return 1 if bad else 0
+    try:
+        return gate(plan, arguments.fail_on, arguments.measures) or (1 if bad else 0)
+    except FairnessError:
+        if bad:  # which says why the gate saw too little
+            return 1
+        raise
 
 
 def make(project: "Project", study: str, asset: str, dimension: str | None = None) -> None:

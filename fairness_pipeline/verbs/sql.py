@@ -17,7 +17,7 @@ def add(command: Command) -> None:
     """Adds the verb."""
     sql = command("sql", _sql, "Query the tables with SQL (DuckDB); each table is a view, and nothing can be written.")
     sql.add_argument("query", help="for example: select * from dialogue_significance where dimension = 'gender'")
-    sql.add_argument("--all", action="store_true", help="also what is stale, or named by the profile no longer")
+    sql.add_argument("--all", action="store_true", help="also what is stale, or no longer in the profile")
     add_format(sql)
 
 
@@ -37,7 +37,7 @@ def _sql(arguments: argparse.Namespace) -> int:
         names = [name for name, _ in left_out]
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         print(
-            f"left out (stale, or named by the profile no longer): {', '.join(names[:5])}{more}; --all shows them",
+            f"left out (stale, or no longer in the profile): {', '.join(names[:5])}{more}; --all shows them",
             file=sys.stderr,
         )
     try:

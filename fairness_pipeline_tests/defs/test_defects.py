@@ -149,7 +149,7 @@ def test_sql_whatever_the_case_and_whatever_else_is_damaged(tiny: Project, data:
     counted = command("sql", "select count(*) > 0 as some from contexts", "--format", "csv")
     assert counted.stdout.split() == ["some", "True"]
     found = command("sql", "select count(*) as n from Sentiment", "--format", "csv")
-    assert "left out (stale, or named by the profile no longer): sentiment gender seq2seq" in found.stderr
+    assert "left out (stale, or no longer in the profile): sentiment gender seq2seq" in found.stderr
     missing = command("sql", "select * from equity_scores")
     assert "tables made so far: attribute_words, " in missing.stderr
 

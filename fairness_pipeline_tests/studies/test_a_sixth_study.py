@@ -69,7 +69,7 @@ def test_a_sixth_study(toy: Path) -> None:
     assert "stale (made with other settings" in command("results").stderr
     left = command("sql", "select distinct die from rolls", "--format", "csv")
     assert left.stdout.split() == ["die", "fair"]
-    assert "left out (stale, or named by the profile no longer): rolls loaded; --all shows them" in left.stderr
+    assert "left out (stale, or no longer in the profile): rolls loaded; --all shows them" in left.stderr
     everything = command("sql", "select distinct die from rolls order by 1", "--all", "--format", "csv")
     assert everything.stdout.split() == ["die", "fair", "loaded"]
     run()

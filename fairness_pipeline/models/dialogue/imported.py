@@ -105,7 +105,10 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
             )
         response = row.get("response")
         if not isinstance(response, str) or not (keep_empty or response.strip()):
-            raise FairnessError(f"{where}: pair {place[0]}, side {place[1]}: expected a response, found {response!r}")
+            raise FairnessError(
+                f"{where}: pair {place[0]}, side {place[1]}: expected a response, found {response!r}"
+                + ("" if response else " (fill in the column, or take empty ones: --keep-empty)")
+            )
         seen[place], found[place] = where.split(", ")[-1], response.strip()
     if missing := [place for place in contexts if place not in found]:
         identity, side = min(missing)

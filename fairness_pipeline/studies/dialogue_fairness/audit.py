@@ -9,7 +9,7 @@ import yaml
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
-from fairness_pipeline.given import Given
+from fairness_pipeline.given import Given, check_same
 from fairness_pipeline.models.chat import only_model
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import CONTEXT
@@ -89,6 +89,7 @@ def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namesp
     document = specification(part, given, arguments)
     path = part.given_model(name)
     validate(ModelSpecification, document, path)
+    check_same(path, document, name, part.project.name)
     with replacing(path) as temporary:
         temporary.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
     source = document.get("huggingface") or document["endpoint"]
@@ -111,6 +112,8 @@ def specification(part: DialoguePart, given: Given, arguments: argparse.Namespac
         }
         return {"architecture": "endpoint", **shared, "endpoint": endpoint, "decoding": {"max_tokens": 60, **keep}}
     chat = given.configuration.get("chat_template", False) and arguments.prompt is None
+    if arguments.system is not None and not chat:
+        raise FairnessError("--system is for a model with a chat template, without --prompt; write it into --prompt")
     source = {"name": given.name, **({"revision": given.revision} if given.revision else {}), **said}
     if chat:
         source["chat"] = True

@@ -360,7 +360,14 @@ def responses(partition: Partition) -> Result:
         if isinstance(responder, registry.Examined):
             figures |= responder.examination()
     empty = pc.sum(pc.equal(table["response"], "")).as_py()
-    figures |= {"distinct_responses": len(pc.unique(table["response"])), "empty_responses": empty}
+    counts = pc.value_counts(table["response"])
+    commonest = max(counts.to_pylist(), key=lambda counted: counted["counts"])
+    figures |= {
+        "distinct_responses": len(counts),
+        "empty_responses": empty,
+        "commonest_response": commonest["values"][:200],
+        "commonest_share": round(commonest["counts"] / table.num_rows, 4),
+    }
     return Result(table, figures, tables={"sample": table.slice(0, 6)})
 
 

@@ -20,6 +20,7 @@ from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
+from fairness_pipeline.plain_text import visible
 from fairness_pipeline.project import changed, check_studies, each_once, find, merged
 from fairness_pipeline.study import Part
 from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from fairness_pipeline.project import Project
 
 NAME = "dialogue_fairness"
+_ALIKE = 0.75
+"""Share of equal answers from which on there is nothing to judge: what differs is in the few others."""
 
 
 class DialogueFairness(Specification):
@@ -98,7 +101,7 @@ class DialoguePart(Part):
                 raise FairnessError(
                     f"{path}: {NAME}.on_request: '{key}' is none of the study's models: {', '.join(self.models)}"
                 )
-        known = list(dict.fromkeys(n for d in self.dimensions.values() for m in measures() for n in m.names(d)))
+        known = self.measures()
         for measure in settings.significance.margins:
             if measure not in ("default", *known):
                 raise FairnessError(
@@ -128,7 +131,12 @@ class DialoguePart(Part):
         ]
 
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
-        """Debiased models only where the profile says so, or asked for in a dimension by name; some only by theirs."""
+        """Debiased models only where the profile says so, or asked for in a dimension by name; some only by theirs.
+
+        Imported ones only in the dimensions that were imported.
+        """
+        if {"model", "dimension"} <= key.keys() and not self.answers(key):
+            return False
         if "model" in key and key["model"] in self.settings.on_request and "model" not in named:
             return False
         wanted = self.settings.debias
@@ -144,12 +152,21 @@ class DialoguePart(Part):
         base = self.models[key["model"]].base if "model" in key else None
         return {**key, "model": base} if base else None
 
+    def measures(self) -> list[str]:
+        """The rows of every measure, in all dimensions."""
+        return list(dict.fromkeys(n for d in self.dimensions.values() for m in measures() for n in m.names(d)))
+
     def unfit(self, key: Key, lake: Lake) -> str | None:
-        """A model that gives one answer to everything, or whose weights were never trained."""
+        """A model that answers nearly everything alike, or whose weights were never trained."""
         card = lake.card("responses", key)
         figures = card.figures if card else {}
-        if figures.get("distinct_responses") == 1 and figures.get("distinct_contexts", 2) > 1:
-            return "one answer to everything"
+        if figures.get("commonest_share", 0.0) >= _ALIKE:
+            share, answer = figures["commonest_share"], figures["commonest_response"]
+            return (
+                f"{100 * share:.3g}% of its answers are {visible(answer)!r}"
+                if answer
+                else f"{100 * share:.3g}% are empty"
+            )
         if figures.get("guesses"):
             return "its weights predict plain English no better than guessing; was it trained?"
         return None

@@ -9,7 +9,7 @@ import yaml
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
-from fairness_pipeline.given import Given
+from fairness_pipeline.given import Given, check_same
 from fairness_pipeline.models.chat import only_model
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.studies.sentiment_equity.commands import import_file
@@ -60,9 +60,10 @@ def give(part: EquityPart, given: Given, name: str, arguments: argparse.Namespac
         return f"'{name}': {scores.num_rows:,} scores in {target}"
     if name in part.settings.systems or name in part.score_files:
         raise FairnessError(f"--name: profile '{part.project.name}' has a system '{name}' already; choose another name")
-    document = specification(given, arguments)
+    document = specification(part, given, arguments)
     path = part.given_system(name)
     validate(SystemSpecification, document, path)
+    check_same(path, document, name, part.project.name)
     with replacing(path) as temporary:
         temporary.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
     labels = document.get("huggingface", {}).get("labels")
@@ -70,7 +71,7 @@ def give(part: EquityPart, given: Given, name: str, arguments: argparse.Namespac
     return f"'{name}' ({document['architecture']}; {said}): {path}"
 
 
-def specification(given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
+def specification(part: EquityPart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
     """What a system's file says of what was given."""
     if given.kind == "address":
         key = arguments.key or (_KEY if os.environ.get(_KEY) else None)

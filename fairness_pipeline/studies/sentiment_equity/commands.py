@@ -43,8 +43,8 @@ def _export_sentences(arguments: argparse.Namespace) -> int:
     with replacing(path) as temporary:
         write_sentences(sentences, temporary, path.suffix)
     print(
-        f"{path}: {sentences.num_rows:,} sentences, the last half reworded (all or none of it); fill in 'score' in a "
-        "copy of it, then:"
+        f"{path}: {sentences.num_rows:,} sentences, the second half reworded (score all of it or none); fill in "
+        "'score' in a copy, then:"
     )
     print(f"fairness-pipeline import-scores FILE --system NAME --profile {arguments.profile}")
     return 0

@@ -74,6 +74,10 @@ class EquityPart(Part):
         """Every dimension of the corpus and system."""
         return [{"dimension": dimension, "system": system} for dimension in self.dimensions for system in self.systems]
 
+    def measures(self) -> list[str]:
+        """The affects."""
+        return list(AFFECTS)
+
     def unfit(self, key: Key, lake: Lake) -> str | None:
         """A system that scores everything alike, or a model that does not tell joy from anger."""
         card = lake.card("equity_scores", {"system": key["system"]})
