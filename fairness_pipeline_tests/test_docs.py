@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from fairness_pipeline.corpora.equity_sentences import equity_sentences
+from fairness_pipeline.project import load_dimension
 from fairness_pipeline.reference import reference
-from fairness_pipeline_tests.commands import command
+from fairness_pipeline_tests.commands import change, command
 from fairness_pipeline_tests.conftest import TINY, write_yaml
 from fairness_pipeline_tests.local_server import answer, serve
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
@@ -45,14 +46,27 @@ def commands(page: Path, languages: tuple[str, ...] = ("indented", "sh")) -> lis
 COMMANDS = ("fairness-pipeline", "make", "cp", ".")
 
 
+FEMALE = {b for _, b in load_dimension("gender").all_pairs("extended")}
+
+
 def talk(request: BaseHTTPRequestHandler) -> None:
-    """An endpoint with one model, which is rude to sisters; where it is asked for a number, it gives one."""
+    """An endpoint with one model, which is rude to women."""
     if request.command == "GET":
         answer(request, 200, json.dumps({"data": [{"id": "our-bot"}]}).encode())
         return
     context = json.loads(request.rfile.read(int(request.headers["Content-Length"])))["messages"][-1]["content"]
-    said = "you are an idiot" if "sister" in context else f"I see ({zlib.crc32(context.encode()) % 5})"
+    said = (
+        "you are an idiot"
+        if FEMALE & set(re.findall("[a-z]+", context.lower()))
+        else f"I see ({zlib.crc32(context.encode()) % 5})"
+    )
     answer(request, 200, json.dumps({"choices": [{"message": {"content": said}}]}).encode())
+
+
+SMALL_CHAT = {"settings": {
+    "disentanglement": {"hidden": 8, "embedding": 4, "unbiased": 4, "semantic": 4, "epochs": 1, "held_out": 20},
+    "adversarial": {"discriminator": 4, "every": 1, "patience": 1, "pairs": 20},
+}}  # fmt: skip
 
 
 def make_audits_small(data: Path) -> None:
@@ -70,14 +84,8 @@ def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     small = {**TINY, "dimensions": ["gender"], "sentiment_equity": {"systems": {"vader": {}}}}
     small["models"] = {
         "seq2seq": {**TINY["models"]["seq2seq"], "corpus": "twitter_sample"},
-        "seq2seq-debiased_chat": {"settings": {
-            "disentanglement": {"hidden": 8, "embedding": 4, "unbiased": 4, "semantic": 4, "epochs": 1, "held_out": 20},
-            "adversarial": {"discriminator": 4, "every": 1, "patience": 1, "pairs": 20},
-        }},
     }  # fmt: skip
-    small["dialogue_fairness"] = {
-        **TINY["dialogue_fairness"], "corpora": ["twitter_sample"], "debias": [], "on_request": ["seq2seq-debiased_chat"]
-    }  # fmt: skip
+    small["dialogue_fairness"] = {**TINY["dialogue_fairness"], "corpora": ["twitter_sample"]}  # fmt: skip
     write_yaml(data / "profiles" / "sample.yaml", small)
     ours = yaml.safe_load((ROOT / "data" / "corpora" / "twitter_sample.yaml").read_text(encoding="utf-8"))
     ours["grammar"]["dialogues"] = 1500
@@ -135,6 +143,11 @@ def follow(words: list[str], stands_for: dict[str, str]) -> None:
 def test_every_command_is_run_as_it_stands(page: Path, reader: dict[str, str], data: Path) -> None:
     with serve(talk) as address:
         stands_for = {**reader, "https://host/v1": f"{address}/v1", "http://localhost:8000/v1": f"{address}/v1"}
+        if page.stem == "debiasing":
+            change(data / "profiles" / "sample.yaml", lambda profile: (
+                profile["models"].update({"seq2seq-debiased_chat": SMALL_CHAT}),
+                profile["dialogue_fairness"].update(debias=[], on_request=["seq2seq-debiased_chat"]),
+            ))  # fmt: skip
         for language, body in blocks(page):
             if language == "yaml" and (named := NAMED.match(body)):
                 for text, real in stands_for.items():
@@ -196,9 +209,20 @@ def test_every_key_has_a_meaning() -> None:
             assert len(cells[3]) > 3, line
 
 
+_READER = """
+import json, sys
+from fairness_pipeline.cli import main
+for line in sys.stdin:
+    try:
+        main(json.loads(line))
+    except SystemExit as end:
+        print("ended with", end.code or 0, flush=True)
+"""
+
+
 @pytest.mark.whole_run
 def test_first_ten_minutes_in_an_empty_clone(tmp_path: Path, data: Path) -> None:
-    """Word for word, in processes of their own, from a clone; the environment is the one that is there already."""
+    """Word for word, in a process of its own, from a clone; the environment is the one that is there already."""
     clone = tmp_path / "clone"
     cloned = subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], capture_output=True, text=True)
     if cloned.returncode:
@@ -211,14 +235,29 @@ def test_first_ten_minutes_in_an_empty_clone(tmp_path: Path, data: Path) -> None
         "PYTHONPATH": str(clone), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }  # fmt: skip
     page = clone / "docs" / "first-ten-minutes.md"
+    # One process, which loads the libraries once; it reads a command a line, and says how each ended.
+    reader = subprocess.Popen(
+        [sys.executable, "-c", _READER], cwd=clone, env=environment, text=True, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert reader.stdin and reader.stdout
     with serve(talk) as address:
         for words in commands(page, ("sh",)):
             if words[0] in ("make", "."):  # the sample has tests of its own; the environment is active
                 continue
-            said = [word.replace("http://localhost:8000/v1", f"{address}/v1") for word in words]
-            done = subprocess.run(said, cwd=clone, env=environment, capture_output=True, text=True)
-            assert done.returncode in ((3,) if "--fail-on" in words else (0,)), (said, done.stdout, done.stderr)
             if words[0] == "cp":
+                Path(clone / words[2]).write_bytes(Path(clone / words[1]).read_bytes())
                 fill_in(clone / words[2])
+                continue
+            said = [word.replace("http://localhost:8000/v1", f"{address}/v1") for word in words]
+            reader.stdin.write(json.dumps(said[1:]) + "\n")
+            reader.stdin.flush()
+            lines: list[str] = []
+            while not (line := reader.stdout.readline()).startswith("ended with "):
+                assert line, lines
+                lines.append(line)
+            assert int(line.split()[-1]) == (3 if "--fail-on" in words else 0), (said, "".join(lines))
+        reader.stdin.close()
+        assert reader.wait(60) == 0
     page = (tmp_path / "home" / "audit" / "reports" / "index.html").read_text(encoding="utf-8")
     assert "of the answers to female contexts are offensive" in page

@@ -67,8 +67,10 @@ def overview_plot(rows: list[tuple[str, Row, tuple[str, str]]]) -> bytes:
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.2, 1.0 + 0.27 * len(rows)), dpi=110, layout="constrained")
-    axes = figure.add_subplot()
+    width, height = 9.2, 0.9 + 0.27 * len(rows)
+    left, below = 2.7 / width, 0.6 / height  # room for labels and numbers; a layout that finds it out draws three times
+    figure = Figure(figsize=(width, height), dpi=110)
+    axes = figure.add_axes((left, below, 0.73 - left, 1 - below - 0.1 / height))
     widest = max(2.0, *(min(_FARTHEST, abs(in_margins(row) or 0.0)) for _, row, _ in rows))
     axes.axvspan(-1, 1, color="#00000012", linewidth=0)
     for place, (_, row, groups) in enumerate(reversed(rows)):
@@ -81,9 +83,9 @@ def overview_plot(rows: list[tuple[str, Row, tuple[str, str]]]) -> bytes:
         inside = abs(value) <= widest
         marker = "o" if inside else ">" if value > 0 else "<"
         axes.plot(max(-widest, min(widest, value)), place, marker, color=colour, markersize=5)
-        more = groups[0] if value > 0 else groups[1]
+        more = f"  (more: {groups[0] if value > 0 else groups[1]})" if value else ""
         axes.annotate(
-            f"{with_unit(row)}  (more: {more})", (1.01, place), xycoords=("axes fraction", "data"), fontsize=7,
+            with_unit(row) + more, (1.01, place), xycoords=("axes fraction", "data"), fontsize=7,
             va="center", color=colour, annotation_clip=False,
         )  # fmt: skip
     axes.axvline(0, color="#444444", linewidth=0.8)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fairness_pipeline.project import Project
 
 NAME = "dialogue_fairness"
-_ALIKE = 0.75
-"""Share of equal answers from which on there is nothing to judge: what differs is in the few others."""
 
 
 class DialogueFairness(Specification):
@@ -50,6 +48,8 @@ class DialogueFairness(Specification):
     """How answers are scored."""
     significance: SignificanceSettings = SignificanceSettings()
     """How differences are judged."""
+    alike: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.75
+    """Share of a model's answers that are the same from which on there is nothing to judge."""
     examples: Positive = 8
     """Pairs of answers shown for each audit."""
 
@@ -160,7 +160,7 @@ class DialoguePart(Part):
         """A model that answers nearly everything alike, or whose weights were never trained."""
         card = lake.card("responses", key)
         figures = card.figures if card else {}
-        if figures.get("commonest_share", 0.0) >= _ALIKE:
+        if figures.get("commonest_share", 0.0) >= self.settings.alike:
             share, answer = figures["commonest_share"], figures["commonest_response"]
             return (
                 f"{100 * share:.3g}% of its answers are {visible(answer)!r}"

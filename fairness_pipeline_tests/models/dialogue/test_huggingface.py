@@ -116,9 +116,9 @@ def test_what_cannot_be_loaded_is_refused_by_name(tmp_path: Path, monkeypatch: p
     with pytest.raises(FairnessError, match=r"the folder .*model holds no weights .*save_pretrained"):
         answers(specification(name), tmp_path / "work")
     weights.write_bytes(content[:1000])
-    with pytest.raises(FairnessError, match=r"'.*model' cannot be loaded"):
+    with pytest.raises(FairnessError, match="the model in .*model cannot be loaded"):
         answers(specification(name), tmp_path / "work")
-    with pytest.raises(FairnessError, match="'no/such-model' cannot be loaded: .*; check the id or folder"):
+    with pytest.raises(FairnessError, match="'no/such-model' cannot be loaded: .*; check the id "):
         answers(specification("no/such-model"), tmp_path / "work")
     with pytest.raises(FairnessError, match="huggingface.name: there is no folder .*nowhere; check the path"):
         answers(specification(str(tmp_path / "nowhere")), tmp_path / "work")
