@@ -72,7 +72,7 @@ SMALL_CHAT = {"settings": {
 def make_audits_small(data: Path) -> None:
     """The profile `audit` with few pairs, laid over the one that ships."""
     shipped = yaml.safe_load((ROOT / "data" / "profiles" / "audit.yaml").read_text(encoding="utf-8"))
-    shipped["dimensions"] = ["gender", "race"]
+    shipped["dimensions"] = ["gender"]
     shipped["dialogue_fairness"]["pairs"]["maximum"] = 20
     shipped["dialogue_fairness"]["significance"] = TINY["dialogue_fairness"]["significance"]
     write_yaml(data / "profiles" / "audit.yaml", shipped)
