@@ -31,6 +31,7 @@ test: lint
 	@$(BIN)/pytest -rs -n $(WORKERS) --dist load --maxschedchunk 1 $(ARGS)
 
 verify: $(VENV)/.installed
+	@$(BIN)/pytest -m kills -n $(WORKERS)
 	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))
 
 benchmark: $(VENV)/.installed

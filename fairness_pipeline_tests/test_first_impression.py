@@ -108,9 +108,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
         done = command("audit", f"{address}/v1", "--name", "our-bot", "--workers", "1")
         assert done.returncode == 0, done.stderr
         assert re.search(r"\d+ requests to http", done.stdout)
-        assert re.search(
-            r"our-bot: 100% of the answers to female contexts are offensive, 0% of those to male", done.stdout
-        )
+        assert re.search(r"gender +our-bot .*✗ -\d", done.stdout)
         assert "Next: open the report" in done.stdout
         gate = command(
             "audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offense_rate"

@@ -219,6 +219,7 @@ def test_a_home_that_cannot_be_made_is_named(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.kills
 def test_ctrl_c_stops_the_whole_run(tiny: Project, data: Path) -> None:
     change(
         data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(epochs=400, patience=400)
@@ -250,6 +251,7 @@ def test_old_results_are_marked_stale_in_the_report(tiny: Project, data: Path) -
     assert "Stale:" not in report.read_text(encoding="utf-8")
 
 
+@pytest.mark.kills
 def test_a_kill_in_the_middle_is_taken_up_again(
     tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

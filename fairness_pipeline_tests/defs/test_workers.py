@@ -57,6 +57,7 @@ def gone(pids: list[int]) -> bool:
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
+@pytest.mark.kills
 def test_a_worker_that_dies_costs_its_own_unit_only(tiny: Project, data: Path) -> None:
     begun = training(tiny, data)
     holder = next(path.read_text() for path in tiny.workspace.glob("locks/dialogue_models/*.lock"))
@@ -71,6 +72,7 @@ def test_a_worker_that_dies_costs_its_own_unit_only(tiny: Project, data: Path) -
     assert "context_pairs tiny dialect" not in planned()
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_worker_outlives_the_run(tiny: Project, data: Path, kind: signal.Signals) -> None:
     begun = training(tiny, data)

@@ -112,6 +112,7 @@ def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
     assert not (tiny.workspace / "imports" / "x").exists()
 
 
+@pytest.mark.kills
 def test_a_killed_endpoint_run_asks_nothing_twice(tiny: Project, data: Path) -> None:
     server = ChatServer(delay=0.02)
     with serve(server) as address:
@@ -132,6 +133,7 @@ def test_a_killed_endpoint_run_asks_nothing_twice(tiny: Project, data: Path) -> 
     assert sum(counts.values()) <= len(contexts) + 4
 
 
+@pytest.mark.kills
 def test_a_stopped_round_is_gone_on_with(tiny: Project, data: Path) -> None:
     """Ctrl-C says: run the same command again. Whoever does so is not asked again for what came."""
     server = ChatServer()
