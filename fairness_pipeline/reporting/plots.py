@@ -70,7 +70,7 @@ def overview_plot(rows: list[tuple[str, Row, tuple[str, str]]]) -> bytes:
     width, height = 9.2, 0.9 + 0.27 * len(rows)
     left, below = 2.7 / width, 0.6 / height  # room for labels and numbers; a layout that finds it out draws three times
     figure = Figure(figsize=(width, height), dpi=110)
-    axes = figure.add_axes((left, below, 0.73 - left, 1 - below - 0.1 / height))
+    axes = figure.add_axes((left, below, 0.69 - left, 1 - below - 0.1 / height))
     widest = max(2.0, *(min(_FARTHEST, abs(in_margins(row) or 0.0)) for _, row, _ in rows))
     axes.axvspan(-1, 1, color="#00000012", linewidth=0)
     for place, (_, row, groups) in enumerate(reversed(rows)):
