@@ -191,6 +191,7 @@ def test_a_bad_corpus_is_named_and_nothing_is_written(
     assert not list((tiny.workspace / "tables").rglob("*")) if (tiny.workspace / "tables").exists() else True
 
 
+@pytest.mark.kills
 def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
     both = [process("run") for _ in range(2)]
     outputs = [one.communicate()[0] for one in both]
