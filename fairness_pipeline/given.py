@@ -1,15 +1,20 @@
 """What a user gives to be audited, looked at before anything is loaded: a folder, an id, an address, a file."""
 
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
+
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.yaml_files import read_yaml
+from fairness_pipeline.files import replacing
+from fairness_pipeline.yaml_files import Specification, read_yaml, validate
 
 _FORMS = (".csv", ".tsv", ".jsonl")
 _LOSSLESS = (".gz", ".zst")
+_KEY = "OPENAI_API_KEY"
 
 
 @dataclass(frozen=True)
@@ -70,23 +75,45 @@ def look_at(what: str, revision: str | None = None) -> Given:
     return Given("id", what, _configuration(what, revision), revision=revision)
 
 
-def check_same(path: Path, document: dict[str, Any], name: str, profile: str) -> None:
-    """Refuses to put another model under a name that was given before.
+def put(path: Path, document: dict[str, Any], schema: type[Specification], name: str, profile: str) -> None:
+    """Writes the file of what was given into the workspace; a name that was given before stays what it was.
 
     Args:
-        path: The file of that name, if there is one.
-        document: What it is to say now.
+        path: The file.
+        document: What it says.
+        schema: What reads it.
         name: The name.
         profile: The profile's.
 
     Raises:
-        FairnessError: it says something else.
+        FairnessError: the file would be wrong, or there is one of that name that says something else.
     """
+    validate(schema, document, path)
     if path.exists() and read_yaml(path) != json.loads(json.dumps(document)):
         raise FairnessError(
             f"--name: '{name}' was given before, with another place or other options ({path}); choose another name, or "
             f"take the first back: fairness-pipeline forget {name} --profile {profile}"
         )
+    with replacing(path) as temporary:
+        temporary.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+def endpoint(given: Given, served: str | None, key: str | None) -> dict[str, str]:
+    """What a file says of an address: which of its models, and which variable holds its key.
+
+    Args:
+        given: The address.
+        served: The model; the only one that it serves, where it is None.
+        key: The variable; `OPENAI_API_KEY`, where it is None and that is set.
+
+    Raises:
+        FairnessError: it cannot be asked which models it serves, or serves several.
+    """
+    from fairness_pipeline.models.chat import only_model
+
+    variable = key or (_KEY if os.environ.get(_KEY) else None)
+    document = {"base_url": given.name, "model": served or only_model(given.name, variable)}
+    return {**document, "key_variable": variable} if variable else document
 
 
 def _configuration(name: str, revision: str | None) -> dict[str, Any]:

@@ -1,21 +1,15 @@
 """What `fairness-pipeline audit` can give this study: a dialogue model, an endpoint, a file of answers."""
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
-from fairness_pipeline.given import Given, check_same
-from fairness_pipeline.models.chat import only_model
+from fairness_pipeline.given import Given, endpoint, put
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import CONTEXT
 from fairness_pipeline.studies.dialogue_fairness.commands import import_file
 from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
-from fairness_pipeline.yaml_files import validate
 
 ASKED_WITH = "context_pairs"
 """What must be made before anything is given: answers in a file are answers to these."""
@@ -65,7 +59,6 @@ STARTER_SAYS = (
     "#   fairness-pipeline init NAME --model FOLDER_OR_ID_OR_ADDRESS"
 )
 _LONGEST = 40  # tokens of an answer
-_KEY = "OPENAI_API_KEY"
 
 
 def takes(given: Given) -> bool:
@@ -88,10 +81,7 @@ def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namesp
         raise FairnessError(f"--name: profile '{part.project.name}' has a model '{name}' already; choose another name")
     document = specification(part, given, arguments)
     path = part.given_model(name)
-    validate(ModelSpecification, document, path)
-    check_same(path, document, name, part.project.name)
-    with replacing(path) as temporary:
-        temporary.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    put(path, document, ModelSpecification, name, part.project.name)
     source = document.get("huggingface") or document["endpoint"]
     return f"'{name}' ({document['architecture']}), prompt {source.get('prompt', CONTEXT)!r}: {path}"
 
@@ -103,14 +93,8 @@ def specification(part: DialoguePart, given: Given, arguments: argparse.Namespac
     keep = {"keep_empty": True} if arguments.keep_empty else {}
     said = {name: value for name in ("prompt", "system") if (value := getattr(arguments, name)) is not None}
     if given.kind == "address":
-        key = arguments.key or (_KEY if os.environ.get(_KEY) else None)
-        endpoint = {
-            "base_url": given.name,
-            "model": arguments.served or only_model(given.name, key),
-            **({"key_variable": key} if key else {}),
-            **said,
-        }
-        return {"architecture": "endpoint", **shared, "endpoint": endpoint, "decoding": {"max_tokens": 60, **keep}}
+        source = endpoint(given, arguments.served, arguments.key) | said
+        return {"architecture": "endpoint", **shared, "endpoint": source, "decoding": {"max_tokens": 60, **keep}}
     chat = given.configuration.get("chat_template", False) and arguments.prompt is None
     if arguments.system is not None and not chat:
         raise FairnessError("--system is for a model with a chat template, without --prompt; write it into --prompt")

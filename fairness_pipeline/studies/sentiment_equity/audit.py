@@ -1,20 +1,14 @@
 """What `fairness-pipeline audit` can give this study: a classifier or regressor, an endpoint, a file of scores."""
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
-from fairness_pipeline.given import Given, check_same
-from fairness_pipeline.models.chat import only_model
+from fairness_pipeline.given import Given, endpoint, put
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.studies.sentiment_equity.commands import import_file
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
-from fairness_pipeline.yaml_files import validate
 
 ASKED_WITH = None
 KIND = "systems"
@@ -38,7 +32,6 @@ MODEL_SAYS = {
     "base_url": "OpenAI's protocol; it is asked for a number",
     "key_variable": "the environment variable that holds the key",
 }
-_KEY = "OPENAI_API_KEY"
 _POSITIVE = ("positive", "pos")
 
 
@@ -62,10 +55,7 @@ def give(part: EquityPart, given: Given, name: str, arguments: argparse.Namespac
         raise FairnessError(f"--name: profile '{part.project.name}' has a system '{name}' already; choose another name")
     document = specification(part, given, arguments)
     path = part.given_system(name)
-    validate(SystemSpecification, document, path)
-    check_same(path, document, name, part.project.name)
-    with replacing(path) as temporary:
-        temporary.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    put(path, document, SystemSpecification, name, part.project.name)
     labels = document.get("huggingface", {}).get("labels")
     said = ", ".join(f"{label} is {affect}" for affect, label in labels.items()) if labels else "one output is valence"
     return f"'{name}' ({document['architecture']}; {said}): {path}"
@@ -74,18 +64,13 @@ def give(part: EquityPart, given: Given, name: str, arguments: argparse.Namespac
 def specification(part: EquityPart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
     """What a system's file says of what was given."""
     if given.kind == "address":
-        key = arguments.key or (_KEY if os.environ.get(_KEY) else None)
-        endpoint = {
-            "base_url": given.name,
-            "model": arguments.served or only_model(given.name, key),
-            **({"key_variable": key} if key else {}),
-        }
-        return {"architecture": "endpoint", "affects": ["valence"], "endpoint": endpoint}
-    source: dict[str, Any] = {"name": given.name, **({"revision": given.revision} if given.revision else {})}
+        source = endpoint(given, arguments.served, arguments.key)
+        return {"architecture": "endpoint", "affects": ["valence"], "endpoint": source}
+    model: dict[str, Any] = {"name": given.name, **({"revision": given.revision} if given.revision else {})}
     labels = _labels(given, arguments.label)
     if labels:
-        source["labels"] = labels
-    return {"architecture": "huggingface", "affects": list(labels) or ["valence"], "huggingface": source}
+        model["labels"] = labels
+    return {"architecture": "huggingface", "affects": list(labels) or ["valence"], "huggingface": model}
 
 
 def _labels(given: Given, said: list[str]) -> dict[str, str]:
