@@ -225,6 +225,10 @@ def test_a_gate_does_not_open_on_what_leaves_nothing_to_judge(quick: Project, tm
     assert "holds weights that are not numbers" in done.stderr
     rows = json.loads(command("results", "--profile", "audit", "--model", "same", "--format", "json").stdout)
     assert {row["verdict"] for row in rows if row["dimension"] == "gender"} == {"nothing to judge"}
+    warned = command(
+        "sql", "--profile", "audit", "select verdict from dialogue_significance where model = 'same'"
+    ).stderr
+    assert "nothing to judge, whatever the verdict in dialogue_significance: gender × same (100%" in warned
     page = (quick.workspace / "reports" / "dialogue_fairness_report.html").read_text()
     assert "<b>Nothing to judge:</b> " in page
     assert "gender × same: 100% of its answers are" in page

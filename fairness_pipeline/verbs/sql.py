@@ -28,6 +28,7 @@ def _sql(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.defs.lineage import Lineage, State
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.project import Project
+    from fairness_pipeline.reporting.results import audits_of
     from fairness_pipeline.sql import connect, reading
 
     project = Project(arguments.profile)
@@ -40,6 +41,10 @@ def _sql(arguments: argparse.Namespace) -> int:
             f"left out (stale, or no longer in the profile): {', '.join(names[:5])}{more}; --all shows them",
             file=sys.stderr,
         )
+    for study in project.studies:
+        audits = audits_of(study, project.parts[study.name], lake) if study.table in arguments.query.lower() else []
+        if unfit := [f"{audit.name} ({audit.unfit})" for audit in audits if audit.unfit]:
+            print(f"nothing to judge, whatever the verdict in {study.table}: {'; '.join(unfit)}", file=sys.stderr)
     try:
         with connect(project.workspace, leave_out=[path for _, path in left_out]) as connection:
             result = connection.execute(reading(connection, arguments.query))
