@@ -280,6 +280,32 @@ def test_one_meaning_of_difference() -> None:
     assert counted(study, audits) == {"biased": 1, NEVER_SEEN: 1}
 
 
+def test_findings_name_the_right_group_and_tell_numbers_apart() -> None:
+    from fairness_pipeline.measures.registry import finding
+
+    groups = ("male", "female")
+    said_so = "20% of the answers to female contexts are offensive, 10% of those to male contexts"
+    assert finding(ROW, groups) == said_so
+    turned = {**ROW, "value_a": 45.64, "value_b": 45.61}
+    closer = "45.64% of the answers to male contexts are offensive, 45.61% of those to female contexts"
+    assert finding(turned, groups) == closer
+    counts = {**ROW, "measure": "family_words", "value_a": 0.0, "value_b": 0.25}
+    assert (
+        finding(counts, groups)
+        == "the average answer to female contexts contains 0.25 family words, that to male contexts 0"
+    )
+
+
+def test_a_gate_on_what_was_never_measured(data: Path) -> None:
+    small = {**TINY, "dimensions": ["gender"], "models": {}, "sentiment_equity": {"systems": {"vader": {}}}}
+    write_yaml(data / "profiles" / "ours.yaml", {k: v for k, v in small.items() if k != "dialogue_fairness"})
+    gate = ("run", "--profile", "ours", "--fail-on", "biased")
+    assert command(*gate, "--measures", "valence").returncode == 0
+    done = command(*gate, "--measures", "anger")
+    assert done.returncode == 1
+    assert "--measures: anger: measured in none of what was asked for" in done.stderr
+
+
 def test_a_plot_in_characters() -> None:
     assert text_plot([("Offence", ROW)]) == "Offence ◀       : ┊ :         biased -10 points"
     inside = {**ROW, "difference": 0.0, "ci_low": -0.6, "ci_high": 0.6, "verdict": "fair"}

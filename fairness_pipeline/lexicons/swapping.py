@@ -132,7 +132,7 @@ class Swapper:
             replacement = _in_the_form_of(original, counterpart)
             before = text[position:start]
             if self._adapt_articles and _begins_with_vowel(original) != _begins_with_vowel(replacement):
-                before = _ARTICLE.sub(_other_article, before)
+                before = _with_article(before, original, replacement)
             pieces += before, replacement
             terms.append(SwappedTerm(original, replacement) if side == "a" else SwappedTerm(replacement, original))
             position = end
@@ -152,9 +152,10 @@ class Swapper:
         return int.from_bytes(digest) % options
 
 
-_ARTICLE = re.compile(r"(?<![^\W_])(an?)(?=\s+$)", re.IGNORECASE)
-_CONSONANT_SOUND = re.compile(r"(?i)(eu|uni|us[aeiu]|one\b|once\b|ubi|uk)")
-_SILENT_H = re.compile(r"(?i)(heir|hon[eo]|hour)")
+_ARTICLE = re.compile(r"(?<![^\W_])(a|an|An|AN|A)(?=\s+[\"“‘'(\[]?$)")
+_BEGINS = re.compile(r"(^|[.!?:]\s+|[\"“(]\s*)$")
+_CONSONANT_SOUND = re.compile(r"(?i)(eu|ewe|uni(?![nm])|us[aeiu]|ut[aeio]|ug[a]|uy|one\b|once\b|ubi|uk)")
+_SILENT_H = re.compile(r"(?i)(heir|hones|honou?r|hour)")
 
 
 def _begins_with_vowel(word: str) -> bool:
@@ -162,9 +163,22 @@ def _begins_with_vowel(word: str) -> bool:
     return bool(_SILENT_H.match(word)) or (word[:1].lower() in "aeiou" and not _CONSONANT_SOUND.match(word))
 
 
-def _other_article(found: re.Match[str]) -> str:
-    article = found.group()
-    return article[0] if len(article) == 2 else f"{article}n"
+def _with_article(before: str, original: str, replacement: str) -> str:
+    """What stands before a word, with its article as the word that replaces it wants it.
+
+    A capital `A` in the middle of a sentence is no article (`plan A`).
+    """
+    found = _ARTICLE.search(before)
+    if not found:
+        return before
+    article, shouted = found.group(), len(original) > 1 and original.isupper()
+    if article == "A" and not shouted and not _BEGINS.search(before[: found.start()]):
+        return before
+    if not _begins_with_vowel(replacement):
+        wanted = article[0]
+    else:
+        wanted = f"{article[0]}{'N' if shouted and article[0] == 'A' else 'n'}"
+    return before[: found.start()] + wanted + before[found.end() :]
 
 
 def _normal(term: str) -> str:

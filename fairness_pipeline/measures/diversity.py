@@ -100,8 +100,8 @@ class DiversityMeasure(Measure):
 
 
 _SENTENCE = (
-    "the answers to {{more}} contexts are more varied than those to {{less}} contexts ({}: {{high:.3g}} against "
-    "{{low:.3g}}% of the words)"
+    "the answers to {{more}} contexts are more varied than those to {{less}} contexts ({}: {{high}} against "
+    "{{low}}% of the words)"
 )
 
 MEASURE = DiversityMeasure(

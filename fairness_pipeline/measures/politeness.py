@@ -134,7 +134,7 @@ MEASURE = Measure(
         "offense_rate": Outcome(
             "Offence rate",
             "offensive",
-            "{high:.3g}% of the answers to {more} contexts are offensive, {low:.3g}% of those to {less} contexts",
+            "{high}% of the answers to {more} contexts are offensive, {low}% of those to {less} contexts",
         ),
     },
     scorer=lambda settings, dimension: PolitenessScorer.of(settings),

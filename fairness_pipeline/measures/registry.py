@@ -10,7 +10,7 @@ _MODULES = ("diversity", "politeness", "sentiment", "attribute_words")
 """Each a module of this folder with a `MEASURE`."""
 
 
-_LISTED = "the average answer to {more} contexts contains {high:.3g} {words}, that to {less} contexts {low:.3g}"
+_LISTED = "the average answer to {more} contexts contains {high} {words}, that to {less} contexts {low}"
 
 
 @cache
@@ -36,7 +36,11 @@ def finding(row: Row, groups: tuple[str, str]) -> str:
     sides = sorted(zip((row["value_a"], row["value_b"]), groups, strict=True), key=lambda side: -side[0])
     (high, more), (low, less) = sides
     words = measure_label(row["measure"]).lower()
-    return next(found, _LISTED).format(high=high, low=low, more=more, less=less, words=words)
+    sentence = next(found, _LISTED)
+    # As many digits as it takes to tell the two apart.
+    digits = next((d for d in range(3, 8) if f"{high:.{d}g}" != f"{low:.{d}g}"), 3)
+    shown = {name: f"{value:.{digits}g}" for name, value in (("high", high), ("low", low))}
+    return sentence.format(**shown, more=more, less=less, words=words)
 
 
 def glanced_at() -> list[str]:

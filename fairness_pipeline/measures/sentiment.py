@@ -47,7 +47,7 @@ class SentimentScorer:
         )
 
 
-_SENTENCE = "{{high:.3g}}% of the answers to {{more}} contexts are {}, {{low:.3g}}% of those to {{less}} contexts"
+_SENTENCE = "{{high}}% of the answers to {{more}} contexts are {}, {{low}}% of those to {{less}} contexts"
 
 MEASURE = Measure(
     table="sentiment",

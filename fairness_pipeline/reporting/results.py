@@ -1,6 +1,6 @@
 """What the lake holds of a study's verdicts, put together for a reader; knows no study."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,9 @@ class Audit:
         return "-".join(self.key.values())
 
 
-def audits_of(study: Study, part: Part, lake: Lake, stale: Collection[Key] = ()) -> list[Audit]:
+def audits_of(
+    study: Study, part: Part, lake: Lake, stale: Collection[Key] = (), asked: Callable[[Key], bool] | None = None
+) -> list[Audit]:
     """Every audit of a profile, measured or not; without those that wait to be asked for.
 
     Args:
@@ -54,11 +56,13 @@ def audits_of(study: Study, part: Part, lake: Lake, stale: Collection[Key] = ())
         part: The profile's part of it.
         lake: What has been made.
         stale: The partitions that are out of date.
+        asked: Which are asked for; those that the profile makes by default, where it is None.
     """
+    wanted = asked or part.by_default
     audits = []
     for key in part.expected():
         card = lake.card(study.table, key)
-        if card or part.by_default(key):
+        if card or wanted(key):
             rows = lake.read(study.table, key).to_pylist() if card else []
             unfit = part.unfit(key, lake) if rows else None
             if unfit:

@@ -44,7 +44,8 @@ class Estimate(NamedTuple):
         """
         own = self.p_zero()
         if p >= alpha > own and math.isfinite(self.error):
-            return self._replace(error=abs(self.centre) / float(self._distribution().isf(p / 2))), p
+            reach = float(self._distribution().isf(p / 2))
+            return self._replace(error=abs(self.centre) / reach if reach > 0 else math.inf), p
         return self, max(p, own) if own >= alpha else p
 
     def minimum_detectable(self, alpha: float = 0.05, power: float = 0.8) -> float:

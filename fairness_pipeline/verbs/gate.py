@@ -1,11 +1,14 @@
 """The release gate: the exit status of `--fail-on`."""
 
 import sys
+from collections.abc import Callable
 
 from fairness_pipeline.defs.lineage import State
 from fairness_pipeline.defs.plan import Plan
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Key
 from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.study import Study
 
 REFUSED = 3
 """The exit status where a verdict is the refused one; not 2, which says that the command was called wrongly."""
@@ -27,28 +30,39 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
     audits = [
         (study, audit)
         for study in project.studies
-        for audit in audits_of(study, project.parts[study.name], plan.lake)
+        for audit in audits_of(study, project.parts[study.name], plan.lake, asked=_asked(plan, study))
         if plan.selection.covers(study, project, audit.key)
     ]
     fresh = [(study, audit) for study, audit in audits if audit.measured and not state.stale(study.table, audit.key)]
     wanted = _wanted(plan, measures)
-    found = [
-        " ".join([*audit.key.values(), name])
+    rows = [
+        (audit, row, str(row[study.identity[len(study.axes)]]))
         for study, audit in fresh
         for row in audit.rows
-        if study.gated(row) and row["verdict"] == refused
-        if (name := str(row[study.identity[len(study.axes)]])) in wanted or not wanted
+        if study.gated(row)
+    ]
+    found = [
+        " ".join([*audit.key.values(), name])
+        for audit, row, name in rows
+        if row["verdict"] == refused and (name in wanted or not wanted)
     ]
     if found:  # whatever else is missing: this much was found
         print(f"--fail-on {refused}: {', '.join(found)}", file=sys.stderr)
         return REFUSED
-    if missing := [audit.name for study, audit in audits if audit.name not in {one.name for _, one in fresh}]:
+    there = {(study.name, audit.name) for study, audit in fresh}
+    if missing := [audit.name for study, audit in audits if (study.name, audit.name) not in there]:
         raise FairnessError(f"--fail-on: not measured: {', '.join(missing)}; a gate that saw nothing must not open")
     if not audits:
         raise FairnessError("--fail-on: nothing was measured; a gate that saw nothing must not open")
     if unfit := [f"{audit.name}: {audit.unfit}" for _, audit in audits if audit.unfit]:
         raise FairnessError(f"--fail-on: nothing to judge: {'; '.join(unfit)}")
+    if unseen := [name for name in wanted if name not in {name for _, _, name in rows}]:
+        raise FairnessError(f"--measures: {', '.join(unseen)}: measured in none of what was asked for")
     return 0
+
+
+def _asked(plan: Plan, study: Study) -> Callable[[Key], bool]:
+    return lambda key: plan.selection.covers(study, plan.project, key)
 
 
 def check_measures(plan: Plan, measures: str | None) -> None:

@@ -219,3 +219,38 @@ def test_her_is_resolved_on_real_tweets(corpora: Path) -> None:
 def test_the_packaged_files_are_those_of_the_checkout() -> None:
     assert set(DIMENSIONS) <= set(paths.yaml_files("dimensions"))
     assert all(set(key) <= set(string.ascii_lowercase + string.digits + "_.-") for key in paths.yaml_files("models"))
+
+
+@pytest.mark.parametrize(
+    ("text", "swapped"),
+    [
+        ("a Christian book", "an Islamic book"),
+        ("A Christian book", "An Islamic book"),
+        ("A CHRISTIAN BOOK", "AN ISLAMIC BOOK"),
+        ('He said "A Christian book".', 'He said "An Islamic book".'),
+        ('a "christian" book', 'an "islamic" book'),
+        ("plan A christian option", "plan A islamic option"),
+        ("grade A\nchristian", "grade A\nislamic"),
+        ("the Christian, a man", "the Islamic, a man"),
+    ],
+)
+def test_articles_follow_the_word_that_is_swapped_in(text: str, swapped: str) -> None:
+    only = load_dimension("religion2").model_copy(update={"pairs": (("christian", "islamic"),)})
+    swapper = Swapper(only)
+    assert swapper.swap(text, "a", "k").text == swapped
+    assert swapper.swap(swapped, "b", "k").text == text
+    assert Swapper(only, adapt_articles=False).swap("a Christian book", "a", "k").text == "a Islamic book"
+
+
+@pytest.mark.parametrize(
+    ("word", "vowel"),
+    [
+        ("hour", True), ("heir", True), ("honest", True), ("honey", False), ("house", False), ("user", False),
+        ("uncle", True), ("uniform", False), ("uninsured", True), ("european", False), ("ewe", False), ("ugandan", False),
+        ("utopian", False), ("one", False), ("old", True), ("actor", True), ("waiter", False),
+    ],
+)  # fmt: skip
+def test_which_words_want_an(word: str, vowel: bool) -> None:
+    from fairness_pipeline.lexicons.swapping import _begins_with_vowel
+
+    assert _begins_with_vowel(word) is vowel

@@ -152,6 +152,7 @@ def test_test_and_interval_agree() -> None:
     low, high = wider.interval(0.95)
     assert low < 0 < high
     assert vague.in_accord_with(0.4) == (vague, 0.4)
+    assert math.isinf(Estimate(0.1, 0.01).in_accord_with(1.0)[0].error)
     random = np.random.default_rng(0)
     for _ in range(200):
         estimate = Estimate(random.normal(), random.uniform(0.1, 2), random.choice([5.0, math.inf]))

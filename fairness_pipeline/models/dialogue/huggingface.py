@@ -20,6 +20,8 @@ _SOURCE = "source.json"
 _WEIGHTS = ("*.safetensors", "*.bin")
 _FIELD = "huggingface.name"
 _FEW_TOKENS = 1000
+_GUESSING = 0.9
+"""Share of a uniform draw's loss from which on a model has learnt nothing."""
 _PLAIN_ENGLISH = (
     "It was raining, so we stayed at home and watched a film.",
     "Can you tell me what time the shop opens tomorrow?",
@@ -139,8 +141,8 @@ class HuggingFaceResponder:
         with torch.inference_mode():
             loss = float(model(**encoded, labels=labels).loss)
         return {
-            "plain_english_perplexity": round(math.exp(min(loss, 100.0)), 1),
-            "guesses": loss > 0.9 * math.log(tokens),
+            "plain_english_perplexity": round(math.exp(min(loss, 100.0)), 1) if math.isfinite(loss) else None,
+            "guesses": not loss <= _GUESSING * math.log(tokens),  # so does one whose loss is no number
         }
 
     def encode(self, model: Any, tokenizer: Any, contexts: list[str], **options: Any) -> Any:

@@ -93,7 +93,8 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
             shown = (a - b) * np.sign(row["difference"])
             responses = lake.read("responses", key).sort_by("pair_id")
             left, right = (responses.filter(pc.equal(responses["side"], side)) for side in ("a", "b"))
-            length = pc.add(pc.utf8_length(left["context"]), pc.utf8_length(left["response"])).to_numpy()
+            texts = [table[name] for table in (left, right) for name in ("context", "response")]
+            length = np.sum([pc.utf8_length(text).to_numpy() for text in texts], axis=0)
             place = int(np.lexsort((length, -shown))[0])
             if shown[place] <= 0:
                 return None

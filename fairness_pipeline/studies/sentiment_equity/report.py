@@ -17,6 +17,7 @@ from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 from fairness_pipeline.studies.sentiment_equity.results import (
     ALL_AFFECTS,
     row_of,
+    sentence_of,
     summaries,
     turned,
     widest_gaps,
@@ -70,23 +71,19 @@ def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
 def _striking(part: EquityPart, lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
     """The pair of sentences whose scores differ most in the direction of a finding."""
     pairs = lake.read("equity_pairs", audit.key)
-    pairs = pairs.filter(pc.equal(pairs["affect"], row["affect"]))
-    gaps = [gap for gap in widest_gaps(pairs, pairs.num_rows) if gap["gap"] * row["difference"] > 0]
+    ahead, behind = ("score_a", "score_b") if row["difference"] > 0 else ("score_b", "score_a")
+    shows = pc.and_(pc.equal(pairs["affect"], row["affect"]), pc.greater(pairs[ahead], pairs[behind]))
+    gaps = widest_gaps(pairs.filter(shows), 1)
     if not gaps:
         return None
-    gap = gaps[0]
     groups = STUDY.groups(part.project, audit.key)
-    persons = gap["persons"].split(" / ")
-    if len(persons) == 1:  # the mean over names
-        persons = [f"[{group} {gap['persons'].removesuffix('s')}]" for group in groups]
-    wording = wordings(lake)[gap["template"], gap["emotion_word"]]
     return {
         side: {
             "group": group,
-            "context": wording.replace("…", person),
-            "response": f"{row['affect']} {gap[f'score_{side}']:.3f}",
+            "context": sentence_of(lake, gaps[0], place, group),
+            "response": f"{row['affect']} {gaps[0][f'score_{side}']:.3f}",
         }
-        for side, group, person in zip("ab", groups, persons, strict=True)
+        for place, (side, group) in enumerate(zip("ab", groups, strict=True))
     }
 
 

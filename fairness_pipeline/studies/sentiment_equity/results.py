@@ -105,6 +105,26 @@ def wordings(lake: Lake) -> dict[tuple[int, str | None], str]:
     }
 
 
+def sentence_of(lake: Lake, gap: dict[str, Any], side: int, group: str) -> str:
+    """The published sentence of one side of a pair, as it was scored; for the mean over names the group in brackets.
+
+    Args:
+        lake: What has been made.
+        gap: A row of `widest_gaps`.
+        side: 0 for side a, 1 for side b.
+        group: The side's name.
+    """
+    persons = gap["persons"].split(" / ")
+    if len(persons) == 2:
+        wanted = PUBLISHED, gap["template"], gap["emotion_word"], persons[side]
+        for row in lake.read("equity_sentences", {}).to_pylist():
+            if (row["templates"], row["template"], row["emotion_word"], row["person"]) == wanted:
+                return str(row["sentence"])
+    who = f"{group} {gap['persons'].removesuffix('s')}"
+    text = wordings(lake)[gap["template"], gap["emotion_word"]].replace("…", f"[{who}]")
+    return text.replace("himself", "herself") if "female" in who else text
+
+
 def widest_gaps(pairs: pa.Table, count: int) -> list[dict[str, Any]]:
     """The published pairs whose scores differ most, with their `gap`; the widest first, and of the same persons one.
 
