@@ -36,6 +36,7 @@ from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project import load_dimension
+from fairness_pipeline_tests.commands import content
 
 ROOT = Path(__file__).parents[1]
 STATE = ROOT / "data" / "lake" / "verification"
@@ -342,16 +343,6 @@ def full_disk() -> dict[str, Any]:
         }
     finally:
         subprocess.run(["umount", str(small)], check=True)
-
-
-def content(workspace: Path) -> dict[str, str]:
-    """Every table, checkpoint and report by its path, as hashes."""
-    return {
-        str(path.relative_to(workspace)): sha256(path.read_bytes()).hexdigest()
-        for kind in ("tables", "checkpoints", "reports", "cards")
-        for path in sorted((workspace / kind).rglob("*"))
-        if path.is_file()
-    }
 
 
 def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
