@@ -28,6 +28,7 @@ from fairness_pipeline.reporting.results import (
     NOTHING_TO_JUDGE,
     Audit,
     counted,
+    findings,
     said,
     severity,
     worst_first,
@@ -152,21 +153,11 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     if counts:
         said_so = ", ".join(f"{number} {name}" for name, number in counts.items())
         shown.print(f"{sum(counts.values())} verdicts on all measures: {said_so}")
-    findings = _findings(study, project, ordered)
-    for sentence in findings[:_TOLD]:
+    told_in_words = findings(study, project, ordered)
+    for sentence in told_in_words[:_TOLD]:
         shown.print(f"  {escape(sentence)}")
-    if len(findings) > _TOLD:
-        shown.print(f"  and {len(findings) - _TOLD} more audits with a difference: see the report")
-
-
-def _findings(study: Study, project: Project, audits: list[Audit]) -> list[str]:
-    """The worst biased rows in words, one an audit."""
-    found = []
-    for audit in audits:
-        rows = sorted((row for row in audit.rows if study.gated(row)), key=severity)
-        if rows and not audit.unfit and said(rows[0]) == "biased":
-            found.append(study.finding(project, audit.key, rows[0]))
-    return found
+    if len(told_in_words) > _TOLD:
+        shown.print(f"  and {len(told_in_words) - _TOLD} more audits with a difference: see the report")
 
 
 def _verdicts(study: Study, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:

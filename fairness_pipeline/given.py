@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -96,6 +97,15 @@ def put(path: Path, document: dict[str, Any], schema: type[Specification], name:
         )
     with replacing(path) as temporary:
         temporary.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+def check_free(file: Path, taken: Collection[str], profile: str) -> None:
+    """Raises FairnessError if what was given to `audit` in `file` has the name of something else of its profile."""
+    if file.stem in taken:
+        raise FairnessError(
+            f"{file}: '{file.stem}' was given to 'audit', and the profile has another of this name; rename one, or "
+            f"take it back: fairness-pipeline forget {file.stem} --profile {profile}"
+        )
 
 
 def endpoint(given: Given, served: str | None, key: str | None) -> dict[str, str]:

@@ -160,7 +160,7 @@ def test_every_command_is_run_as_it_stands(page: Path, reader: dict[str, str], d
                 (data / "models" / "my-model.yaml").unlink(missing_ok=True)
             follow(words, stands_for)
             if "init" in words:
-                assert json.loads(json.dumps(yaml.safe_load((data / "profiles" / f"{words[2]}.yaml").read_text())))
+                assert "seed" in yaml.safe_load((data / "profiles" / f"{words[2]}.yaml").read_text())
 
 
 @pytest.mark.whole_run

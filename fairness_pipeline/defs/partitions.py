@@ -74,16 +74,18 @@ def _sources(
 ) -> dict[str, set[str]]:
     """For each upstream key along `axis` the downstream keys along `source` that are made from it."""
     found: dict[str, set[str]] = {key: set() for key in above}
+    derived = any(part.base_of({source: value}) for value in below)
+
+    def along(key: Key) -> str:
+        return key[axis] if axis in key else part.implied(key)[axis]
+
     for value in below:
         keys = []
+        base = part.base_of({source: value})
         if upstream.name in downstream.upstream:
-            keys.append(part.implied({source: value})[axis] if source != axis else value)
-        if upstream.name in downstream.upstream_of_base:
-            base = part.base_of({source: value})
-            keys += [base[source] if source == axis else part.implied(base)[axis]] if base else []
-            # An axis along which nothing has a base (the dimension) stays as it is.
-            if base is None and not any(part.base_of({source: other}) for other in below):
-                keys.append(part.implied({source: value})[axis] if source != axis else value)
+            keys.append(along({source: value}))
+        if upstream.name in downstream.upstream_of_base and (base or not derived):
+            keys.append(along(base or {source: value}))  # along the dimension nothing has a base: it stays as it is
         for key in keys:
             if key in found:
                 found[key].add(value)

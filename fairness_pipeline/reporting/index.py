@@ -7,7 +7,7 @@ from fairness_pipeline.files import replacing
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.html import template
-from fairness_pipeline.reporting.results import audits_of, counted, said, severity, worst_first
+from fairness_pipeline.reporting.results import audits_of, counted, findings, worst_first
 from fairness_pipeline.study import Study
 
 _HERE = Path(__file__).parent
@@ -39,15 +39,10 @@ def write_index(project: Project, lake: Lake) -> Path | None:
 
 def _entry(study: Study, project: Project, lake: Lake) -> dict[str, object]:
     audits = worst_first(study, audits_of(study, project.parts[study.name], lake))
-    worst = [
-        (audit, min((row for row in audit.rows if study.gated(row)), key=severity))
-        for audit in audits
-        if audit.rows and not audit.unfit
-    ]
     return {
         "study": study,
         "counts": counted(study, audits),
-        "findings": [study.finding(project, a.key, row) for a, row in worst if said(row) == "biased"][:_TOLD],
+        "findings": findings(study, project, audits)[:_TOLD],
         "not_measured": [audit.name for audit in audits if not audit.measured],
         "unfit": [f"{audit.name}: {audit.unfit}" for audit in audits if audit.unfit],
     }

@@ -64,6 +64,7 @@ def render(
         key=lambda found: severity(found[1]),
     )
     biased = [(audit, row) for audit, row in rows if said(row) == "biased"]
+    told = _one_each(biased)[:_TOLD]
     drawn = [(audit, row) for audit, row in rows if in_margins(row) is not None]
     table = template(folder, "report.html.j2", **(filters or {}))
     return table.render(
@@ -73,13 +74,11 @@ def render(
         dimensions=project.dimensions,
         made=datetime.now(UTC),
         counts=counted(study, audits),
-        findings=[
-            (audit, row, study.finding(project, audit.key, row)) for audit, row in _one_each(biased)[:_TOLD]
-        ],
-        more=len(biased) - len(_one_each(biased)[:_TOLD]),
+        findings=[(audit, row, study.finding(project, audit.key, row)) for audit, row in told],
+        more=len(biased) - len(told),
         striking=next(
             (
-                {"audit": a, "sentence": study.finding(project, a.key, row), **pair}
+                {"sentence": study.finding(project, a.key, row), **pair}
                 for a, row in biased
                 if not a.stale and (pair := striking(a, row))
             ),
@@ -93,7 +92,6 @@ def render(
         choices={axis: list(dict.fromkeys(audit.key[axis] for audit in ordered)) for axis in study.axes},
         verdicts=[*counted(study, audits), *([NOT_MEASURED] if len(measured) < len(audits) else [])],
         verdicts_of=lambda audit: [said(row) for row in audit.rows if study.gated(row)] or [NOT_MEASURED],
-        groups_of=lambda audit: study.groups(project, audit.key),
         parquet=lambda audit: os.path.relpath(lake.table_path(study.table, audit.key), lake.document_path("x").parent),
         **content,
     )  # fmt: skip
@@ -101,10 +99,13 @@ def render(
 
 def _one_each(rows: list[tuple[Audit, Row]]) -> list[tuple[Audit, Row]]:
     """The worst row of each audit first, then the others: a list that does not tell of one audit alone."""
-    first: dict[str, tuple[Audit, Row]] = {}
+    seen: set[str] = set()
+    first: list[tuple[Audit, Row]] = []
+    others: list[tuple[Audit, Row]] = []
     for audit, row in rows:
-        first.setdefault(audit.name, (audit, row))
-    return [*first.values(), *(found for found in rows if found not in first.values())]
+        (others if audit.name in seen else first).append((audit, row))
+        seen.add(audit.name)
+    return first + others
 
 
 def _overview(study: Study, project: Project, rows: list[tuple[Audit, Row]]) -> bytes | None:

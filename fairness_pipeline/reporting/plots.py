@@ -48,7 +48,7 @@ def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable
     axes.set_yticks(range(len(shown)), [label(row["measure"]) for row in shown])
     axes.set_ylim(-0.6, max(len(shown), 1) - 0.4)
     axes.set_xlabel(
-        f"difference in % of the two sides' mean   (left: more to {group_b}, right: more to {group_a};  grey: margin)",
+        f"difference in % of the mean   (left: more to {group_b}, right: more to {group_a})",
         fontsize=8,
     )
     axes.tick_params(labelsize=8)

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.lake import Card, Key, Lake, Row
 from fairness_pipeline.study import Part, Study
+
+if TYPE_CHECKING:
+    from fairness_pipeline.project import Project
 
 NOT_MEASURED = "not measured"
 NOTHING_TO_JUDGE = "nothing to judge"
@@ -113,6 +116,16 @@ def worst_first(study: Study, audits: Iterable[Audit]) -> list[Audit]:
         return not rows or audit.unfit is not None, min(rows, default=(len(_ORDER), 0.0, True))
 
     return sorted(audits, key=worst)
+
+
+def findings(study: Study, project: "Project", audits: Iterable[Audit]) -> list[str]:
+    """The worst row of each audit in words, where it is biased; in the order of the audits."""
+    found = []
+    for audit in audits:
+        worst = min((row for row in audit.rows if study.gated(row)), key=severity, default=None)
+        if worst is not None and said(worst) == "biased":
+            found.append(study.finding(project, audit.key, worst))
+    return found
 
 
 def counted(study: Study, audits: Iterable[Audit]) -> dict[str, int]:

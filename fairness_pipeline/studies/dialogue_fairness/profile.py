@@ -12,6 +12,7 @@ from fairness_pipeline.corpora.dialogues import Splits
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.debiasing.registry import check_method
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.measures.measure import SignificanceSettings
@@ -301,13 +302,8 @@ class DialoguePart(Part):
         self.models[key] = model
 
     def _add_given(self, file: Path) -> None:
-        model = load(ModelSpecification, file)
-        if file.stem in self.models:
-            raise FairnessError(
-                f"{file}: a model '{file.stem}' was given to 'audit', and the profile has another of this name; rename "
-                f"one, or take it back: fairness-pipeline forget {file.stem} --profile {self.project.name}"
-            )
-        self.models[file.stem] = model
+        check_free(file, self.models, self.project.name)
+        self.models[file.stem] = load(ModelSpecification, file)
 
 
 def _corpus(path: Path) -> Source:

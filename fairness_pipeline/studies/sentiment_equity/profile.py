@@ -10,6 +10,7 @@ import pydantic
 from fairness_pipeline import paths
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, equity_sentences
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.measures.settings import Share
 from fairness_pipeline.models.pretrained import folder_files
@@ -140,13 +141,8 @@ class EquityPart(Part):
         return changed(SystemSpecification, key, declared, changes, path, profile).located(path.parent)
 
     def _add_given(self, file: Path) -> None:
-        system = load(SystemSpecification, file)
-        if file.stem in self.systems:
-            raise FairnessError(
-                f"{file}: a system '{file.stem}' was given to 'audit', and the profile has another of this name; "
-                f"rename one, or take it back: fairness-pipeline forget {file.stem} --profile {self.project.name}"
-            )
-        self.systems[file.stem] = system
+        check_free(file, self.systems, self.project.name)
+        self.systems[file.stem] = load(SystemSpecification, file)
 
     def _add_scores(self, file: Path) -> None:
         """A file in the workspace's `scores` is a system of its own, named after it; what it holds is read later."""
