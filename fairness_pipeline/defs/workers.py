@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Protocol, Self
 
 from fairness_pipeline.defs.listener import Listener
@@ -218,6 +218,7 @@ class _Telling(Listener):
 def _work(pipe: Connection, profile: str) -> None:
     """What a worker does: makes the units it is sent until there are no more, or until it is interrupted."""
     os.setpgrp()  # Ctrl-C reaches the process that was called, which ends this one in order
+    signal.signal(signal.SIGINT, _interrupt_once)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -241,8 +242,14 @@ def _work(pipe: Connection, profile: str) -> None:
             pipe.send(("interrupted",))
         except (SQLAlchemyError, OSError) as error:
             pipe.send(("not recorded", str(getattr(error, "orig", None) or error)))
-    except (EOFError, OSError):
+    except (EOFError, OSError, KeyboardInterrupt):
         pass  # nobody listens any more
+    os._exit(0)  # what libraries do at exit would write over the message of the process that was called
+
+
+def _interrupt_once(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # the run is being recorded, or this process is about to end
+    raise KeyboardInterrupt
 
 
 def _end_with_parent() -> None:

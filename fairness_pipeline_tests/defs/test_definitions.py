@@ -1,5 +1,6 @@
 """What Dagster loads."""
 
+import csv
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ from fairness_pipeline.definitions import definitions
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.defs.lineage import Lineage
 from fairness_pipeline.project import Project
-from fairness_pipeline_tests.commands import change
+from fairness_pipeline_tests.commands import change, command, run
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "transformers", "datasets", "sklearn", "nltk")
@@ -65,8 +66,8 @@ def test_both_ways_of_loading(tmp_path: Path) -> None:
         [sys.executable, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"],
         [str(Path(sys.executable).parent / "dg"), "check", "defs"],
     )
-    for command in commands:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    for words in commands:
+        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -147,3 +148,30 @@ def test_partition_keys_travel_both_ways(tiny: Project) -> None:
     for name, recipe in lineage.recipes.items():
         for key in lineage.keys(name):
             assert partitions.from_dagster(recipe.axes, partitions.to_dagster(key)) == key
+
+
+def test_a_hole_in_the_grid_is_skipped_with_its_reason(tiny: Project, tmp_path: Path) -> None:
+    """Responses that were imported for one dimension: the other's partition is no failure when it is asked for."""
+    run("--select", "context_pairs")
+    pairs, answers = tmp_path / "pairs.csv", tmp_path / "answers.csv"
+    assert command("export-pairs", "--dimension", "gender", "--output", str(pairs)).returncode == 0
+    with pairs.open(newline="") as stream, answers.open("w", newline="") as filled:
+        rows = [{**row, "response": "ok"} for row in csv.DictReader(stream)]
+        writer = csv.DictWriter(filled, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    assert command("import-responses", str(answers), "--model", "bot", "--dimension", "gender").returncode == 0
+
+    keys = [dg.AssetKey(name) for name in ("responses", "politeness")]
+    job = definitions(Project("tiny")).get_repository_def().get_implicit_job_def_for_assets(keys)
+    with dg.DagsterInstance.ephemeral() as instance:
+        hole = dg.MultiPartitionKey({"dimension": "dialect", "model": "bot"})
+        result = job.execute_in_process(instance=instance, partition_key=hole, asset_selection=keys)
+        messages = [log.user_message for log in instance.all_logs(result.run_id)]
+    assert result.success
+    assert not result.asset_materializations_for_node("responses")
+    assert (
+        "responses has no partition dimension=dialect/model=bot: nothing that the profile names would be in it"
+        in messages
+    )
+    assert [event.step_key for event in result.all_events if event.is_step_skipped] == ["politeness"]
