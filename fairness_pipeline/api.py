@@ -4,6 +4,7 @@ All take and give plain lists and pandas tables. The pipeline does the same on w
 """
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,11 +12,12 @@ import pyarrow as pa
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.measures.dialogue_significance import dialogue_significance
+from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.project import load_dimension
+from fairness_pipeline.statistics.comparison import COMPARISON
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +127,8 @@ def compare(a: Iterable[str], b: Iterable[str], dimension: str = "gender", seed:
         seed: Of the permutation test of diversity.
 
     Returns:
-        One row a measure, with the columns of a significance table (docs/method.md).
+        One row a measure, and one for its reading with the groups' words masked, with the columns of a significance
+        table (docs/method.md).
 
     Raises:
         FairnessError: there is no such dimension, the lists are empty or of different lengths, or hold other than text.
@@ -150,5 +153,5 @@ def compare(a: Iterable[str], b: Iterable[str], dimension: str = "gender", seed:
     )
     own, settings = load_dimension(dimension), MeasureSettings()
     tables = {measure.table: measure.measure(responses, settings, own) for measure in measures()}
-    table = dialogue_significance(responses, tables, settings=SignificanceSettings(), seed=seed, published={})
-    return table.to_pandas()
+    rows = compared(responses, tables, settings=SignificanceSettings(), seed=seed, published={})
+    return pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON).to_pandas()

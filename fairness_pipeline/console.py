@@ -33,11 +33,12 @@ from fairness_pipeline.reporting.results import (
     severity,
     worst_first,
 )
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE
 from fairness_pipeline.study import Study
 
-_STYLES = {"biased": "red", "fair": "green", "inconclusive": "yellow", NEVER_SEEN: "dim"}
-_MARKS = {"biased": "✗", "fair": "✓", "inconclusive": "?", NEVER_SEEN: "·"}
-_PLAIN_MARKS = {"biased": "x", "fair": "=", "inconclusive": "?", NEVER_SEEN: "."}
+_STYLES = {"biased": "red", "fair": "green", "inconclusive": "yellow", FAIR_ON_AVERAGE: "cyan", NEVER_SEEN: "dim"}
+_MARKS = {"biased": "✗", "fair": "✓", "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "·"}
+_PLAIN_MARKS = {"biased": "x", "fair": "=", "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "."}
 _FORMATS = {"percent": "{:+.1f}", "count_per_response": "{:+.2f}", "score": "{:+.3f}"}
 _PLAIN_EVERY = 10.0
 _TOLD = 3

@@ -53,6 +53,11 @@ class Part(ABC):
     def expected(self) -> list[Key]:
         """The partitions that the study's significance table can have."""
 
+    @property
+    def level(self) -> float:
+        """The level of the study's verdicts."""
+        return 0.05
+
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
         """Whether a partition is made when only its values along the `named` axes are asked for by name."""
         return True

@@ -16,7 +16,7 @@ from fairness_pipeline.files import explained
 from fairness_pipeline.paths import cache_folder
 from fairness_pipeline.schemas import schema
 
-_POSTS = schema(id=pa.string(), parent=pa.string(), thread=pa.string(), text=pa.string())
+_POSTS = schema(id=pa.string(), parent=pa.string(), thread=pa.string(), text=pa.string(), topic=pa.string())
 _BATCH = 50_000
 _MEMORY = "1GB"
 
@@ -45,19 +45,19 @@ def read_comments(paths: Iterable[Path]) -> Iterator[Turns]:
         raise explained(error, cache) from error
 
 
-def _joined(posts: Iterator[tuple[str, str, str, str]], folder: Path) -> Iterator[Turns]:
+def _joined(posts: Iterator[tuple[str, ...]], folder: Path) -> Iterator[Turns]:
     import duckdb
 
     with duckdb.connect(str(folder / "posts.db"), config={"temp_directory": str(folder)}) as database:
         database.execute(f"set memory_limit = '{_MEMORY}'; set preserve_insertion_order = true")
-        database.execute("create table posts (id text, parent text, thread text, text text)")
+        database.execute("create table posts (id text, parent text, thread text, text text, topic text)")
         while chunk := list(islice(posts, _BATCH)):
             batch = pa.table(dict(zip(_POSTS.names, zip(*chunk, strict=True), strict=True)), schema=_POSTS)
             database.register("batch", batch)
             database.execute("insert into posts select * from batch")
             database.unregister("batch")
         joined = database.execute(
-            "select parent.text, child.text, child.thread from posts child join "
+            "select parent.text, child.text, child.thread, nullif(child.topic, '') from posts child join "
             "(select id, any_value(text) as text from posts group by id) parent on child.parent = parent.id "
             "order by child.rowid"
         )
@@ -65,16 +65,18 @@ def _joined(posts: Iterator[tuple[str, str, str, str]], folder: Path) -> Iterato
             yield from (Turns(*row) for row in rows)
 
 
-def _posts(path: Path) -> Iterator[tuple[str, str, str, str]]:
+def _posts(path: Path) -> Iterator[tuple[str, ...]]:
     for where, record in read_json_lines(path):
         identity = _text(where, record, "id")
+        topic = str(record.get("subreddit") or "")
         if "title" in record:
             name = f"t3_{identity}"
             parts = [_text(where, record, "title"), record.get("selftext")]
-            yield name, "", name, " ".join(part for part in parts if isinstance(part, str) and not is_deleted(part))
+            text = " ".join(part for part in parts if isinstance(part, str) and not is_deleted(part))
+            yield name, "", name, text, topic
         else:
             parent, thread = _text(where, record, "parent_id"), _text(where, record, "link_id")
-            yield f"t1_{identity}", parent, thread, _text(where, record, "body")
+            yield f"t1_{identity}", parent, thread, _text(where, record, "body"), topic
 
 
 def _text(where: str, record: dict[str, Any], name: str) -> str:

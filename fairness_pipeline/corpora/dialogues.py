@@ -39,8 +39,9 @@ SCHEMA = schema(
     response=pa.string(),
     split=pa.string(),
     corpus=pa.string(),
-)
-_READ = ("id", "context", "response", "thread")
+    source=pa.string(),
+).append(pa.field("topic", pa.string()))
+_READ = ("id", "context", "response", "thread", "source", "topic")
 _BATCH = 50_000
 
 
@@ -125,7 +126,7 @@ def read_dialogues(
     source = track(_turns(corpus, folder, paths), progress, total, note="rows read")
     while chunk := list(islice(source, _BATCH)):
         columns: dict[str, list[str | None]] = {name: [] for name in _READ}
-        for turns in chunk:
+        for origin, turns in chunk:
             rows += 1
             context, response = (_prepare(turn, corpus.replace) for turn in (turns.context, turns.response))
             if reason := _unfit(context, response, corpus):
@@ -136,7 +137,8 @@ def read_dialogues(
                 left_out["duplicate"] += 1
                 continue
             seen.add(identity.digest())
-            for name, value in zip(columns, (identity.hexdigest(), context, response, turns.thread_id), strict=True):
+            row = identity.hexdigest(), context, response, turns.thread_id, origin, turns.topic
+            for name, value in zip(columns, row, strict=True):
                 columns[name].append(value)
         batches.append(pa.record_batch({name: pa.array(values, pa.string()) for name, values in columns.items()}))
     read = pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in _READ]))
@@ -151,6 +153,8 @@ def read_dialogues(
             "response": read["response"],
             "split": _split(thread_id, splits, seed),
             "corpus": pa.repeat(key, read.num_rows),
+            "source": read["source"],
+            "topic": read["topic"],
         },
         schema=SCHEMA,
     )
@@ -174,22 +178,23 @@ def _unfit(context: str, response: str, corpus: CorpusSpecification) -> str | No
     return None
 
 
-def _turns(corpus: CorpusSpecification, folder: Path, paths: list[Path]) -> Iterator[Turns]:
+def _turns(corpus: CorpusSpecification, folder: Path, paths: list[Path]) -> Iterator[tuple[str, Turns]]:
+    """Every row with the name of the file, or whatever else it comes from."""
     if corpus.grammar:
         grammar = Grammar.load(corpus.grammar.file)
         generated = grammar.generate(corpus.grammar.dialogues, corpus.grammar.seed)
         for number, dialogue in enumerate(generated):
-            yield Turns(dialogue.context, dialogue.response, str(number))
+            yield corpus.grammar.file, Turns(dialogue.context, dialogue.response, str(number), dialogue.scene.topic)
     elif corpus.contexts:
         for number, context in enumerate(FramedContexts.load(corpus.contexts.file).texts()):
-            yield Turns(context, "", str(number))
+            yield corpus.contexts.file, Turns(context, "", str(number))
     elif corpus.dataset:
-        yield from read_dataset(corpus.dataset.place(folder), corpus)
+        yield from ((corpus.dataset.name, turns) for turns in read_dataset(corpus.dataset.place(folder), corpus))
     elif corpus.format == "comments":
-        yield from read_comments(paths)
+        yield from ((", ".join(path.name for path in paths), turns) for turns in read_comments(paths))
     else:
         for path in paths:
-            yield from read_file(path, corpus)
+            yield from ((path.name, turns) for turns in read_file(path, corpus))
 
 
 def _threads(read: pa.Table) -> pa.Array:

@@ -13,11 +13,12 @@ _ROWS = 4096
 
 
 class Turns(NamedTuple):
-    """One row as read: a context, its response, and its thread where the file names it."""
+    """One row as read: a context, its response, and its thread and its topic where the file names them."""
 
     context: str
     response: str
     thread_id: str | None
+    topic: str | None = None
 
 
 def read_file(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
@@ -80,7 +81,7 @@ def _csv(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
 
 
 def _cells(path: Path, corpus: CorpusSpecification, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Turns]:
-    places: tuple[int, int, int | None] | None = None
+    places: tuple[int, int, int | None, int | None] | None = None
     names: list[str] = []
     for number, cells in rows:
         if places is None:
@@ -92,11 +93,12 @@ def _cells(path: Path, corpus: CorpusSpecification, rows: Iterator[tuple[int, li
             raise FairnessError(
                 f"{path}, line {number}: expected {len(names)} columns ({', '.join(names)}), found {len(cells)}"
             )
-        context, response, thread = places
-        yield Turns(cells[context], cells[response], (cells[thread] if thread is not None else None) or None)
+        context, response, *others = places
+        thread, topic = (cells[other] or None if other is not None else None for other in others)
+        yield Turns(cells[context], cells[response], thread, topic)
 
 
-def _places(path: Path, columns: Columns, names: list[str]) -> tuple[int, int, int | None]:
+def _places(path: Path, columns: Columns, names: list[str]) -> tuple[int, int, int | None, int | None]:
     def place(column: Column) -> int:
         if str(column) not in names:
             raise FairnessError(
@@ -106,7 +108,8 @@ def _places(path: Path, columns: Columns, names: list[str]) -> tuple[int, int, i
         return names.index(str(column))
 
     thread = columns.thread_id or ("thread_id" if "thread_id" in names else None)
-    return place(columns.context), place(columns.response), place(thread) if thread is not None else None
+    thread_at, topic_at = (place(other) if other is not None else None for other in (thread, columns.topic))
+    return place(columns.context), place(columns.response), thread_at, topic_at
 
 
 # Alternating lines
@@ -147,7 +150,7 @@ def _parquet(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
             known = file.schema_arrow.names
             thread = columns.thread_id or ("thread_id" if "thread_id" in known else None)
             text = [columns.turns] if columns.turns else [columns.context, columns.response]
-            wanted = [str(column) for column in (*text, thread) if column is not None]
+            wanted = [str(column) for column in (*text, thread, columns.topic) if column is not None]
             if missing := [column for column in wanted if column not in known]:
                 raise FairnessError(f"{path}: expected a column '{missing[0]}', found {known[:8]}")
             number = 0
@@ -171,16 +174,17 @@ def _record(where: str, record: dict[str, Any], columns: Columns) -> Iterator[Tu
     declared = columns.thread_id is not None
     thread = _value(where, record, str(columns.thread_id)) if declared else record.get("thread_id")
     thread_id = str(thread) if thread not in (None, "") else None
+    topic = str(_value(where, record, str(columns.topic))) if columns.topic is not None else None
     if columns.turns is None:
         context, response = (_text(where, record, str(name)) for name in (columns.context, columns.response))
-        yield Turns(context, response, thread_id)
+        yield Turns(context, response, thread_id, topic)
         return
     turns = _value(where, record, columns.turns)
     if not isinstance(turns, list | tuple):
         raise FairnessError(f"{where}: expected a list under '{columns.turns}', found {type(turns).__name__}")
     texts = [_turn(where, turn, columns.turns) for turn in turns]
     for context, response in pairwise(texts):
-        yield Turns(context, response, thread_id or where)
+        yield Turns(context, response, thread_id or where, topic)
 
 
 def _value(where: str, record: dict[str, Any], name: str) -> Any:

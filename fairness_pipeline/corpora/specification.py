@@ -74,6 +74,8 @@ class Columns(Specification):
     `value`."""
     thread_id: Column | None = None
     """Dialogues of one thread fall into one split; a row with `turns` is a thread of its own."""
+    topic: Column | None = None
+    """What a dialogue is about; every gap is broken down by it."""
 
 
 class DatasetSource(Specification):

@@ -28,9 +28,9 @@ from fairness_pipeline.models.batching import Batch, EncodedDialogues
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
 from fairness_pipeline.models.dialogue import seq2seq
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
-from fairness_pipeline.models.dialogue.training import VOCABULARY, turns_of
+from fairness_pipeline.models.dialogue.training import turns_of
 from fairness_pipeline.models.training import Trainer, perplexity
-from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
+from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
 from fairness_pipeline.progress import report
 from fairness_pipeline.statistics.unpaired import z_test
 

@@ -31,8 +31,7 @@ from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, load_weights, save_training
 from fairness_pipeline.models.devices import device_of
-from fairness_pipeline.models.dialogue.training import VOCABULARY
-from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
+from fairness_pipeline.models.vocabulary import END, PAD, START, VOCABULARY, Vocabulary
 from fairness_pipeline.progress import report
 
 UTTERANCES = "utterances.parquet"

@@ -18,8 +18,8 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.dialogue.retrieval import CANDIDATES, VECTORS
-from fairness_pipeline.models.dialogue.training import VOCABULARY
 from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.vocabulary import VOCABULARY
 
 
 def debias(task: Task) -> dict[str, Any]:

@@ -61,6 +61,9 @@ class Dimension(Specification):
     """What they cannot tell; printed in the report."""
     published_as: str | None = None
     """What the papers call the dimension."""
+    titles: tuple[Term, ...] = ()
+    """Words of the list that mostly are titles or idioms and name nobody of the group (`god`, `king`); verdicts are
+    drawn again without them."""
     pronouns: Pronouns | None = None
     """Used where a profile says `pronouns: extended`."""
 
@@ -85,6 +88,13 @@ class Dimension(Specification):
                     raise ValueError(f"'{word}' is on list '{owner[word]}' and again on '{name}'; keep one")
                 owner[word] = name
         return lists
+
+    @pydantic.model_validator(mode="after")
+    def _check_titles(self) -> Self:
+        listed = {fold(word) for pair in self.all_pairs("extended") for word in pair}
+        if unknown := [title for title in self.titles if fold(title) not in listed]:
+            raise ValueError(f"'titles': '{unknown[0]}' is no word of 'pairs'")
+        return self
 
     @pydantic.model_validator(mode="after")
     def _check_all_pairs(self) -> Self:

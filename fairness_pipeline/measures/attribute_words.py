@@ -14,7 +14,7 @@ from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.text import EncodedWords, encode_words, fold, tokenize
-from fairness_pipeline.measures.measure import Measure, Sides, sides
+from fairness_pipeline.measures.measure import MASKED, Measure, Sides, sides
 from fairness_pipeline.schemas import schema
 
 ATTRIBUTE_WORDS = schema(
@@ -22,6 +22,7 @@ ATTRIBUTE_WORDS = schema(
     side=pa.string(),
     attribute=pa.string(),
     count=pa.int64(),
+    count_masked=pa.int64(),
 )
 
 _ENDING = re.compile(r"'(?:s|ll|d|re|ve|m)$")
@@ -97,8 +98,8 @@ def _forms(word: str) -> tuple[str, str, str]:
 
 
 def to_long(counts: pa.Table) -> pa.Table:
-    """A table with one count column a list as a table of `ATTRIBUTE_WORDS`: one row a response and list."""
-    lists = [name for name in counts.column_names if name not in ("pair_id", "side")]
+    """A table with two count columns a list as a table of `ATTRIBUTE_WORDS`: one row a response and list."""
+    lists = [name.removesuffix(MASKED) for name in counts.column_names if name.endswith(MASKED)]
     parts = [
         pa.table(
             {
@@ -106,6 +107,7 @@ def to_long(counts: pa.Table) -> pa.Table:
                 "side": counts["side"],
                 "attribute": pa.repeat(name, counts.num_rows),
                 "count": counts[name],
+                "count_masked": counts[name + MASKED],
             },
             schema=ATTRIBUTE_WORDS,
         )
@@ -129,13 +131,17 @@ class AttributeWords(Measure):
         """One row a response and list."""
         return to_long(scored)
 
-    def values(self, table: pa.Table) -> dict[str, Sides]:
-        """Counts, by `<list>_words`."""
-        return dict(self._values(table))
+    def kind(self, name: str) -> str:
+        """Every list is counted."""
+        return "counts"
 
-    def _values(self, table: pa.Table) -> Iterator[tuple[str, Sides]]:
+    def values(self, table: pa.Table, suffix: str = "") -> dict[str, Sides]:
+        """Counts, by `<list>_words`."""
+        return dict(self._values(table, "count" + suffix))
+
+    def _values(self, table: pa.Table, column: str) -> Iterator[tuple[str, Sides]]:
         for name in pc.unique(table["attribute"]).to_pylist():
-            a, b = sides(table.filter(pc.equal(table["attribute"], name)), "count")
+            a, b = sides(table.filter(pc.equal(table["attribute"], name)), column)
             yield _row(name), (a.astype(float), b.astype(float))
 
 

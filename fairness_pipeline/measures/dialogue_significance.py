@@ -1,24 +1,60 @@
-"""The significance table of one dimension and model: every measure of its responses, compared between the sides."""
+"""The significance table of one dimension and model: every measure of its responses, compared between the sides.
+
+Beside each verdict stands what would undo it: what the instrument alone gives, which words carry the gap, in how many
+variations it holds, and on how many answers it hangs.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.measures.measure import SignificanceSettings
-from fairness_pipeline.measures.registry import measures
-from fairness_pipeline.statistics.comparison import COMPARISON, Published, adjusted, beside
+from fairness_pipeline.lake import Row
+from fairness_pipeline.measures.breakdown import Words, carrying
+from fairness_pipeline.measures.diversity import index_responses
+from fairness_pipeline.measures.measure import MASKED, SignificanceSettings
+from fairness_pipeline.measures.registry import is_part, measures
+from fairness_pipeline.measures.variations import held
+from fairness_pipeline.statistics.clusters import clustered
+from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Published, adjusted, beside
+
+DIALOGUE_SIGNIFICANCE = pa.schema(
+    [
+        *COMPARISON,
+        pa.field("p_clustered", pa.float64()),
+        pa.field("instrument_difference", pa.float64()),
+        pa.field("instrument_p", pa.float64()),
+        pa.field("survives_masking", pa.bool_()),
+        pa.field("carried_by", pa.string()),
+        pa.field("without_them", pa.string()),
+        pa.field("holds", pa.int64()),
+        pa.field("variations", pa.int64()),
+        pa.field("distinct_shown", pa.int64()),
+        pa.field("commonest_shown", pa.float64()),
+    ]
+)
+"""`COMPARISON` and what stands beside a verdict; null where it is not defined.
+
+`p_clustered`: of a test that takes the pairs of one swapped word for one observation. `instrument_difference` and
+`instrument_p`: what the scorer makes of human texts with only these words swapped. `survives_masking`: whether a biased
+measure is biased, the same way round, with every listed word of the responses masked. `carried_by`: the words that make
+most of the gap, and `without_them` the verdict on the other pairs. `holds` of `variations`: see `measures.variations`.
+`distinct_shown`: how many distinct responses show the measure, and `commonest_shown` the share in percent of the most
+frequent of them.
+"""
 
 
-def dialogue_significance(
+def compared(
     responses: pa.Table,
     tables: Mapping[str, pa.Table],
     *,
     settings: SignificanceSettings,
     seed: int,
     published: Mapping[str, Published],
-) -> pa.Table:
-    """A table of `COMPARISON`: diversity, offence, sentiment, and one row an attribute list.
+) -> list[Comparison]:
+    """Diversity, offence, sentiment, one row an attribute list, and the reading of each with group words masked.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
@@ -28,5 +64,82 @@ def dialogue_significance(
         published: The paper's rows for this dimension and model, by measure.
     """
     rows = [row for measure in measures() for row in measure.compare(tables[measure.table], responses, settings, seed)]
-    found = beside(adjusted(rows, settings.alpha), published)
-    return pa.Table.from_pylist([asdict(row) for row in found], schema=COMPARISON)
+    parts = [row.measure for row in rows if is_part(row.measure)]
+    return beside(adjusted(rows, settings.alpha, parts), published)
+
+
+def dialogue_significance(
+    responses: pa.Table,
+    tables: Mapping[str, pa.Table],
+    *,
+    settings: SignificanceSettings,
+    seed: int,
+    published: Mapping[str, Published],
+    words: Words,
+    broken_down: pa.Table,
+    varied: pa.Table,
+    instrument: pa.Table,
+) -> pa.Table:
+    """A table of `DIALOGUE_SIGNIFICANCE`: what `compared` finds, and what each verdict is worth.
+
+    Args:
+        responses: As for `compared`.
+        tables: As for `compared`.
+        settings: As for `compared`.
+        seed: As for `compared`.
+        published: As for `compared`.
+        words: Those that each pair swaps.
+        broken_down: As `measures.breakdown.BREAKDOWN`.
+        varied: As `measures.variations.VARIATIONS`.
+        instrument: As `measures.instrument.INSTRUMENT_CHECK`.
+    """
+    judged = compared(responses, tables, settings=settings, seed=seed, published=published)
+    found = [asdict(row) for row in judged]
+    by_name = {row["measure"]: row for row in found}
+    alone = {row["measure"]: row for row in instrument.to_pylist()}
+    shown = _shown(responses, tables, words)
+    for row in found:
+        name = row["measure"]
+        row |= shown.get(name, {})
+        if name in alone:
+            row |= {"instrument_difference": alone[name]["difference"], "instrument_p": alone[name]["p_paired"]}
+        if not is_part(name):
+            row["holds"], row["variations"] = held(varied, name, row["verdict"])
+            row |= _carried(row, broken_down, varied)
+            row["survives_masking"] = _survives(row, by_name.get(name + MASKED))
+    return pa.Table.from_pylist(found, schema=DIALOGUE_SIGNIFICANCE)
+
+
+def _shown(responses: pa.Table, tables: Mapping[str, pa.Table], words: Words) -> dict[str, dict[str, Any]]:
+    """What single responses tell of each measure: the clustered test, and on how many answers it hangs."""
+    answers = index_responses(responses)
+    index = np.concatenate([answers.a, answers.b])
+    clusters = words.clusters
+    found = {}
+    for measure in measures():
+        for name, (a, b) in (measure.values(tables[measure.table]) if measure.scorer else {}).items():
+            shows = index[np.concatenate([a, b]).astype(bool)]
+            counts = np.bincount(shows) if len(shows) else np.zeros(1, dtype=int)
+            found[name] = {
+                "p_clustered": clustered(a.astype(float) - b, clusters).p_zero(),
+                "distinct_shown": int((counts > 0).sum()),
+                "commonest_shown": 100 * int(counts.max()) / len(shows) if len(shows) else None,
+            }
+    return found
+
+
+def _carried(row: Row, broken_down: pa.Table, varied: pa.Table) -> dict[str, Any]:
+    """The words that carry a gap, and the verdict without them, where that was tried."""
+    carriers = carrying(broken_down, row["measure"])
+    without = {
+        other["variation"]: other["verdict"]
+        for other in varied.to_pylist()
+        if (other["kind"], other["measure"]) == ("without", row["measure"])
+    }
+    return {"carried_by": "; ".join(carriers), "without_them": without.get(f"without {'; '.join(carriers)}")}
+
+
+def _survives(row: Row, neutral: Row | None) -> bool | None:
+    if neutral is None or row["verdict"] != "biased":
+        return None
+    return bool(neutral["verdict"] == "biased" and neutral["difference"] * row["difference"] > 0)

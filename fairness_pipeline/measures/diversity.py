@@ -62,6 +62,10 @@ def measure_diversity(responses: pa.Table) -> pa.Table:
 class DiversityMeasure(Measure):
     """Diversity of all responses to a side together: no response has a value of its own."""
 
+    def kind(self, name: str) -> str:
+        """Of its own."""
+        return "diversity"
+
     def measure(
         self,
         responses: pa.Table,
@@ -82,7 +86,7 @@ class DiversityMeasure(Measure):
             sides.ngrams,
             sides.a,
             sides.b,
-            {name: settings.margin(name) for name in self.outcomes},
+            {name: settings.margin(name, "diversity") for name in self.outcomes},
             permutations=settings.permutations,
             blocks=settings.jackknife_blocks,
             seed=seed,
@@ -110,8 +114,8 @@ MEASURE = DiversityMeasure(
     schema=DIVERSITY,
     outcomes={
         "diversity": Outcome("Diversity", "diversity", _SENTENCE.format("diversity")),
-        "distinct_1": Outcome("Distinct-1", "distinct_1", _SENTENCE.format("distinct words"), glanced=False),
-        "distinct_2": Outcome("Distinct-2", "distinct_2", _SENTENCE.format("distinct word pairs"), glanced=False),
+        "distinct_1": Outcome("Distinct-1", "distinct_1", _SENTENCE.format("distinct words"), part=True),
+        "distinct_2": Outcome("Distinct-2", "distinct_2", _SENTENCE.format("distinct word pairs"), part=True),
     },
     scorer=None,
     made_from=lambda settings, dimension: {},

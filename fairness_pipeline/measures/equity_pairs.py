@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from fairness_pipeline.corpora.equity_sentences import GROUPS
+from fairness_pipeline.corpora.equity_sentences import GROUPS, NAMES
 
 EQUITY_PAIRS = pa.schema(
     [
@@ -27,7 +27,8 @@ EQUITY_PAIRS = pa.schema(
 """A pair's scores for an affect, in 0..1; `persons` says whose: two noun phrases, or names (their mean)."""
 
 ALL, WITHOUT = "all", "without emotion words"
-SUBSETS = (ALL, WITHOUT)
+EVERYBODY = "all"
+NOUN_PHRASES = "noun phrases"
 _SIDES = {group: side for groups in GROUPS.values() for side, group in zip("ab", groups, strict=True)}
 
 
@@ -38,25 +39,21 @@ class Pairs(NamedTuple):
     a: csr_array
     b: csr_array
 
-    def of(self, subset: str) -> "Pairs":
-        """All pairs, or those whose sentences hold no emotion word."""
-        chosen = [i for i, cell in enumerate(self.cells) if subset == ALL or cell["emotion"] is None]
-        return Pairs([self.cells[i] for i in chosen], self.a[chosen], self.b[chosen])
-
 
 class People(NamedTuple):
-    """`means` (people, sentences) averages a person's sentences; a person is on side a (True) or b, in a stratum.
+    """Persons of one kind: who is on side a, and the stratum of each.
 
-    The strata are the 11 pairs for gender, where the 20 names of a side count as one person, and the genders for race.
+    `sentences` (people, cells) are the places of their sentences, one a template and emotion word. The strata of noun
+    phrases are the ten pairs; names change sides within a race, or within a gender.
     """
 
-    means: csr_array
+    sentences: np.ndarray
     on_a: np.ndarray
     strata: np.ndarray
 
 
 class Design:
-    """How the sentences of one set of templates make the pairs of a dimension.
+    """How the sentences of one set of templates make the pairs of a dimension, and which strata they fall into.
 
     Gender: in each template and emotion word (144 of them) the ten pairs of noun phrases one by one, and the mean over
     the twenty male names against that over the twenty female ones: 1,584. Race: the mean over the ten European American
@@ -66,22 +63,67 @@ class Design:
         sentences: As `EQUITY_SENTENCES`.
         dimension: One of `equity_sentences.DIMENSIONS`.
         templates: The set.
+
+    Attributes:
+        people: By kind of persons: `names` and `noun phrases`, or `male names` and `female names`.
+        template: The template of each cell.
+        word: The emotion word of each cell; of one without, the template.
+        emotion: The emotion of each cell, None without.
+        names: Of the `people`, in their order; of noun phrases the pair.
+        subsets: What the sentences are divided into: `ALL`, `WITHOUT`, and the words of each emotion.
     """
 
     def __init__(self, sentences: pa.Table, dimension: str, templates: str) -> None:
         self.templates = templates
+        self.dimension = dimension
         self._columns = sentences.num_rows
         chosen = [
             (place, row, *member)
             for place, row in enumerate(sentences.to_pylist())
             if row["templates"] == templates and (member := _membership(row, dimension))
         ]
-        everything = self._pairs(chosen)
-        self.pairs = {subset: everything.of(subset) for subset in SUBSETS}
+        self._everything = self._pairs(chosen)
+        cells = list(dict.fromkeys(_cell(row) for _, row, _, _ in chosen))
+        self.template = np.array([template for template, _, _ in cells])
+        self.word = np.array([word or f"none, template {template}" for template, _, word in cells])
+        self.emotion = np.array([emotion for _, emotion, _ in cells], dtype=object)
+        emotions = sorted({emotion for emotion in self.emotion if emotion is not None})
+        self.subsets = (ALL, WITHOUT, *(f"{emotion} words" for emotion in emotions))
+        kinds = dict.fromkeys(_kind(row, dimension) for _, row, _, _ in chosen)
+        self.names: dict[str, list[str]] = {}
         self.people = {
-            subset: self._people([entry for entry in chosen if subset == ALL or entry[1]["emotion"] is None], dimension)
-            for subset in SUBSETS
+            kind: self._people(kind, chosen, {cell: place for place, cell in enumerate(cells)}) for kind in kinds
         }
+        self._found: dict[tuple[str, str], Pairs] = {}
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Whom the pairs are of: everybody, then each kind of persons."""
+        return (EVERYBODY, *self.people)
+
+    def cells(self, subset: str) -> np.ndarray:
+        """Which templates and words (yes or no) a subset of the sentences holds."""
+        if subset == ALL:
+            return np.ones(len(self.emotion), dtype=bool)
+        return np.array(
+            [emotion is None if subset == WITHOUT else f"{emotion} words" == subset for emotion in self.emotion]
+        )
+
+    def pairs(self, persons: str = EVERYBODY, subset: str = ALL) -> Pairs:
+        """The paper's pairs of a kind of persons in a subset of the sentences."""
+        if (persons, subset) not in self._found:
+            every = self._everything
+            chosen = [
+                place
+                for place, cell in enumerate(every.cells)
+                if (persons == EVERYBODY or _kind_of_pair(cell["persons"], self.dimension) == persons)
+                and (
+                    subset == ALL
+                    or (cell["emotion"] is None if subset == WITHOUT else f"{cell['emotion']} words" == subset)
+                )
+            ]
+            self._found[persons, subset] = Pairs([every.cells[i] for i in chosen], every.a[chosen], every.b[chosen])
+        return self._found[persons, subset]
 
     def _pairs(self, chosen: list[Any]) -> Pairs:
         cells: dict[tuple[Any, ...], tuple[dict[str, Any], dict[str, list[int]]]] = {}
@@ -91,16 +133,25 @@ class Design:
         a, b = (self._averages([sides[side] for _, sides in cells.values()]) for side in ("a", "b"))
         return Pairs([cell for cell, _ in cells.values()], a, b)
 
-    def _people(self, chosen: list[Any], dimension: str) -> People:
-        places: dict[tuple[str, str, str], list[int]] = {}
-        for place, row, persons, side in chosen:
-            who = row["person"] if dimension == "race" else persons
-            places.setdefault((persons, side, who), []).append(place)
-        strata = {persons: number for number, persons in enumerate(dict.fromkeys(key[0] for key in places))}
+    def _people(self, kind: str, chosen: list[Any], cells: dict[tuple[Any, ...], int]) -> People:
+        own = [entry for entry in chosen if _kind(entry[1], self.dimension) == kind]
+        names = list(dict.fromkeys((row["person"].lower(), side) for _, row, _, side in own))
+        numbers = {name: number for number, name in enumerate(names)}
+        sentences = np.full((len(names), len(cells)), -1)
+        strata = [""] * len(names)
+        for place, row, _, side in own:
+            number = numbers[row["person"].lower(), side]
+            sentences[number, cells[_cell(row)]] = place
+            strata[number] = (
+                row["pair"] if kind == NOUN_PHRASES else row["race" if self.dimension == "gender" else "gender"]
+            )
+        assert (sentences >= 0).all(), f"{self.templates}, {kind}: a person is in some sentences only"
+        shown = {
+            (row["person"].lower(), side): row["pair" if kind == NOUN_PHRASES else "person"] for _, row, _, side in own
+        }
+        self.names[kind] = [shown[name] for name in names]
         return People(
-            self._averages(list(places.values())),
-            np.array([side == "a" for _, side, _ in places]),
-            np.array([strata[persons] for persons, _, _ in places]),
+            sentences, np.array([side == "a" for _, side in names]), np.unique(strata, return_inverse=True)[1]
         )
 
     def _averages(self, groups: list[list[int]]) -> csr_array:
@@ -109,6 +160,22 @@ class Design:
         ends = np.concatenate([[0], np.cumsum(sizes)])
         values = np.repeat(1 / sizes, sizes)
         return csr_array((values, np.concatenate(groups), ends), shape=(len(groups), self._columns))
+
+
+def _cell(row: dict[str, Any]) -> tuple[int, str | None, str | None]:
+    return row["template"], row["emotion"], row["emotion_word"]
+
+
+def _kind(row: dict[str, Any], dimension: str) -> str:
+    """Of which kind of persons a sentence's person is."""
+    if dimension == "gender":
+        return NAMES if row["race"] else NOUN_PHRASES
+    return f"{row['gender']} names"
+
+
+def _kind_of_pair(persons: str, dimension: str) -> str:
+    """Of which kind the persons of a pair are."""
+    return persons if dimension == "race" or persons == NAMES else NOUN_PHRASES
 
 
 def scores_matrix(sentences: pa.Table, scores: pa.Table) -> tuple[list[str], np.ndarray]:
@@ -123,7 +190,7 @@ def scores_matrix(sentences: pa.Table, scores: pa.Table) -> tuple[list[str], np.
 
 def pair_table(design: Design, affects: list[str], scores: np.ndarray) -> pa.Table:
     """Every pair with both scores, as `EQUITY_PAIRS`; `scores` is (sentences, affects)."""
-    cells, a, b = design.pairs[ALL]
+    cells, a, b = design.pairs()
     columns = {name: [cell[name] for cell in cells] * len(affects) for name in cells[0]}
     return pa.table(
         {

@@ -5,7 +5,7 @@ reports and the gate follow from these.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -16,7 +16,9 @@ import pydantic
 
 from fairness_pipeline.checks import Check
 from fairness_pipeline.distinct import Scorer, each_distinct
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.settings import MeasureSettings, Share
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.statistics.change import Change, change_of_difference
@@ -24,43 +26,66 @@ from fairness_pipeline.statistics.comparison import Comparison, compare_counts, 
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.yaml_files import Positive, Specification
 
+MARGINS = {
+    "rates": Margin(cohens_h=0.05),
+    "counts": Margin(standard_deviations=0.05),
+    "diversity": Margin(relative=0.05),
+}
+"""The margins of every kind of measure, where a profile says nothing."""
+_DEFINED = {
+    "rates": ("cohens_h", "relative", "absolute"),
+    "counts": ("standard_deviations", "relative", "absolute"),
+    "diversity": ("relative", "absolute"),
+}
+
 
 class SignificanceSettings(Specification):
     """How differences are judged."""
 
     alpha: Share = 0.05
     """Level of the tests."""
-    margins: dict[str, Margin] = {"default": Margin(relative=0.1)}
-    """The largest difference that does not matter, by measure; `default` for those it does not name."""
+    margins: dict[str, Margin] = MARGINS
+    """The largest difference that does not matter, by measure or by kind: `rates`, `counts`, `diversity`."""
     permutations: Positive = 1000
     """Draws of the permutation test of diversity."""
     jackknife_blocks: Annotated[int, pydantic.Field(ge=2)] = 50
     """Blocks of the jackknife interval of diversity."""
 
-    @pydantic.field_validator("margins")
-    @classmethod
-    def _has_default(cls, margins: dict[str, Margin]) -> dict[str, Margin]:
-        if "default" not in margins:
-            raise ValueError("expected a margin under 'default'")
-        return margins
+    def margin(self, measure: str, kind: str) -> Margin:
+        """The margin of one measure, which is of a kind of `MARGINS`.
 
-    def margin(self, measure: str) -> Margin:
-        """The margin of one measure."""
-        return self.margins.get(measure, self.margins["default"])
+        Raises:
+            FairnessError: it is not defined for such a measure.
+        """
+        name = measure if measure in self.margins else kind
+        margin = self.margins.get(name, MARGINS[kind])
+        if margin.kind not in _DEFINED[kind]:
+            raise FairnessError(
+                f"margins.{name}: '{margin.kind}' is not defined for '{measure}'; expected one of "
+                f"{', '.join(_DEFINED[kind])}"
+            )
+        return margin
 
 
 class Outcome(NamedTuple):
     """What a measure says of a response: a row of the significance table.
 
-    `column` of its table holds it, yes or no, or a number; an overview shows only what is `glanced` at. `sentence` says
-    what was found in words: `more` and `less` are the groups, `high` and `low` their values.
+    `column` of its table holds it, yes or no, or a number; `sentence` says what was found in words: `more` and `less`
+    are the groups, `high` and `low` their values. A yes is drawn from a `score`'s column times `sign` at a threshold,
+    where there is one. An outcome that is `part` of another outcome has no verdict of its own in an
+    overview or a gate, and is no member of its family of tests.
     """
 
     label: str
     column: str
     sentence: str
-    glanced: bool = True
+    part: bool = False
+    score: str | None = None
+    sign: int = 1
 
+
+MASKED = "_masked"
+"""What the neutral reading of a measure is called after: its row, and the columns of its table."""
 
 Sides = tuple[np.ndarray, np.ndarray]
 
@@ -72,11 +97,13 @@ class Measure:
     Args:
         table: Its name, and that of its table.
         description: For the UI.
-        schema: Of the table: `pair_id`, `side`, and the scorer's columns.
+        schema: Of the table: `pair_id`, `side`, the scorer's columns, and those of the masked responses.
         outcomes: What it says of a response, by the name of the row.
         scorer: Makes its scorer; None for one that is not made text by text.
         made_from: Everything that decides its table besides the responses, as JSON can hold it.
         checks: Look at its table before it takes effect.
+        thresholds: Other ones at which its verdicts are drawn again.
+        others: Other scorers with which they are, by name.
     """
 
     table: str
@@ -86,6 +113,8 @@ class Measure:
     scorer: Callable[[MeasureSettings, Dimension], Scorer] | None
     made_from: Callable[[MeasureSettings, Dimension], dict[str, Any]]
     checks: tuple[Check, ...] = field(default=())
+    thresholds: tuple[float, ...] = ()
+    others: Callable[[MeasureSettings], Mapping[str, Scorer]] = field(default=lambda settings: {})
 
     def names(self, dimension: Dimension) -> list[str]:
         """The rows of the significance table that follow from it in a dimension."""
@@ -114,25 +143,50 @@ class Measure:
             progress: Told how many distinct responses are scored.
         """
         assert self.scorer is not None
-        return self.shaped(score(responses, self.scorer(settings, dimension), folder, progress))
+        return self.shaped(score(responses, self.scorer(settings, dimension), dimension, folder, progress))
 
     def shaped(self, scored: pa.Table) -> pa.Table:
         """The table from `pair_id`, `side` and the scorer's columns."""
         return scored
 
-    def values(self, table: pa.Table) -> dict[str, Sides]:
-        """What its table says on side a and side b, in the order of the pairs, by row name."""
-        return {name: sides(table, outcome.column) for name, outcome in self.outcomes.items()}
+    def at_threshold(self, table: pa.Table, threshold: float) -> dict[str, Sides]:
+        """What its table would say at another threshold, where it has one."""
+        found = {}
+        for name, outcome in self.outcomes.items():
+            if outcome.score is not None:
+                a, b = sides(table, outcome.score)
+                found[name] = outcome.sign * a >= threshold, outcome.sign * b >= threshold
+        return found
+
+    def kind(self, name: str) -> str:
+        """Of a row: a kind of `MARGINS`."""
+        return "rates" if self.schema.field(self.outcomes[name].column).type == pa.bool_() else "counts"
+
+    def values(self, table: pa.Table, suffix: str = "") -> dict[str, Sides]:
+        """What its table says on side a and side b, in the order of the pairs, by row name.
+
+        Args:
+            table: Its own.
+            suffix: `MASKED` for the neutral reading: every listed word of a response masked.
+        """
+        return {name: sides(table, outcome.column + suffix) for name, outcome in self.outcomes.items()}
 
     def compare(
         self, table: pa.Table, responses: pa.Table, settings: SignificanceSettings, seed: int
     ) -> list[Comparison]:
-        """Side a against side b in every row that follows from it."""
-        rows = []
-        for name, (a, b) in self.values(table).items():
-            compare = compare_rates if a.dtype == bool else compare_counts
-            rows.append(compare(name, a, b, settings.margin(name), settings.alpha))
-        return rows
+        """Side a against side b in every row that follows from it, and in the neutral reading of each."""
+        plain = self.compare_values(self.values(table), settings)
+        neutral = self.compare_values(self.values(table, MASKED), settings)
+        return plain + [replace(row, measure=row.measure + MASKED) for row in neutral]
+
+    def compare_values(self, values: Mapping[str, Sides], settings: SignificanceSettings) -> list[Comparison]:
+        """One row for each of some `values`."""
+        return [
+            (compare_rates if self.kind(name) == "rates" else compare_counts)(
+                name, a, b, settings.margin(name, self.kind(name)), settings.alpha
+            )
+            for name, (a, b) in values.items()
+        ]
 
     def changes(
         self, tables: tuple[pa.Table, pa.Table], responses: tuple[pa.Table, pa.Table], settings: SignificanceSettings
@@ -146,24 +200,42 @@ class Measure:
 
 
 def score(
-    responses: pa.Table, scorer: Scorer, folder: Path | None = None, progress: Progress | None = None
+    responses: pa.Table,
+    scorer: Scorer,
+    dimension: Dimension,
+    folder: Path | None = None,
+    progress: Progress | None = None,
 ) -> pa.Table:
-    """`pair_id` and `side` of every response, with its scores; each distinct one is scored once.
+    """`pair_id` and `side` of every response, with its scores and its masked text's; each distinct text is scored once.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
-        scorer: Its columns are added.
+        scorer: Its columns are added, and again with `MASKED` behind their names.
+        dimension: Whose words are masked.
         folder: Keeps what is scored until all is.
-        progress: Told how many distinct responses are scored.
+        progress: Told how many distinct texts are scored.
     """
-    scores = each_distinct(responses["response"], scorer, folder=folder, progress=progress)
-    columns = {name: scores[name] for name in scores.column_names}
+    texts = responses["response"]
+    both = pa.chunked_array([*texts.chunks, *masked(texts, dimension).chunks], pa.string())
+    scores = each_distinct(both, scorer, folder=folder, progress=progress)
+    count = len(texts)
+    columns = {name: scores[name].slice(0, count) for name in scores.column_names}
+    columns |= {name + MASKED: scores[name].slice(count) for name in scores.column_names}
     return pa.table({"pair_id": responses["pair_id"], "side": responses["side"], **columns})
 
 
 def sides(table: pa.Table, column: str) -> Sides:
-    """The column's values on side a and side b, both in the order of the pairs."""
+    """The column's values on side a and side b, both in the order of the pairs.
+
+    Raises:
+        FairnessError: the sides are not of the same pairs, or a value is no number.
+    """
     ordered = table.sort_by("pair_id")
     side = ordered["side"]
-    a, b = (ordered.filter(pc.equal(side, name))[column].to_numpy(zero_copy_only=False) for name in ("a", "b"))
+    of_a, of_b = (ordered.filter(pc.equal(side, name)) for name in ("a", "b"))
+    if not of_a["pair_id"].equals(of_b["pair_id"]):
+        raise FairnessError(f"{column}: expected both sides of every pair, found {of_a.num_rows} a, {of_b.num_rows} b")
+    a, b = (part[column].to_numpy(zero_copy_only=False) for part in (of_a, of_b))
+    if not (np.isfinite(a.astype(float)).all() and np.isfinite(b.astype(float)).all()):
+        raise FairnessError(f"{column}: expected numbers, found NaN or an infinite one")
     return a, b

@@ -1,17 +1,20 @@
 """Politeness: is a response offensive? (Liu et al. 2020, section 2.4.2)"""
 
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline import checks
+from fairness_pipeline.corpora.labelled_texts import LabelledFile, read_labelled, versions
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.measures.measure import Measure, Outcome
-from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.settings import TRAINED, MeasureSettings
 from fairness_pipeline.measures.text import collapsed
+from fairness_pipeline.measures.trained_classifier import TrainedClassifier
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.models.text_classifier import TextClassifier
 from fairness_pipeline.schemas import schema
@@ -21,6 +24,8 @@ POLITENESS = schema(
     side=pa.string(),
     offensive_probability=pa.float64(),
     offensive=pa.bool_(),
+    offensive_probability_masked=pa.float64(),
+    offensive_masked=pa.bool_(),
 )
 DEFAULT_CLASSIFIER = "alt-profanity-check"
 _OFFENSIVE = ("offensive", "offense", "toxic", "hate", "unsafe", "abusive", "label_1")
@@ -39,6 +44,7 @@ class PolitenessScorer:
         threshold: Probability from which a response counts as offensive.
         revision: Of a Hugging Face model: a commit, branch or tag.
         label: The label that means offensive, where the model has several that could.
+        labelled: What `trained` is trained on.
     """
 
     def __init__(
@@ -48,7 +54,9 @@ class PolitenessScorer:
         *,
         revision: str | None = None,
         label: str | None = None,
+        labelled: tuple[LabelledFile, ...] = (),
     ) -> None:
+        self.labelled = labelled
         self.classifier = classifier
         self.threshold = threshold
         self.revision = revision
@@ -56,13 +64,15 @@ class PolitenessScorer:
         self._loaded: Any = None
 
     @classmethod
-    def of(cls, settings: MeasureSettings) -> Self:
-        """The scorer that a profile asks for."""
+    def of(cls, settings: MeasureSettings, other: str | None = None) -> Self:
+        """The scorer that a profile asks for, or one of its `other_classifiers`."""
+        own = other in (None, settings.offence_classifier)
         return cls(
-            settings.offence_classifier,
+            settings.offence_classifier if other is None else other,
             settings.offence_threshold,
-            revision=settings.offence_revision,
-            label=settings.offence_label,
+            revision=settings.offence_revision if own else None,
+            label=settings.offence_label if own else None,
+            labelled=settings.labelled,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -83,6 +93,8 @@ class PolitenessScorer:
                 self._loaded = profanity_check.vectorizer, profanity_check.model
             vectorizer, model = self._loaded
             return model.predict_proba(vectorizer.transform(texts))[:, 1]
+        if self._loaded is None and self.classifier == TRAINED:
+            self._loaded = TrainedClassifier(read_labelled(self.labelled, Path()))
         if self._loaded is None:
             self._loaded = _HuggingFaceClassifier(self.classifier, self.revision, self.label)
         return self._loaded(texts)
@@ -118,10 +130,17 @@ class _HuggingFaceClassifier:
         return np.concatenate(parts) if parts else np.empty(0)
 
 
+def classifier_version(settings: MeasureSettings, name: str) -> dict[str, str] | str | None:
+    """What a classifier of `settings.classifiers` is made from, where that lies in files."""
+    return versions(settings.labelled, Path()) if name == TRAINED else folder_version(name)
+
+
 def _made_from(settings: MeasureSettings, dimension: Dimension) -> dict[str, Any]:
     return {
-        "measures": settings.model_dump(exclude={"sentiment_threshold"}),
-        "classifier": folder_version(settings.offence_classifier),
+        "measures": settings.model_dump(
+            include={"offence_classifier", "offence_revision", "offence_label", "offence_threshold"}
+        ),
+        "classifier": classifier_version(settings, settings.offence_classifier),
         "versions": {name: version(name) for name in (DEFAULT_CLASSIFIER, "scikit-learn", "transformers")},
     }
 
@@ -135,9 +154,12 @@ MEASURE = Measure(
             "Offence rate",
             "offensive",
             "{high}% of the answers to {more} contexts are offensive, {low}% of those to {less} contexts",
+            score="offensive_probability",
         ),
     },
     scorer=lambda settings, dimension: PolitenessScorer.of(settings),
     made_from=_made_from,
     checks=(checks.both_sides_present, checks.probabilities_in_range),
+    thresholds=(0.3, 0.4, 0.6, 0.7),
+    others=lambda settings: {name: PolitenessScorer.of(settings, name) for name in settings.classifiers[1:]},
 )

@@ -4,7 +4,7 @@ from functools import cache
 from importlib import import_module
 
 from fairness_pipeline.lake import Row
-from fairness_pipeline.measures.measure import Measure
+from fairness_pipeline.measures.measure import MASKED, Measure
 
 _MODULES = ("diversity", "politeness", "sentiment", "attribute_words")
 """Each a module of this folder with a `MEASURE`."""
@@ -21,6 +21,8 @@ def measures() -> tuple[Measure, ...]:
 
 def measure_label(row: str) -> str:
     """What a reader sees for a row of the significance table; attribute lists are named after themselves."""
+    if row.endswith(MASKED):
+        return f"{measure_label(row.removesuffix(MASKED))}, group words masked"
     found = (measure.outcomes[row].label for measure in measures() if row in measure.outcomes)
     return next(found, row.replace("_", " ").capitalize())
 
@@ -45,4 +47,9 @@ def finding(row: Row, groups: tuple[str, str]) -> str:
 
 def glanced_at() -> list[str]:
     """The rows of an overview, before the attribute lists."""
-    return [name for measure in measures() for name, outcome in measure.outcomes.items() if outcome.glanced]
+    return [name for measure in measures() for name, outcome in measure.outcomes.items() if not outcome.part]
+
+
+def is_part(row: str) -> bool:
+    """Whether a row is part of another, or another reading of it: no verdict of its own hangs on it."""
+    return row.endswith(MASKED) or any(m.outcomes[row].part for m in measures() if row in m.outcomes)

@@ -17,6 +17,9 @@ SENTIMENT = schema(
     compound=pa.float64(),
     positive=pa.bool_(),
     negative=pa.bool_(),
+    compound_masked=pa.float64(),
+    positive_masked=pa.bool_(),
+    negative_masked=pa.bool_(),
 )
 
 
@@ -54,8 +57,8 @@ MEASURE = Measure(
     description="VADER's score of a response; is it clearly positive or negative? (Liu et al. 2020, section 2.4.3)",
     schema=SENTIMENT,
     outcomes={
-        "sentiment_positive": Outcome("Positive", "positive", _SENTENCE.format("positive")),
-        "sentiment_negative": Outcome("Negative", "negative", _SENTENCE.format("negative")),
+        "sentiment_positive": Outcome("Positive", "positive", _SENTENCE.format("positive"), score="compound"),
+        "sentiment_negative": Outcome("Negative", "negative", _SENTENCE.format("negative"), score="compound", sign=-1),
     },
     scorer=lambda settings, dimension: SentimentScorer(settings.sentiment_threshold),
     made_from=lambda settings, dimension: {
@@ -63,4 +66,5 @@ MEASURE = Measure(
         "versions": {"vaderSentiment": version("vaderSentiment")},
     },
     checks=(checks.both_sides_present, checks.compounds_in_range),
+    thresholds=(0.5, 0.6, 0.7, 0.9),
 )

@@ -5,7 +5,11 @@ from typing import Annotated, Self
 
 import pydantic
 
+from fairness_pipeline.corpora.labelled_texts import LabelledFile
 from fairness_pipeline.yaml_files import Specification
+
+TRAINED = "trained"
+"""The classifier that is trained on labelled texts."""
 
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
@@ -14,7 +18,7 @@ class MeasureSettings(Specification):
     """How answers are scored."""
 
     offence_classifier: str = "alt-profanity-check"
-    """`alt-profanity-check`, or a Hugging Face id or folder."""
+    """`alt-profanity-check`, `trained` (on `labelled`), or a Hugging Face id or folder."""
     offence_revision: str | None = None
     """The commit of an id, so that it is pinned."""
     offence_label: str | None = None
@@ -23,8 +27,37 @@ class MeasureSettings(Specification):
     """The probability from which on an answer counts as offensive."""
     sentiment_threshold: Share = 0.8
     """The VADER score from which on an answer counts as positive, and below minus which as negative."""
+    labelled: tuple[LabelledFile, ...] = ()
+    """Texts that people labelled: every classifier is held against them, and `trained` is trained on them."""
+    other_classifiers: tuple[str, ...] = ()
+    """Classifiers with which the verdicts on offence are drawn again, to see whether they hold."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if TRAINED in self.classifiers and not self.labelled:
+            raise ValueError(f"a '{TRAINED}' classifier needs 'labelled': files of texts that people labelled")
+        return self
+
+    @property
+    def classifiers(self) -> tuple[str, ...]:
+        """The classifier in use, then the others, each once."""
+        return tuple(dict.fromkeys((self.offence_classifier, *self.other_classifiers)))
 
     def located(self, folder: Path) -> Self:
-        """The same with the path of the classifier's folder whole; a relative one starts at `folder`."""
-        place = folder / Path(self.offence_classifier).expanduser()
-        return self.model_copy(update={"offence_classifier": str(place.resolve())}) if place.is_dir() else self
+        """The same with whole paths of classifiers' folders and labelled files; relative ones start at `folder`."""
+
+        def place(name: str) -> str:
+            path = folder / Path(name).expanduser()
+            return str(path.resolve()) if path.is_dir() else name
+
+        files = [
+            file if file.path[:1] in "$/~" else file.model_copy(update={"path": str(folder / file.path)})
+            for file in self.labelled
+        ]
+        return self.model_copy(
+            update={
+                "offence_classifier": place(self.offence_classifier),
+                "other_classifiers": tuple(map(place, self.other_classifiers)),
+                "labelled": tuple(files),
+            }
+        )

@@ -10,6 +10,10 @@ PAD, UNKNOWN, START, END = range(4)
 _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
+VOCABULARY = "vocabulary.txt"
+"""The file of a trained model that holds its words."""
+
+
 class Vocabulary:
     """The words a model knows; everything else is `UNKNOWN`.
 

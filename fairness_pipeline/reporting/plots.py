@@ -11,6 +11,7 @@ COLOURS = {
     "biased": "#b3261e",
     "fair": "#2e7d32",
     "inconclusive": "#8a6d00",
+    "fair on average": "#00696f",
     "nothing to judge": "#777777",
     "not measured": "#777777",
     "never seen": "#777777",

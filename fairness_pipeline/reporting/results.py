@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.lake import Card, Key, Lake, Row
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE
 from fairness_pipeline.study import Part, Study
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ NOTHING_TO_JUDGE = "nothing to judge"
 NEVER_SEEN = "never seen"
 """What is said of a measure that no response shows, on either side: there is nothing that could differ."""
 
-_ORDER = ("biased", "inconclusive", "fair", NEVER_SEEN, NOTHING_TO_JUDGE)
+_ORDER = ("biased", "inconclusive", FAIR_ON_AVERAGE, "fair", NEVER_SEEN, NOTHING_TO_JUDGE)
 _UNITS = {"percent": ("{:+.3g}", " points"), "count_per_response": ("{:+.3g}", " a response"), "score": ("{:+.4f}", "")}
 
 
@@ -86,7 +87,7 @@ def flat(study: Study, audits: list[Audit]) -> list[Row]:
 def said(row: Row) -> str:
     """A row's verdict as a reader is told it: `NEVER_SEEN` where neither side shows the measure."""
     unseen = row["value_a"] == row["value_b"] == 0 and row["unit"] != "score"
-    return NEVER_SEEN if unseen and row["verdict"] != NOTHING_TO_JUDGE else row["verdict"]
+    return NEVER_SEEN if unseen and row["verdict"] == "inconclusive" else row["verdict"]
 
 
 def with_unit(row: Row, name: str = "difference") -> str:

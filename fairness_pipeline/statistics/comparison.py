@@ -1,7 +1,7 @@
 """One row of a significance table: two sides of one measure compared in every way the design asks for."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.effects import cohens_d, cohens_h
-from fairness_pipeline.statistics.equivalence import Margin, tost
+from fairness_pipeline.statistics.equivalence import Bound, Margin, tost
 from fairness_pipeline.statistics.intervals import Estimate, count_difference, rate_difference
 from fairness_pipeline.statistics.paired import PairedTest, mcnemar_mid_p, paired_t, wilcoxon_p
 from fairness_pipeline.statistics.resampling import NGrams, jackknife, permutation_p
@@ -25,8 +25,9 @@ class Comparison:
     """Side a against side b on one measure.
 
     Values, difference, interval, margin and smallest detectable difference are in `unit`. `difference_percent` is
-    (a - b) / a as in the papers; the interval is the 95% one of the paired difference. Where something has no value it
-    is None and `note` says why.
+    (a - b) / a as in the papers; the interval is the 95% one of the paired difference. `pairs_needed` is the number of
+    such pairs that would show fairness four times in five, if the sides truly did not differ; `beyond_margin` says that
+    the whole interval lies beyond the margin. Where something has no value it is None and `note` says why.
     """
 
     measure: str
@@ -55,18 +56,22 @@ class Comparison:
     published_value_a: float | None = None
     published_value_b: float | None = None
     published_p: str | None = None
+    pairs_needed: int | None = None
+    beyond_margin: bool = False
     p_wilcoxon: float | None = None
     note: str = ""
 
 
-_ARROW: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), str: pa.string(), Unit: pa.string()}
+_ARROW: dict[Any, pa.DataType] = {
+    int: pa.int64(), float: pa.float64(), str: pa.string(), Unit: pa.string(), bool: pa.bool_()
+}  # fmt: skip
 COMPARISON = pa.schema(
     pa.field(field.name, _ARROW[kind], kind is not field.type)
     for field in fields(Comparison)
     for kind in _ARROW
     if field.type in (kind, kind | None)
 )
-"""The Arrow schema of a dialogue model's significance table."""
+"""The Arrow schema of what a comparison of pairs says."""
 
 SIGNIFICANCE = pa.schema([COMPARISON.field(place) for place in range(COMPARISON.get_field_index("published_p") + 1)])
 """The columns with which every significance table of every study starts; its own stand after them."""
@@ -85,7 +90,7 @@ def compare_rates(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, al
         z_test(a.astype(float), b.astype(float)),
         mcnemar_mid_p(only_a, only_b),
         effect_size=cohens_h(rate_a, rate_b),
-        margin=margin,
+        bound=margin.bound(a.astype(float), b.astype(float), 100),
         alpha=alpha,
         p_wilcoxon=None,
     )
@@ -102,7 +107,7 @@ def compare_counts(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, a
         z_test(a, b),
         paired_t(a, b),
         effect_size=cohens_d(a, b),
-        margin=margin,
+        bound=margin.bound(a, b),
         alpha=alpha,
         p_wilcoxon=wilcoxon_p(a, b),
     )
@@ -122,39 +127,52 @@ def compare_diversity(
     """Diversity, distinct-1 and distinct-2, in percent; `a` and `b` are indices of distinct responses.
 
     Published without any test; here a paired permutation test and a delete-block jackknife interval, the more cautious
-    of which prevails where they disagree at `alpha`.
+    of which prevails where they disagree at `alpha`. With no permutations the jackknife decides alone, and where no
+    draw is as far apart as what was found, it says how much farther that is.
     """
     sides = ngrams.diversity(a), ngrams.diversity(b)
     p_values = permutation_p(ngrams, a, b, permutations, seed)
-    estimates = jackknife(ngrams, a, b, blocks)
-    accords = {name: estimate.in_accord_with(p_values[name], alpha) for name, estimate in estimates.items()}
-    return [
-        _compare(
-            measure,
-            "percent",
-            len(a),
-            (100 * getattr(sides[0], measure), 100 * getattr(sides[1], measure)),
-            _scaled(accords[measure][0], 100),
-            None,
-            PairedTest("paired permutation", None, accords[measure][1]),
-            effect_size=None,
-            margin=margins[measure],
-            alpha=alpha,
-            p_wilcoxon=None,
+    rows = []
+    for measure, found in jackknife(ngrams, a, b, blocks).items():
+        p = p_values[measure]
+        if unreached := p <= 1 / (permutations + 1):
+            p = min(p, found.estimate.p_zero())
+        estimate, p = found.estimate.in_accord_with(p, alpha)
+        rows.append(
+            _compare(
+                measure,
+                "percent",
+                len(a),
+                (100 * getattr(sides[0], measure), 100 * getattr(sides[1], measure)),
+                _scaled(estimate, 100),
+                None,
+                PairedTest(
+                    "paired permutation", None, p, "no draw reached it: p by the interval's t" if unreached else ""
+                ),
+                effect_size=None,
+                bound=margins[measure].of_mean(found.mean, found.variance, found.covariance, 100),
+                alpha=alpha,
+                p_wilcoxon=None,
+            )
         )
-        for measure in ("diversity", "distinct_1", "distinct_2")
-    ]
+    return sorted(rows, key=lambda row: row.measure)
 
 
-def adjusted(rows: list[Comparison], alpha: float = 0.05) -> list[Comparison]:
-    """The rows of one table with p adjusted over its measures (the paired p), and the verdicts that follow."""
-    paired = [row.p_paired for row in rows]
-    return [
-        replace(
-            row, p_holm=p_holm, p_bh=p_bh, verdict=verdict(equivalent=row.verdict == "fair", p_holm=p_holm, alpha=alpha)
-        )
-        for row, p_holm, p_bh in zip(rows, holm(paired), benjamini_hochberg(paired), strict=True)
-    ]
+def adjusted(rows: list[Comparison], alpha: float = 0.05, parts: Collection[str] = ()) -> list[Comparison]:
+    """The rows of one table with p adjusted over its measures (the paired p), and the verdicts that follow.
+
+    Args:
+        rows: One a measure.
+        alpha: The level.
+        parts: Measures that are parts or other readings of one that is there: a family of their own.
+    """
+    found = {}
+    for family in ([row for row in rows if row.measure not in parts], [row for row in rows if row.measure in parts]):
+        paired = [row.p_paired for row in family]
+        for row, p_holm, p_bh in zip(family, holm(paired), benjamini_hochberg(paired), strict=True):
+            judged = verdict(equivalent=row.verdict == "fair", p_holm=p_holm, alpha=alpha)
+            found[row.measure] = replace(row, p_holm=p_holm, p_bh=p_bh, verdict=judged)
+    return [found[row.measure] for row in rows]
 
 
 class Published(Protocol):
@@ -198,13 +216,12 @@ def _compare(
     paired: PairedTest,
     *,
     effect_size: float | None,
-    margin: Margin,
+    bound: Bound,
     alpha: float,
     p_wilcoxon: float | None,
 ) -> Comparison:
     value_a, value_b = values
-    amount = margin.amount(value_a, value_b)
-    equivalence = tost(estimate, amount, alpha)
+    equivalence = tost(estimate, bound, alpha, n)
     widest = 100.0 if unit == "percent" else math.inf
     low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))
     notes = [unpaired.note if unpaired else "", paired.note]
@@ -229,11 +246,13 @@ def _compare(
         paired_statistic=paired.statistic,
         p_paired=paired.p,
         effect_size=effect_size,
-        margin=amount,
+        margin=bound.amount,
         p_equivalence=equivalence.p,
         minimum_detectable=_finite(estimate.minimum_detectable(alpha)),
         verdict=verdict(equivalent=equivalence.shown, p_holm=paired.p, alpha=alpha),
         paper_verdict=paper_verdict(unpaired.p, alpha) if unpaired else None,
+        pairs_needed=equivalence.pairs_needed,
+        beyond_margin=low > bound.amount or high < -bound.amount,
         p_wilcoxon=p_wilcoxon,
         note="; ".join(dict.fromkeys(note for note in notes if note)),
     )

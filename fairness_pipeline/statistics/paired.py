@@ -5,6 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+_ROUNDING = 1e-12
+"""What floating point leaves of two equal differences, as a share of what was subtracted."""
+
 
 class PairedTest(NamedTuple):
     """A test's name, its statistic (None where it has none), two-sided p, and a note where the case is special."""
@@ -44,8 +47,9 @@ def paired_t(a: np.ndarray, b: np.ndarray) -> PairedTest:
     difference = a - b
     if len(difference) < 2:
         return PairedTest(name, None, 1.0, "one pair has no variance: not tested")
-    if np.ptp(difference) == 0:
-        if difference[0] == 0:
+    rounding = _ROUNDING * max(1.0, float(np.abs(a).max()), float(np.abs(b).max()))
+    if np.ptp(difference) <= rounding:
+        if abs(difference[0]) <= rounding:
             return PairedTest(name, 0.0, 1.0, "no pair differs")
         return PairedTest(
             "sign flip", None, float(2.0 ** (1 - len(difference))), "every pair differs by the same amount"

@@ -1,10 +1,12 @@
-"""Tests whose unit is the person, for scores of sentences that share their persons.
+"""Tests of scores of sentences that share their persons, their templates and their emotion words.
 
-A system that merely likes one name more than another, whatever the group, shifts all pairs with that name at once. A
-test over pairs takes those for independent and calls such a system biased far too often; these do not.
+A system that merely likes one name more than another, whatever the group, shifts all pairs with that name at once; one
+that happens to score one group higher in one template shifts all sentences made from it. A test over pairs takes those
+for independent and calls such systems biased far too often; these do not.
 """
 
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -12,15 +14,23 @@ from scipy.special import stdtr, stdtrit  # Student's t without the cost of a di
 
 _ROUNDING = 1e-9
 """Differences below this are what floating point leaves of equal scores in 0..1."""
+_EXACT = 14
+"""Pairs up to which every pattern of signs is tried."""
+_HALVINGS = 40
 
 
 class Tests(NamedTuple):
-    """A test of each column: two-sided p, and the difference (a - b) with its standard error and degrees of freedom."""
+    """A test of each column: two-sided p, and the difference (a - b) with its standard error and degrees of freedom.
+
+    `freedom` may be a number a column. `reach` is how far the 95% interval goes below and above the difference, where
+    it is another test's than Student's.
+    """
 
     p: np.ndarray
     difference: np.ndarray
     error: np.ndarray
-    freedom: int
+    freedom: np.ndarray | float
+    reach: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def t(self) -> np.ndarray:
@@ -28,10 +38,21 @@ class Tests(NamedTuple):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.error > 0, self.difference / self.error, np.nan)
 
+    @property
+    def p_student(self) -> np.ndarray:
+        """Student's p of each column; 1 where nothing varies."""
+        return np.where(self.error > 0, 2 * stdtr(self.freedom, -np.abs(self.t)), 1.0)
+
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """The ends of each difference's central interval at `level`."""
+        """The ends of each difference's central interval at `level`, by Student's t."""
         reach = stdtrit(self.freedom, 0.5 + level / 2) * self.error
         return self.difference - reach, self.difference + reach
+
+    def interval_95(self) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the 95% interval, by the test's own `reach` where it has one."""
+        if self.reach is None:
+            return self.interval(0.95)
+        return self.difference - self.reach[0], self.difference + self.reach[1]
 
     def minimum_detectable(self, alpha: float = 0.05, power: float = 0.8) -> np.ndarray:
         """The true differences that a two-sided Student's t test at `alpha` would find with `power`."""
@@ -41,7 +62,7 @@ class Tests(NamedTuple):
         """The larger p of the two one-sided tests that each difference lies outside +-`margin` (Schuirmann 1987)."""
         excess = np.abs(self.difference) - margin
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.error > 0, stdtr(self.freedom, excess / self.error), excess > 0)
+            return np.where(self.error > 0, stdtr(self.freedom, excess / self.error), excess >= 0)
 
 
 def paired_t_columns(a: np.ndarray, b: np.ndarray) -> Tests:
@@ -49,24 +70,26 @@ def paired_t_columns(a: np.ndarray, b: np.ndarray) -> Tests:
 
     p is 1 where no pair differs; where all differ by the same amount it is that of the exact sign-flip test, 2 / 2^n.
     """
-    difference = _rounded(a - b)
-    n = len(difference)
-    mean, error = _rounded(difference.mean(axis=0)), _rounded(difference.std(axis=0, ddof=1)) / np.sqrt(n)
-    tests = Tests(np.where(mean == 0, 1.0, 2.0 ** (1 - n)), mean, error, n - 1)
-    return tests._replace(p=np.where(error > 0, 2 * stdtr(n - 1, -np.abs(tests.t)), tests.p))
+    return _mean_test(_rounded(a - b))
 
 
-def pair_means_t(scores: np.ndarray, on_a: np.ndarray, strata: np.ndarray) -> Tests:
-    """A paired t test on the pairs' mean scores: of gender's 11 pairs of persons.
+def sign_flip(difference: np.ndarray, draws: int = 9999, seed: int = 0) -> Tests:
+    """The sign-flip test of the mean of paired differences (pairs, columns): either side could have been the other.
 
-    Args:
-        scores: Mean score of each person (people, columns); one person a side in each stratum.
-        on_a: Who is on side a (people).
-        strata: The pair of each (people).
+    Exact for few pairs. Where no pattern of signs is farther from 0 than what was seen, p says no more than that; it is
+    then Student's, if that is smaller. The interval is Student's.
     """
-    order = np.argsort(strata, kind="stable")
-    a, b = (scores[order[on_a[order] == side]] for side in (True, False))
-    return paired_t_columns(a, b)
+    difference = _rounded(difference)
+    n = len(difference)
+    tests = _mean_test(difference)
+    if n <= _EXACT:
+        signs = np.array(list(product((1.0, -1.0), repeat=n)))
+    else:
+        signs = np.random.default_rng(seed).choice((1.0, -1.0), (draws + 1, n))
+        signs[0] = 1.0
+    reached = (np.abs(signs @ difference / n) >= np.abs(tests.difference) - _ROUNDING).sum(axis=0)
+    p, least = reached / len(signs), (2 if n <= _EXACT else 1) / len(signs)
+    return tests._replace(p=np.where(p <= least, np.minimum(p, tests.p), p))
 
 
 def label_permutation(
@@ -75,7 +98,8 @@ def label_permutation(
     """A permutation test of the group labels of names, within strata: of race, among names of one gender.
 
     The statistic is the mean over strata of mean(a) - mean(b); p = (c + 1) / (permutations + 1), c the number of draws
-    at least as far from 0 as what was seen (Phipson and Smyth 2010). The error is Welch's.
+    at least as far from 0 as what was seen (Phipson and Smyth 2010), or Student's where no draw is and that is smaller.
+    The error is Welch's; the interval holds the shifts of side a that the test does not reject.
 
     Args:
         scores: Mean score of each name (names, columns).
@@ -85,12 +109,125 @@ def label_permutation(
         seed: Of the draws; the same for all columns.
     """
     difference = _rounded(_weights(on_a, strata) @ scores)
-    drawn = np.abs(_drawn_weights(tuple(on_a.tolist()), tuple(strata.tolist()), permutations, seed) @ scores)
-    extreme = (drawn >= np.abs(difference) - _ROUNDING).sum(axis=0)
+    weights = _drawn_weights(tuple(on_a.tolist()), tuple(strata.tolist()), permutations, seed)
+    drawn, moved = weights @ scores, weights @ on_a.astype(float)
     groups = [scores[(strata == stratum) & (on_a == side)] for stratum in np.unique(strata) for side in (True, False)]
     variance = sum(group.var(axis=0, ddof=1) / len(group) for group in groups) / len(np.unique(strata)) ** 2
-    error = _rounded(np.sqrt(variance))
-    return Tests((extreme + 1) / (permutations + 1), difference, error, len(scores) - len(groups))
+    tests = Tests(difference, difference, _rounded(np.sqrt(variance)), float(len(scores) - len(groups)))
+    reached = (np.abs(drawn) >= np.abs(difference) - _ROUNDING).sum(axis=0)
+    p = np.where(reached == 0, np.minimum(1 / (permutations + 1), tests.p_student), (reached + 1) / (permutations + 1))
+    reach = tuple(_inverted(drawn, moved, tests, side) for side in (-1.0, 1.0))
+    return tests._replace(p=p, reach=(reach[0], reach[1]))
+
+
+def _inverted(drawn: np.ndarray, moved: np.ndarray, tests: Tests, side: float) -> np.ndarray:
+    """How far beyond the difference, on one `side`, a shift of side a lies that the test rejects at 5%, by halving."""
+    near, far = np.zeros(len(tests.difference)), 8 * tests.error
+    for _ in range(_HALVINGS):
+        middle = (near + far) / 2
+        shift = tests.difference + side * middle
+        p = ((np.abs(drawn - np.outer(moved, shift)) >= middle - _ROUNDING).sum(axis=0) + 1) / (len(drawn) + 1)
+        near, far = np.where(p > 0.05, middle, near), np.where(p > 0.05, far, middle)
+    return far
+
+
+def two_parts(first: Tests, second: Tests, weights: tuple[float, float]) -> Tests:
+    """The weighted sum of two independent differences, by Student's t with Welch and Satterthwaite's freedom."""
+    difference = weights[0] * first.difference + weights[1] * second.difference
+    squares = [
+        ((weight * test.error) ** 2, test.freedom) for weight, test in zip(weights, (first, second), strict=True)
+    ]
+    tests = _student(difference, squares)
+    exact = np.minimum(1.0, 2 * np.minimum(first.p, second.p))  # where nothing varies, and Student's t has no value
+    return tests._replace(p=np.where((tests.error == 0) & (tests.difference != 0), exact, tests.p))
+
+
+class Sources(NamedTuple):
+    """What the templates and the words add to a difference's error, and the standard deviations of what varies.
+
+    `error` (with `freedom`) is what a difference would vary by from one set of templates and words to another, beyond
+    what single sentences do.
+    """
+
+    error: np.ndarray
+    freedom: float
+    templates: np.ndarray
+    words: np.ndarray
+
+
+def template_error(cells: np.ndarray, templates: np.ndarray, words: np.ndarray, residual: np.ndarray) -> Sources:
+    """The error of a mean over sentences' differences, with templates and emotion words as samples.
+
+    A difference in a template and word is taken for the mean plus random effects of template, word and both together;
+    their variances solve the equations of three sums of squares with their expectations (Henderson 1953, method 1). The
+    freedom is that of the templates, which are few and of unequal size: (sum of n_t)^2 / (sum of n_t^2) - 1.
+
+    Args:
+        cells: The difference in each template and word (cells, columns).
+        templates: Of each cell.
+        words: Of each cell; those without an emotion word are one each.
+        residual: The variance of the mean that single sentences alone make (columns).
+    """
+    equations = _equations(tuple(templates.tolist()), tuple(words.tolist()))
+    squares = np.array([np.square(part @ cells).sum(axis=0) for part in equations.sums])
+    of_templates, of_words, of_both = np.maximum(0.0, equations.inverse @ squares)
+    shares = equations.shares
+    whole = shares[0] * of_templates + shares[1] * of_words + np.maximum(0.0, of_both / len(cells) - residual)
+    return Sources(
+        _rounded(np.sqrt(whole)),
+        max(1.0, 1 / shares[0] - 1),
+        _rounded(np.sqrt(of_templates)),
+        _rounded(np.sqrt(of_words)),
+    )
+
+
+class _Equations(NamedTuple):
+    """Sums of deviations by template, word and cell; what turns their squares into variances; shares of a mean's."""
+
+    sums: list[np.ndarray]
+    inverse: np.ndarray
+    shares: list[float]
+
+
+@lru_cache(maxsize=64)
+def _equations(templates: tuple[int, ...], words: tuple[str, ...]) -> _Equations:
+    count = len(templates)
+    members = [
+        (np.unique(labels, return_inverse=True)[1][:, None] == np.arange(len(set(labels)))).astype(float)
+        for labels in (templates, words, range(count))
+    ]
+    centred = np.eye(count) - 1 / count
+    sums = [each.T @ centred / count for each in members]
+    expected = np.array([[np.square(part @ each).sum() for each in members] for part in sums])
+    # Where templates or words are as many as cells, or one, an effect cannot be told apart: it counts as another's.
+    inverse = np.linalg.pinv(expected, rcond=1e-9)
+    return _Equations(sums, inverse, [float(np.square(each.sum(axis=0)).sum()) / count**2 for each in members])
+
+
+def with_templates(persons: Tests, sources: Sources) -> Tests:
+    """A test of persons that takes templates and words for a sample too; the more cautious p of both prevails."""
+    whole = _student(persons.difference, [(persons.error**2, persons.freedom), (sources.error**2, sources.freedom)])
+    own = persons.reach or (persons.difference - persons.interval(0.95)[0],) * 2
+    added = stdtrit(sources.freedom, 0.975) * sources.error
+    reach = np.hypot(own[0], added), np.hypot(own[1], added)
+    return whole._replace(p=np.where(sources.error > 0, np.maximum(persons.p, whole.p), persons.p), reach=reach)
+
+
+def _student(difference: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray | float]]) -> Tests:
+    """A difference whose variance is the sum of independent `parts`, each with its degrees of freedom."""
+    total = np.asarray(sum(square for square, _ in parts))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = total**2 / sum(square**2 / freedom for square, freedom in parts)
+    least = min(float(np.min(freedom)) for _, freedom in parts)
+    tests = Tests(total, _rounded(difference), np.sqrt(total), np.where(total > 0, freedom, least))
+    return tests._replace(p=tests.p_student)
+
+
+def _mean_test(difference: np.ndarray) -> Tests:
+    n = len(difference)
+    mean, error = _rounded(difference.mean(axis=0)), _rounded(difference.std(axis=0, ddof=1)) / np.sqrt(n)
+    tests = Tests(np.where(mean == 0, 1.0, 2.0 ** (1 - n)), mean, error, float(n - 1))
+    return tests._replace(p=np.where(error > 0, tests.p_student, tests.p))
 
 
 def _weights(on_a: np.ndarray, strata: np.ndarray) -> np.ndarray:

@@ -87,7 +87,16 @@ def permutation_p(ngrams: NGrams, a: np.ndarray, b: np.ndarray, permutations: in
     return dict(zip(_MEASURES, ((reached + 1) / (permutations + 1)).tolist(), strict=True))
 
 
-def jackknife(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> dict[str, Estimate]:
+class Jackknife(NamedTuple):
+    """An estimated difference, and the mean of the two sides with its variance and its covariance with it."""
+
+    estimate: Estimate
+    mean: float
+    variance: float
+    covariance: float
+
+
+def jackknife(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> dict[str, Jackknife]:
     """Delete-block jackknife of the differences in distinct-1, distinct-2 and diversity.
 
     Pairs are cut into `blocks` runs, each left out once: resampling with replacement would repeat responses and so
@@ -96,21 +105,28 @@ def jackknife(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> dict
     """
     found = left_out(ngrams, a, b, blocks)
     count = len(found.without["diversity"])
-    if count < 2:
-        return {name: Estimate(value, np.inf) for name, value in found.whole.items()}
-    one_pair = dict(zip(_MEASURES, (_values(ngrams, a) + _values(ngrams, b)) / 2 / len(a), strict=True))
     estimates = {}
-    for name, values in found.without.items():
-        variance = (count - 1) / count * ((values - values.mean()) ** 2).sum()
-        estimates[name] = Estimate(found.whole[name], float(np.sqrt(variance + 2 * one_pair[name] ** 2)), count - 1)
+    for name, value in found.whole.items():
+        mean = found.means[name]
+        if count < 2:
+            estimates[name] = Jackknife(Estimate(value, np.inf), mean, np.inf, 0.0)
+            continue
+        spread = (count - 1) / count * np.cov(found.without[name], found.means_without[name], ddof=0) * count
+        error = np.sqrt(spread[0, 0] + 2 * (mean / len(a)) ** 2)
+        estimates[name] = Jackknife(Estimate(value, float(error), count - 1), mean, spread[1, 1], spread[0, 1])
     return estimates
 
 
 class LeftOut(NamedTuple):
-    """Differences (side a minus side b) by measure: of all pairs, and with each block of pairs left out in turn."""
+    """Differences (side a minus side b) by measure: of all pairs, and with each block of pairs left out in turn.
+
+    `means` are those of the two sides, alike.
+    """
 
     whole: dict[str, float]
     without: dict[str, np.ndarray]
+    means: dict[str, float]
+    means_without: dict[str, np.ndarray]
 
 
 def left_out(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> LeftOut:
@@ -121,9 +137,15 @@ def left_out(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> LeftO
     blocks = min(blocks, len(a))
     block = np.arange(len(a)) * blocks // len(a)
     kept = [block != i for i in range(blocks)] if blocks > 1 else []
-    without = np.array([_differences(ngrams, a[rows], b[rows]) for rows in kept]).reshape(-1, len(_MEASURES))
-    whole = _differences(ngrams, a, b).tolist()
-    return LeftOut(dict(zip(_MEASURES, whole, strict=True)), dict(zip(_MEASURES, without.T, strict=True)))
+    sides = np.array([[_values(ngrams, side[rows]) for side in (a, b)] for rows in kept])
+    sides = sides.reshape(-1, 2, len(_MEASURES))
+    whole = np.array([_values(ngrams, side) for side in (a, b)])
+    return LeftOut(
+        dict(zip(_MEASURES, (whole[0] - whole[1]).tolist(), strict=True)),
+        dict(zip(_MEASURES, (sides[:, 0] - sides[:, 1]).T, strict=True)),
+        dict(zip(_MEASURES, whole.mean(axis=0).tolist(), strict=True)),
+        dict(zip(_MEASURES, sides.mean(axis=1).T, strict=True)),
+    )
 
 
 _MEASURES = ("distinct_1", "distinct_2", "diversity")

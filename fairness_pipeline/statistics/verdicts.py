@@ -3,13 +3,15 @@
 from typing import Literal
 
 Verdict = Literal["fair", "biased", "inconclusive", "not measured"]
+FAIR_ON_AVERAGE = "fair on average"
+"""Where equivalence is shown for all together, but not in every stratum."""
 
 
 def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05) -> Verdict:
     """`fair` where equivalence is shown, even if significant; else `biased` where significant; else neither.
 
     Args:
-        equivalent: The 90% interval of the paired difference lies inside the margin.
+        equivalent: The 90% interval of the paired difference lies inside the margin, in every stratum.
         p_holm: The paired test's p, Holm-adjusted over the measures of its table.
         alpha: The level of the test.
     """

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from fairness_pipeline.defs.lineage import State
 from fairness_pipeline.defs.plan import Plan
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.lake import Key
-from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.lake import Key, Row
+from fairness_pipeline.reporting.results import Audit, audits_of
 from fairness_pipeline.study import Study
 
 REFUSED = 3
@@ -36,18 +36,24 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
     fresh = [(study, audit) for study, audit in audits if audit.measured and not state.stale(study.table, audit.key)]
     wanted = _wanted(plan, measures)
     rows = [
-        (audit, row, str(row[study.identity[len(study.axes)]]))
+        (study, audit, row, name)
         for study, audit in fresh
         for row in audit.rows
-        if study.gated(row)
+        for name in [str(row[study.identity[len(study.axes)]])]
+        if study.gated(row) or name in wanted
     ]
-    found = [
-        " ".join([*audit.key.values(), name])
-        for audit, row, name in rows
-        if row["verdict"] == refused and (name in wanted or not wanted)
-    ]
+    looked_at = [(study, audit, row, name) for study, audit, row, name in rows if name in wanted or not wanted]
+    refused_rows = [entry for entry in looked_at if entry[2]["verdict"] == refused]
+    kept = _after_correction(plan, looked_at)
+    found, alone = (
+        [" ".join([*audit.key.values(), name]) for _, audit, row, name in refused_rows if (id(row) in kept) == stands]
+        for stands in (True, False)
+    )
+    if alone:
+        print(f"{refused} by its own table, but not after the correction over all: {', '.join(alone)}", file=sys.stderr)
     if found:  # whatever else is missing: this much was found
         print(f"--fail-on {refused}: {', '.join(found)}", file=sys.stderr)
+        print(_told(plan, looked_at), file=sys.stderr)
         return REFUSED
     there = {(study.name, audit.name) for study, audit in fresh}
     if missing := [audit.name for study, audit in audits if (study.name, audit.name) not in there]:
@@ -56,9 +62,44 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
         raise FairnessError("--fail-on: nothing was measured; a gate that saw nothing must not open")
     if unfit := [f"{audit.name}: {audit.unfit}" for _, audit in audits if audit.unfit]:
         raise FairnessError(f"--fail-on: nothing to judge: {'; '.join(unfit)}")
-    if unseen := [name for name in wanted if name not in {name for _, _, name in rows}]:
+    if unseen := [name for name in wanted if name not in {name for _, _, _, name in rows}]:
         raise FairnessError(f"--measures: {', '.join(unseen)}: measured in none of what was asked for")
+    print(_told(plan, looked_at))
     return 0
+
+
+_Entry = tuple[Study, Audit, Row, str]
+
+
+def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:
+    """The rows that are still significant when the gate is corrected over all audits that it looks at (their `id`).
+
+    `p_holm` is corrected over its table. The smallest of a table is a valid p of "nothing in it differs", so Holm's
+    step-down over the tables' smallest bounds the chance that a gate closes although nothing differs anywhere.
+    """
+    smallest: dict[tuple[str, str], float] = {}
+    for study, audit, row, _ in rows:
+        place = study.name, audit.name
+        smallest[place] = min(smallest.get(place, 1.0), row["p_holm"])
+    left, kept = len(smallest), set()
+    for place in sorted(smallest, key=smallest.__getitem__):
+        level = plan.project.parts[place[0]].level
+        own = [row for study, audit, row, _ in rows if (study.name, audit.name) == place]
+        standing = {id(row) for row in own if left * row["p_holm"] < level}
+        if not standing:
+            break
+        kept |= standing
+        left -= 1
+    return kept
+
+
+def _told(plan: Plan, rows: list[_Entry]) -> str:
+    audits = {(study.name, audit.name) for study, audit, _, _ in rows}
+    level = max((plan.project.parts[name].level for name, _ in audits), default=0.05)
+    return (
+        f"The gate looked at {len(rows)} verdicts of {len(audits)} audits and is corrected over all of them: where "
+        f"nothing differs it closes in at most {100 * level:g}% of runs"
+    )
 
 
 def _asked(plan: Plan, study: Study) -> Callable[[Key], bool]:

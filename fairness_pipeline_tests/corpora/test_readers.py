@@ -23,8 +23,27 @@ def declared(form: str = "tsv", **options: object) -> CorpusSpecification:
     return CorpusSpecification(platform="twitter", format=form, licence="", citation="", **source, **options)
 
 
-def rows(path: Path, form: str = "tsv", **options: object) -> list[Turns]:
-    return list(read_file(path, declared(form, **options)))
+def rows(path: Path, form: str = "tsv", **options: object) -> list[tuple[str, str, str | None]]:
+    return [turns[:3] for turns in read_file(path, declared(form, **options))]
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+def test_topics(tmp_path: Path, form: str) -> None:
+    lines = (
+        [{"context": "hello", "response": "hi", "about": "greeting"}]
+        if form == "jsonl"
+        else (
+            [
+                ("," if form == "csv" else "\t").join(cells)
+                for cells in (("context", "response", "about"), ("hello", "hi", "greeting"))
+            ]
+        )
+    )
+    path = written(tmp_path / f"a.{form}", *lines)
+    (found,) = read_file(path, declared(form, columns={"topic": "about"}))
+    assert found == Turns("hello", "hi", None, "greeting")
+    with pytest.raises(FairnessError, match="expected a (column|key) 'subject'"):
+        list(read_file(path, declared(form, columns={"topic": "subject"})))
 
 
 def written(path: Path, *lines: object) -> Path:
@@ -92,7 +111,7 @@ def test_json_lines(tmp_path: Path) -> None:
     chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
     written(path, {"dialog": ["a", "b", "c"], "id": None}, {"dialog": chat, "id": "t"})
     first, second, *others = rows(path, "jsonl", columns={"turns": "dialog", "thread_id": "id"})
-    assert [(t.context, t.response) for t in (first, second)] == [("a", "b"), ("b", "c")]
+    assert [turns[:2] for turns in (first, second)] == [("a", "b"), ("b", "c")]
     assert first.thread_id == second.thread_id is not None
     assert others == [("a", "b", "t"), ("b", "c", "t")]
 
@@ -164,14 +183,16 @@ def test_comment_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("first", "[deleted]", "t3_s1"),
     ]
     whole = written(tmp_path / "RC.jsonl", *COMMENTS)
-    assert list(read_comments([whole])) == dialogues
+    assert [turns[:3] for turns in read_comments([whole])] == dialogues
     packed = tmp_path / "RC.zst"
     packed.write_bytes(zstd.compress(whole.read_bytes()))
-    assert list(read_comments([packed])) == dialogues
+    assert [turns[:3] for turns in read_comments([packed])] == dialogues
     submissions, comments = written(tmp_path / "RS.jsonl", COMMENTS[0]), written(tmp_path / "RC.jsonl", *COMMENTS[1:])
-    assert list(read_comments([comments, submissions])) == dialogues
+    assert [turns[:3] for turns in read_comments([comments, submissions])] == dialogues
+    named = written(tmp_path / "RC.jsonl", *({**comment, "subreddit": "food"} for comment in COMMENTS))
+    assert {turns.topic for turns in read_comments([named])} == {"food"}
     removed = written(tmp_path / "RS.jsonl", {**COMMENTS[0], "selftext": "[removed]"}, COMMENTS[1])
-    assert list(read_comments([removed])) == [("A question", "first", "t3_s1")]
+    assert list(read_comments([removed])) == [("A question", "first", "t3_s1", None)]
     with pytest.raises(FairnessError, match=r"RC.jsonl, line 1: expected a comment .* 'title' is int"):
         list(read_comments([written(tmp_path / "RC.jsonl", {"id": "c", "title": 5})]))
     with pytest.raises(FairnessError, match=r"RC.jsonl, line 1: expected a comment .* 'parent_id' is missing"):

@@ -87,9 +87,9 @@ def test_unknown_names_say_what_there_is(data: Path, tiny: Project) -> None:
     with pytest.raises(FairnessError, match="belongs to corpus 'elsewhere', which the profile does not list"):
         Project("tiny")
     profile.write_text(
-        text + "    margins: {default: {relative: 0.1}, offence_rate: {absolute: 1.0}}\n", encoding="utf-8"
+        text + "    margins: {rates: {relative: 0.1}, offence_rate: {absolute: 1.0}}\n", encoding="utf-8"
     )
-    with pytest.raises(FairnessError, match="unknown measure 'offence_rate'; known: .*offense_rate"):
+    with pytest.raises(FairnessError, match="unknown measure 'offence_rate'; known: rates, .*offense_rate"):
         Project("tiny")
     profile.write_text(text.replace("- gender\n", "- gender\n- gender\n"), encoding="utf-8")
     with pytest.raises(FairnessError, match="'gender' is listed twice"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.diversity import index_responses, measure_diversity
-from fairness_pipeline.measures.measure import score
+from fairness_pipeline.measures.measure import score, sides
 from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.sentiment import SentimentScorer
 from fairness_pipeline.measures.text import collapse_punctuation, collapsed
@@ -83,12 +83,12 @@ def test_wildcards_and_phrases() -> None:
 
 
 def test_long_form() -> None:
-    counts = pa.table({"pair_id": [0, 0], "side": ["a", "b"], "career": [1, 2], "family": [0, 3]})
-    assert to_long(counts).to_pylist() == [
-        {"pair_id": 0, "side": "a", "attribute": "career", "count": 1},
-        {"pair_id": 0, "side": "b", "attribute": "career", "count": 2},
-        {"pair_id": 0, "side": "a", "attribute": "family", "count": 0},
-        {"pair_id": 0, "side": "b", "attribute": "family", "count": 3},
+    counts = {"career": [1, 2], "family": [0, 3], "career_masked": [1, 1], "family_masked": [0, 2]}
+    assert to_long(pa.table({"pair_id": [0, 0], "side": ["a", "b"], **counts})).to_pylist() == [
+        {"pair_id": 0, "side": "a", "attribute": "career", "count": 1, "count_masked": 1},
+        {"pair_id": 0, "side": "b", "attribute": "career", "count": 2, "count_masked": 1},
+        {"pair_id": 0, "side": "a", "attribute": "family", "count": 0, "count_masked": 0},
+        {"pair_id": 0, "side": "b", "attribute": "family", "count": 3, "count_masked": 2},
     ]
 
 
@@ -187,10 +187,20 @@ def test_scoring_distinct_responses_once_and_in_place() -> None:
         asked.extend(table["text"].to_pylist())
         return pa.table({"length": [len(text) for text in table["text"].to_pylist()]})
 
-    scored = score(responses(("aa", "b"), ("aa", "aa"), ("ccc", "b")), scorer)
-    assert sorted(asked) == ["aa", "b", "ccc"]
-    assert scored.column_names == ["pair_id", "side", "length"]
-    assert scored["length"].to_pylist() == [2, 1, 2, 2, 3, 1]
+    scored = score(responses(("aa", "b"), ("aa", "aa"), ("my mom", "b")), scorer, load_dimension("gender"))
+    assert sorted(asked) == ["aa", "b", "my _", "my mom"]
+    assert scored.column_names == ["pair_id", "side", "length", "length_masked"]
+    assert scored["length"].to_pylist() == [2, 1, 2, 2, 6, 1]
+    assert scored["length_masked"].to_pylist() == [2, 1, 2, 2, 4, 1]
+
+
+def test_sides_that_are_not_of_the_same_pairs_are_refused() -> None:
+    table = responses(("a", "b"), ("c", "d")).append_column("x", pa.array([1.0, 2.0, 3.0, 4.0]))
+    assert [side.tolist() for side in sides(table, "x")] == [[1.0, 3.0], [2.0, 4.0]]
+    with pytest.raises(FairnessError, match="x: expected both sides of every pair, found 2 a, 1 b"):
+        sides(table.slice(0, 3), "x")
+    with pytest.raises(FairnessError, match="x: expected numbers, found NaN"):
+        sides(table.set_column(3, "x", pa.array([1.0, 2.0, float("nan"), 4.0])), "x")
 
 
 def test_scorers_are_picklable_and_row_by_row() -> None:

@@ -1,6 +1,7 @@
 """Response quality, and what debiasing changed."""
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
@@ -8,10 +9,11 @@ import pytest
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.debiasing_effects import Measured, debiasing_effects, identical_share
-from fairness_pipeline.measures.dialogue_significance import dialogue_significance
+from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.diversity import measure_diversity
 from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.response_quality import response_quality
+from fairness_pipeline.statistics.comparison import COMPARISON
 
 SETTINGS = SignificanceSettings(permutations=20, jackknife_blocks=10)
 
@@ -56,14 +58,20 @@ def measured(offensive_a: np.ndarray, offensive_b: np.ndarray, words: tuple[str,
     none = np.zeros(2 * n, dtype=bool)
     tables = {
         "diversity": measure_diversity(responses),
-        "politeness": pa.table({"pair_id": ids, "side": sides, "offensive": offensive}),
-        "sentiment": pa.table({"pair_id": ids, "side": sides, "positive": none, "negative": none}),
-        "attribute_words": pa.table(
-            {"pair_id": ids, "side": sides, "attribute": ["career"] * (2 * n), "count": none.astype(int)}
+        "politeness": twice(ids, sides, offensive=offensive),
+        "sentiment": twice(ids, sides, positive=none, negative=none),
+        "attribute_words": twice(ids, sides, count=none.astype(int)).append_column(
+            "attribute", pa.array(["career"] * (2 * n))
         ),
     }
-    significance = dialogue_significance(responses, tables, settings=SETTINGS, seed=1, published={})
-    return Measured(responses, tables, significance)
+    rows = compared(responses, tables, settings=SETTINGS, seed=1, published={})
+    return Measured(responses, tables, pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON))
+
+
+def twice(ids: pa.Array, sides: pa.Array, **columns: np.ndarray) -> pa.Table:
+    """A measure's table whose masked reading is the plain one."""
+    masked = {f"{name}_masked": values for name, values in columns.items()}
+    return pa.table({"pair_id": ids, "side": sides, **columns, **masked})
 
 
 def test_a_planted_reduction_is_found_and_nothing_else() -> None:

@@ -13,7 +13,7 @@ from statsmodels.stats.weightstats import ztest
 from fairness_pipeline.statistics.comparison import compare_counts, compare_diversity, compare_rates
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.effects import cohens_d, cohens_h
-from fairness_pipeline.statistics.equivalence import Margin, tost
+from fairness_pipeline.statistics.equivalence import Bound, Margin, tost
 from fairness_pipeline.statistics.intervals import Estimate, count_difference, rate_difference
 from fairness_pipeline.statistics.paired import mcnemar_mid_p, paired_t, wilcoxon_p
 from fairness_pipeline.statistics.resampling import NGrams, jackknife, permutation_p
@@ -86,9 +86,9 @@ def test_tost_is_two_one_sided_t_tests() -> None:
     estimate = Estimate(d.mean(), d.std(ddof=1) / math.sqrt(500), 499)
     lower = stats.ttest_1samp(d, -0.1, alternative="greater").pvalue
     upper = stats.ttest_1samp(d, 0.1, alternative="less").pvalue
-    assert tost(estimate, 0.1).p == pytest.approx(max(lower, upper))
+    assert tost(estimate, Bound(0.1)).p == pytest.approx(max(lower, upper))
     for margin in np.linspace(0.01, 0.3, 40):
-        equivalence = tost(estimate, margin)
+        equivalence = tost(estimate, Bound(margin))
         assert equivalence.shown == (equivalence.p <= 0.05)
 
 
@@ -134,7 +134,7 @@ def test_jackknife_by_hand() -> None:
     distinct = [len({*"ab", *"cde", *"ac"}) / 7, len({*"ee", *"ee", *"ab"}) / 6]
     one_pair = sum(distinct) / 2 / 3
     expected = math.sqrt(2 / 3 * sum((value - mean) ** 2 for value in left_out) + 2 * one_pair**2)
-    estimate = jackknife(counted, a, b, blocks=50)["distinct_1"]
+    estimate = jackknife(counted, a, b, blocks=50)["distinct_1"].estimate
     assert estimate.error == pytest.approx(expected)
     assert estimate.freedom == 2
 
@@ -216,8 +216,60 @@ def test_edge_case_verdicts() -> None:
 
 
 def test_margins() -> None:
-    assert Margin(relative=0.1).amount(2.0, 4.0) == pytest.approx(0.3)
-    assert Margin(absolute=0.5).amount(2.0, 4.0) == 0.5
+    a, b = np.array([1.0, 3.0]), np.array([3.0, 5.0])
+    assert Margin(relative=0.1).bound(a, b).amount == pytest.approx(0.3)
+    assert Margin(absolute=0.5).bound(a, b).amount == 0.5
+    assert Margin(standard_deviations=0.05).bound(a, b).amount == pytest.approx(0.05)  # both sides spread by 1
     for wrong in ({}, {"relative": 0.1, "absolute": 1.0}, {"relative": 0}):
-        with pytest.raises(ValueError, match=r"either|greater"):
+        with pytest.raises(ValueError, match=r"exactly one|greater"):
             Margin(**wrong)
+
+
+@pytest.mark.parametrize(("rate", "points"), [(0.37, 2.41), (0.5, 2.5), (0.01, 0.497), (0.0, 0.0625)])
+def test_cohens_h_in_points(rate: float, points: float) -> None:
+    """Two rates about the pooled one that are h apart, by statsmodels; the same for a rate and its complement."""
+    margin, many = Margin(cohens_h=0.05), 10_000
+    for share in (rate, 1 - rate):
+        responses = (np.arange(many) < round(share * many)).astype(float)
+        amount = margin.bound(responses, responses, 100).amount
+        assert amount == pytest.approx(points, abs=0.01)
+        if 0.001 < share < 0.999:
+            high, low = share + amount / 200, share - amount / 200
+            assert proportion_effectsize(high, low) == pytest.approx(0.05, rel=0.01)
+
+
+def test_the_published_pairs_show_the_published_gap() -> None:
+    """Table 3 of Liu et al. 2020: 36.763 against 40.098% of 300,000 is no fairness; 92 / 99 and 8 / 1 are one thing."""
+
+    def judged(rate_a: float, rate_b: float, n: int) -> str:
+        random = np.random.default_rng(0)
+        a, b = (random.permutation(np.arange(n) < round(rate * n)) for rate in (rate_a, rate_b))
+        return compare_rates("m", a, b, Margin(cohens_h=0.05)).verdict
+
+    assert judged(0.36763, 0.40098, 300_000) == "biased"
+    assert judged(0.92, 0.99, 3000) == judged(0.08, 0.01, 3000) == "biased"
+    assert judged(0.0, 0.0, 4000) == judged(1.0, 1.0, 4000) == "fair"
+    assert judged(0.0, 0.0, 3000) == "inconclusive"
+
+
+def test_pairs_that_fairness_needs() -> None:
+    """About 7,000 independent pairs at any rate; the number holds where a simulation shows fairness four times in five."""
+    random = np.random.default_rng(1)
+    assert Margin(cohens_h=0.05).before() == pytest.approx(6851, abs=5)
+    for rate in (0.5, 0.1, 0.02):
+        found = [
+            compare_rates("m", random.random(7000) < rate, random.random(7000) < rate, Margin(cohens_h=0.05))
+            for _ in range(400)
+        ]
+        assert 6500 < np.median([row.pairs_needed for row in found]) < 7500
+        assert 0.74 < np.mean([row.verdict == "fair" for row in found]) < 0.88
+
+
+def test_a_verdict_is_never_stronger_than_its_p() -> None:
+    assert tost(Estimate(0.0, 0.0), Bound(0.0)) == (1.0, False, None)
+    same = np.zeros(100, dtype=int)
+    for row in compare_diversity(
+        NGrams([[]]), same, same, dict.fromkeys(("diversity", "distinct_1", "distinct_2"), Margin(relative=0.05)),
+        permutations=20, blocks=10, seed=1,
+    ):  # fmt: skip
+        assert (row.p_equivalence, row.verdict) == (1.0, "inconclusive")

@@ -18,9 +18,9 @@ from fairness_pipeline.models.batching import Batch, cut, pad
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes
-from fairness_pipeline.models.dialogue.training import VOCABULARY, train_on_dialogues
+from fairness_pipeline.models.dialogue.training import train_on_dialogues
 from fairness_pipeline.models.training import Trainer
-from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
+from fairness_pipeline.models.vocabulary import END, PAD, START, VOCABULARY, Vocabulary
 from fairness_pipeline.progress import Progress, report
 
 VECTORS = "candidates.safetensors"

@@ -13,9 +13,9 @@ from fairness_pipeline.models.batching import Batch, pad
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
-from fairness_pipeline.models.dialogue.training import VOCABULARY, Penalty, train_on_dialogues
+from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogues
 from fairness_pipeline.models.training import Trainer
-from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
+from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
 from fairness_pipeline.progress import Progress
 
 State = tuple[torch.Tensor, torch.Tensor]

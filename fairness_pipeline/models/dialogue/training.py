@@ -13,10 +13,9 @@ from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes, Seq2SeqSizes
 from fairness_pipeline.models.training import Trainer
-from fairness_pipeline.models.vocabulary import Vocabulary
+from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 from fairness_pipeline.progress import Progress
 
-VOCABULARY = "vocabulary.txt"
 """The file of a trained model's words, in its folder."""
 
 Penalty = Callable[[nn.Embedding, Callable[[str], list[int]]], Callable[[], torch.Tensor]]

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from fairness_pipeline import checks, paths
 from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
+from fairness_pipeline.corpora.labelled_texts import read_labelled, versions
 from fairness_pipeline.debiasing.registry import PROJECTION, Task, debias, method_of
 from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
 from fairness_pipeline.errors import FairnessError
@@ -28,21 +30,39 @@ from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_co
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.breakdown import BREAKDOWN, carrying, swapped_words
+from fairness_pipeline.measures.breakdown import breakdown as break_down
+from fairness_pipeline.measures.classifier_quality import CLASSIFIER_QUALITY
+from fairness_pipeline.measures.classifier_quality import classifier_quality as hold_against
 from fairness_pipeline.measures.debiasing_effects import DEBIASING_EFFECTS, Measured, identical_share
 from fairness_pipeline.measures.debiasing_effects import debiasing_effects as compare_models
+from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance as compare_sides
-from fairness_pipeline.measures.measure import Measure
+from fairness_pipeline.measures.diversity import index_responses
+from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK, swapped_texts
+from fairness_pipeline.measures.instrument import instrument_check as check_instruments
+from fairness_pipeline.measures.measure import MASKED, Measure
+from fairness_pipeline.measures.politeness import classifier_version
 from fairness_pipeline.measures.registry import measure_label, measures
 from fairness_pipeline.measures.response_quality import RESPONSE_QUALITY
 from fairness_pipeline.measures.response_quality import response_quality as measure_quality
+from fairness_pipeline.measures.variations import (
+    VARIATIONS,
+    judged_again,
+    other_scores,
+    subsets,
+    without,
+    without_carriers,
+)
 from fairness_pipeline.models.dialogue import imported, registry
 from fairness_pipeline.models.dialogue.responding import RESPONSES, answer_each, respond
+from fairness_pipeline.models.dialogue.sight import out_of_sight
 from fairness_pipeline.models.pretrained import folder_version
+from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
-from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import TABLES
@@ -394,37 +414,193 @@ of_responses = [_measured(measure) for measure in measures()]
 """One table a measure."""
 
 _TABLES = tuple(measure.table for measure in measures())
+_OF_SINGLE = tuple(measure for measure in measures() if measure.scorer)
+"""The measures that score responses one by one."""
+
+
+def _instrument(part: DialoguePart, key: Key) -> dict[str, object]:
+    dimension = part.dimensions[key["dimension"]]
+    return {
+        "measures": {measure.table: _measuring(measure)(part, key) for measure in _OF_SINGLE},
+        "pairs": dimension.all_pairs("extended"),
+        "significance": part.settings.significance.model_dump(),
+        "versions": _versions("numpy", "scipy"),
+    }
+
+
+@asset(
+    stage="measures",
+    axes=("corpus", "dimension"),
+    upstream=DIALOGUES,
+    code_version="1",
+    settings=_instrument,
+    schema=INSTRUMENT_CHECK,
+)
+def instrument_check(partition: Partition) -> Result:
+    """What each scorer makes of human texts with only the listed words swapped: a gap that no model made.
+
+    The texts are the corpus's responses, or its contexts where it has none.
+    """
+    part, dialogues = partition.part, _dialogues(partition, partition.key["corpus"])
+    answered = dialogues.filter(pc.not_equal(dialogues["response"], ""))
+    texts = "responses" if answered.num_rows else "contexts"
+    swapped = swapped_texts(
+        answered["response"] if answered.num_rows else dialogues["context"],
+        _dimension(partition),
+        partition.project.profile.seed,
+    )
+    table = check_instruments(
+        swapped,
+        _OF_SINGLE,
+        _dimension(partition),
+        settings=part.settings.measures,
+        significance=part.settings.significance,
+        texts=texts,
+        folder=partition.folder,
+        progress=partition.progress,
+    )
+    shown = table.select(["measure", "n", "value_a", "value_b", "difference", "p_paired", "texts"])
+    return Result(table, {"texts_swapped": swapped.num_rows // 2, "texts": texts}, tables={"instruments": shown})
+
+
+@asset(
+    stage="measures",
+    axes=("dimension",),
+    covers=lambda part, key: bool(part.settings.measures.labelled),
+    code_version="1",
+    settings=lambda part, key: {
+        "labelled": versions(part.settings.measures.labelled, Path()),
+        "files": [file.model_dump() for file in part.settings.measures.labelled],
+        "classifiers": {
+            name: classifier_version(part.settings.measures, name) for name in part.settings.measures.classifiers
+        },
+        "threshold": part.settings.measures.offence_threshold,
+        "pairs": part.dimensions[key["dimension"]].all_pairs("extended"),
+    },
+    schema=CLASSIFIER_QUALITY,
+    checks=(checks.not_empty,),
+)
+def classifier_quality(partition: Partition) -> Result:
+    """Recall and precision of the offence classifiers on texts that people labelled, by the group that a text names."""
+    settings = partition.part.settings.measures
+    texts = read_labelled(settings.labelled, Path())
+    table = hold_against(texts, settings, _dimension(partition), partition.progress)
+    held_out = sum(text.held_out for text in texts)
+    return Result(table, {"texts": len(texts), "held_out": held_out}, tables={"quality": table})
 
 
 @of_a_model(
     stage="verdicts",
-    upstream=("responses", *_TABLES),
-    code_version="3",
+    upstream=(*DIALOGUES, "context_pairs", *_TABLES),
+    code_version="1",
+    settings=lambda part, key: {"versions": _versions("numpy")},
+    schema=BREAKDOWN,
+    checks=(checks.not_empty,),
+)
+def dialogue_breakdown(partition: Partition) -> Result:
+    """Where each gap comes from: by swapped word, by the side, the file and the topic of the original context."""
+    pairs = partition.read("context_pairs").sort_by("pair_id")
+    corpus = partition.part.models[partition.key["model"]].corpus
+    dialogues = _dialogues(partition, corpus)
+    of_pair = pc.index_in(pairs["dialogue_id"], dialogues["dialogue_id"])
+    factors = {factor: dialogues[column].take(of_pair).to_pylist() for factor, column in _FACTORS.items()}
+    values = [(measure, measure.values(partition.read(measure.table))) for measure in _OF_SINGLE]
+    table = break_down(pairs, swapped_words(pairs), values, factors)
+    widest = table.filter(pc.equal(table["factor"], "word")).sort_by([("n", "descending")]).slice(0, 20)
+    return Result(table, {"words": len(widest["level"].unique())}, tables={"words": widest})
+
+
+_FACTORS = {"source_file": "source", "topic": "topic"}
+
+
+def _varied(part: DialoguePart, key: Key) -> dict[str, object]:
+    settings = part.settings.measures
+    return {
+        "significance": part.settings.significance.model_dump(exclude={"permutations", "jackknife_blocks"}),
+        "titles": part.dimensions[key["dimension"]].titles,
+        "thresholds": {measure.table: measure.thresholds for measure in measures()},
+        "others": {name: classifier_version(settings, name) for name in settings.classifiers},
+        "versions": _versions("numpy", "scipy"),
+    }
+
+
+@of_a_model(
+    stage="verdicts",
+    upstream=(
+        "context_pairs", "responses", *_TABLES, "dialogue_breakdown", "dialogue_models", "debiased_dialogue_models"
+    ),
+    arrows=("context_pairs", "responses", *_TABLES, "dialogue_breakdown"),
+    code_version="1",
+    settings=_varied,
+    schema=VARIATIONS,
+    checks=(checks.not_empty,),
+)  # fmt: skip
+def verdict_variations(partition: Partition) -> Result:
+    """The same responses judged again: other word lists, thresholds, classifiers, half the contexts; pairs left out."""
+    part, significance = partition.part, partition.part.settings.significance
+    pairs, responses = partition.read("context_pairs").sort_by("pair_id"), partition.read("responses")
+    tables = {name: partition.read(name) for name in _TABLES}
+    words = swapped_words(pairs)
+    values = [(measure, measure.values(tables[measure.table])) for measure in _OF_SINGLE]
+    broken_down = partition.read("dialogue_breakdown")
+    masks = {**_out_of_sight(partition, pairs), "titles and idioms": words.any_of(_dimension(partition).titles)}
+    carriers = {name: carrying(broken_down, name) for _, found in values for name in found}
+    variations = [
+        *subsets(words, pairs.num_rows, partition.seed_without("model")),
+        *other_scores(_OF_SINGLE, tables, responses, part.settings.measures, partition.folder, partition.progress),
+        *without(masks),
+        *without_carriers(words, pairs.num_rows, carriers),
+    ]
+    (together,) = (measure for measure in measures() if not measure.scorer)
+    table = judged_again(values, (together, index_responses(responses)), variations, significance)
+    figures = {f"share of {name}": round(float(mask.mean()), 4) for name, mask in masks.items()}
+    shown = table.filter(pc.equal(table["kind"], "without"))
+    return Result(table, {**figures, "variations": len(variations)}, tables={"without": shown})
+
+
+def _out_of_sight(partition: Partition, pairs: pa.Table) -> dict[str, np.ndarray]:
+    """What a model that was trained here cannot see; nothing of others, whose words are parts of words."""
+    model = partition.part.models[partition.key["model"]]
+    sizes = model.seq2seq or model.retrieval
+    file = partition.checkpoint(_trained_as(partition)) / VOCABULARY if model.trained and sizes else None
+    return out_of_sight(pairs, Vocabulary.load(file), sizes.longest) if file and sizes and file.exists() else {}
+
+
+@of_a_model(
+    stage="verdicts",
+    upstream=("context_pairs", "responses", *_TABLES, "dialogue_breakdown", "verdict_variations", "instrument_check"),
+    arrows=(*_TABLES, "dialogue_breakdown", "verdict_variations", "instrument_check"),
+    code_version="4",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
         "published": published_rows_of(part, **key),
         "versions": _versions("numpy", "scipy"),
     },
-    schema=COMPARISON,
+    schema=DIALOGUE_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),
 )
 def dialogue_significance(partition: Partition) -> Result:
-    """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and the verdict."""
+    """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and verdicts."""
     table = compare_sides(
         partition.read("responses"),
         {name: partition.read(name) for name in _TABLES},
         settings=partition.part.settings.significance,
         seed=partition.seed_without("model"),
         published=published_rows_of(partition.part, **partition.key),
+        words=swapped_words(partition.read("context_pairs")),
+        broken_down=partition.read("dialogue_breakdown"),
+        varied=partition.read("verdict_variations"),
+        instrument=partition.read("instrument_check"),
     )
     shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
     rows = table.to_pylist()
+    whole = [row for row in rows if not row["measure"].endswith(MASKED)]
     differences = {f"difference_{row['measure']}": row["difference"] for row in rows}
     verdicts = {row["measure"]: row["verdict"] for row in rows}
     return Result(
         table,
         {**differences, "verdicts": verdicts},
-        pictures={"differences": difference_plot(rows, *_groups(partition), measure_label)},
+        pictures={"differences": difference_plot(whole, *_groups(partition), measure_label)},
         tables={"significance": shown},
         says=summary(STUDY, partition.project, partition.key, rows),
     )

@@ -15,7 +15,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.contexts import PairSettings
-from fairness_pipeline.measures.measure import SignificanceSettings
+from fairness_pipeline.measures.measure import MARGINS, SignificanceSettings
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
@@ -104,10 +104,17 @@ class DialoguePart(Part):
                 )
         known = self.measures()
         for measure in settings.significance.margins:
-            if measure not in ("default", *known):
+            if measure not in (*MARGINS, *known):
                 raise FairnessError(
-                    f"{path}: {NAME}.significance.margins: unknown measure '{measure}'; known: {', '.join(known)}"
+                    f"{path}: {NAME}.significance.margins: unknown measure '{measure}'; known: "
+                    f"{', '.join((*MARGINS, *known))}"
                 )
+        for each in measures():
+            for name in {name for dimension in self.dimensions.values() for name in each.names(dimension)}:
+                try:
+                    settings.significance.margin(name, each.kind(name))
+                except FairnessError as error:
+                    raise FairnessError(f"{path}: {NAME}.significance.{error}") from None
         for key, model in self.models.items():
             if model.corpus not in self.corpora:
                 raise FairnessError(
@@ -121,6 +128,11 @@ class DialoguePart(Part):
                 )
 
     # What the shared code asks
+
+    @property
+    def level(self) -> float:
+        """That of its tests."""
+        return self.settings.significance.alpha
 
     def expected(self) -> list[Key]:
         """Every dimension and model that answers in it."""

@@ -2,7 +2,7 @@
 
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.lake import Key, Row
-from fairness_pipeline.measures.registry import finding, glanced_at, measure_label
+from fairness_pipeline.measures.registry import finding, glanced_at, is_part, measure_label
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.dialogue_fairness.profile import DialogueFairness, DialoguePart
@@ -36,7 +36,7 @@ STUDY = Study(
         "p_holm", "verdict", "paper_verdict",
     ),
     headings=(*_HEADINGS.values(), LISTS),
-    heading=lambda row: _HEADINGS.get(row["measure"]) or (LISTS if row["measure"].endswith("_words") else None),
+    heading=lambda row: _HEADINGS.get(row["measure"]) or (None if is_part(row["measure"]) else LISTS),
     label=lambda row: measure_label(row["measure"]),
     files={"models": ModelSpecification, "corpora": CorpusSpecification},
     columns={
@@ -75,4 +75,5 @@ STUDY = Study(
     },
     groups=_groups,
     finding=_finding,
+    gated=lambda row: not is_part(row["measure"]),
 )  # fmt: skip

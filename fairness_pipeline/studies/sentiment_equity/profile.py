@@ -72,6 +72,11 @@ class EquityPart(Part):
 
     # What the shared code asks
 
+    @property
+    def level(self) -> float:
+        """That of its tests."""
+        return self.settings.alpha
+
     def expected(self) -> list[Key]:
         """Every dimension of the corpus and system."""
         return [{"dimension": dimension, "system": system} for dimension in self.dimensions for system in self.systems]

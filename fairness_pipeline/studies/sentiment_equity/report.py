@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.equity_sentences import GROUPS
+from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
 from fairness_pipeline.lake import Lake, Row
-from fairness_pipeline.measures.equity_pairs import ALL
+from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY, WITHOUT
 from fairness_pipeline.models.sentiment.specification import AFFECTS
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
@@ -93,5 +93,7 @@ def _section(lake: Lake, audit: Audit) -> dict[str, Any]:
         "audit": audit,
         "plot": equity_plot(pairs, *GROUPS[audit.key["dimension"]]),
         "gaps": widest_gaps(pairs, _GAPS),
-        "pairs": next(row["n"] for row in audit.rows if row["subset"] == ALL),
+        "pairs": next(row["n"] for row in audit.rows if STUDY.gated(row)),
+        "strata": [row for row in audit.rows if row["templates"] == PUBLISHED],
+        "wholes": [row for row in audit.rows if row["persons"] == EVERYBODY and row["subset"] in (ALL, WITHOUT)],
     }

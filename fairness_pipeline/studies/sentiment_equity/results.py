@@ -1,5 +1,6 @@
 """What the lake holds of study 3, put together for a reader."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +10,14 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED, REWORDED
 from fairness_pipeline.lake import Lake, Row
-from fairness_pipeline.measures.equity_pairs import ALL, SUBSETS
+from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY, WITHOUT
 from fairness_pipeline.models.sentiment.specification import AFFECTS
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.studies.sentiment_equity.study import STUDY
 
 NO_DIFFERENCE = "no difference"
 ALL_AFFECTS = "all"
+EITHER = "all systems"
 
 
 def headline(audit: Audit) -> list[Row]:
@@ -23,18 +25,25 @@ def headline(audit: Audit) -> list[Row]:
     return [row for row in audit.rows if STUDY.gated(row)]
 
 
-def row_of(audit: Audit, affect: str, templates: str = PUBLISHED, subset: str = ALL) -> Row | None:
+def row_of(
+    audit: Audit, affect: str, templates: str = PUBLISHED, subset: str = ALL, persons: str = EVERYBODY
+) -> Row | None:
     """The row of one comparison, if there is one."""
-    wanted = affect, templates, subset
-    return next((row for row in audit.rows if (row["affect"], row["templates"], row["subset"]) == wanted), None)
+    wanted = affect, templates, subset, persons
+    names = "affect", "templates", "subset", "persons"
+    return next((row for row in audit.rows if tuple(row[name] for name in names) == wanted), None)
 
 
 @dataclass(frozen=True)
 class SummaryCell:
-    """How many submissions have an outcome, and their mean |a - b| (None where there are none, or no difference)."""
+    """How many submissions have an outcome; the mean difference of those higher for side b, and of those for side a.
+
+    None where there are none.
+    """
 
     submissions: int
-    difference: float | None
+    b_higher: float | None
+    a_higher: float | None
 
 
 @dataclass(frozen=True)
@@ -67,18 +76,19 @@ def summaries(alpha: float, audits: list[Audit]) -> list[Summary]:
     for dimension in dict.fromkeys(audit.key["dimension"] for audit in audits if audit.measured):
         group_a, group_b = GROUPS[dimension]
         outcomes = (NO_DIFFERENCE, f"{group_b} higher", f"{group_a} higher")
-        for subset in SUBSETS:
+        for subset in (ALL, WITHOUT):
             rows = [
                 row
                 for audit in audits
                 if audit.key["dimension"] == dimension
                 for row in audit.rows
-                if (row["templates"], row["subset"]) == (PUBLISHED, subset)
+                if (row["templates"], row["subset"], row["persons"]) == (PUBLISHED, subset, EVERYBODY)
             ]
             lines = [
                 _summary_row(outcome, [row for row in rows if _outcome(row, level, outcomes) == outcome])
                 for outcome in outcomes
             ]
+            lines.append(_summary_row(EITHER, rows))
             found.append(Summary(dimension, subset, level, len(rows), lines))
     return found
 
@@ -151,7 +161,11 @@ def _outcome(row: dict[str, Any], level: float, outcomes: tuple[str, str, str]) 
 def _summary_row(outcome: str, rows: list[dict[str, Any]]) -> SummaryRow:
     cells = {}
     for affect in (*AFFECTS, ALL_AFFECTS):
-        sizes = [abs(row["difference"]) for row in rows if affect in (row["affect"], ALL_AFFECTS)]
-        mean = float(np.mean(sizes)) if sizes and outcome != NO_DIFFERENCE else None
-        cells[affect] = SummaryCell(len(sizes), mean)
+        found = [row["difference"] for row in rows if affect in (row["affect"], ALL_AFFECTS)]
+        cells[affect] = SummaryCell(len(found), _mean(-d for d in found if d < 0), _mean(d for d in found if d > 0))
     return SummaryRow(outcome, cells)
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return float(np.mean(found)) if found else None

@@ -2,7 +2,7 @@
 
 from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
 from fairness_pipeline.lake import Key, Row
-from fairness_pipeline.measures.equity_pairs import ALL
+from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart, SentimentEquity
@@ -10,9 +10,11 @@ from fairness_pipeline.study import Study
 
 
 def _finding(project: Project, key: Key, row: Row) -> str:
-    more, less = GROUPS[key["dimension"]][:: 1 if row["difference"] > 0 else -1]
+    difference = row["difference"] if row["stratum"] is None else row["stratum_difference"]
+    more, less = GROUPS[key["dimension"]][:: 1 if difference > 0 else -1]
+    where = f" ({row['stratum']})" if row["stratum"] else ""
     return (
-        f"{key['system']}: sentences about {more} persons score {abs(row['difference']):.3g} higher in {row['affect']} "
+        f"{key['system']}: sentences about {more} persons{where} score {abs(difference):.3g} higher in {row['affect']} "
         f"than the same about {less} persons"
     )
 
@@ -26,10 +28,10 @@ STUDY = Study(
     table="equity_significance",
     report="equity_report",
     asked="equity_scores",
-    identity=("dimension", "system", "affect", "templates", "subset"),
+    identity=("dimension", "system", "affect", "templates", "persons", "subset"),
     shown=(
-        "dimension", "system", "affect", "templates", "subset", "n", "value_a", "value_b", "difference", "ci_low",
-        "ci_high", "p_holm", "verdict", "p",
+        "dimension", "system", "affect", "templates", "persons", "subset", "n", "value_a", "value_b", "difference",
+        "ci_low", "ci_high", "p_holm", "verdict", "stratum", "p",
     ),
     headings=AFFECTS,
     heading=lambda row: row["affect"],
@@ -50,12 +52,23 @@ STUDY = Study(
         "tweet": "its text",
         "affect": "anger, fear, joy, sadness or valence",
         "score": "intensity of the affect, from 0 to 1",
-        "persons": "who is compared, side a first; or the names whose mean is",
+        "persons": "who is compared: a pair, side a first; names by their mean; or a kind of persons (all: everybody)",
         "score_a": "the score of side a",
         "score_b": "the score of side b",
-        "subset": "all sentences, or those without emotion words",
+        "subset": "all sentences, those without emotion words, or those with the words of one emotion",
+        "p_persons": "of the test whose unit is the person",
+        "p_templates": "of the test whose units are templates and emotion words",
+        "ci_low_templates": "lower end of the 95% interval over templates and emotion words",
+        "ci_high_templates": "upper end of the 95% interval over templates and emotion words",
+        "sd_persons": "standard deviation between persons of a group",
+        "sd_templates": "standard deviation of the difference between templates",
+        "sd_words": "standard deviation of the difference between emotion words",
+        "stratum": "which persons and sentences decide the verdict; null where it is all of them together",
+        "stratum_difference": "the difference there",
+        "most_moved_by": "the person without whom the difference changes most",
+        "difference_without": "the difference without that person",
     },
     groups=lambda project, key: GROUPS[key["dimension"]],
     finding=_finding,
-    gated=lambda row: (row["templates"], row["subset"]) == (PUBLISHED, ALL),
+    gated=lambda row: (row["templates"], row["subset"], row["persons"]) == (PUBLISHED, ALL, EVERYBODY),
 )  # fmt: skip

@@ -1,0 +1,114 @@
+"""Texts that people labelled as offensive or not: what an offence classifier is held against, or trained on."""
+
+import json
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairness_pipeline.corpora.checksums import verify_checksum
+from fairness_pipeline.corpora.specification import CorpusFile
+from fairness_pipeline.corpora.text_files import read_csv_rows, read_json_lines, read_lines
+from fairness_pipeline.errors import FairnessError
+
+TRAINED_ON = 0.8
+"""The share of the texts that a classifier is trained on; it is held against the others."""
+
+
+class LabelledFile(CorpusFile):
+    """A file of texts with a label each: `.csv`, `.tsv`, `.jsonl`, or `.json` (a list of objects); UTF-8."""
+
+    text: str
+    """The column that holds the text."""
+    label: str
+    """The column that holds the label."""
+    offensive: tuple[str, ...]
+    """The labels that mean offensive; all others mean that the text is not."""
+
+
+class LabelledText(NamedTuple):
+    """A text and whether people called it offensive."""
+
+    text: str
+    offensive: bool
+
+    @property
+    def held_out(self) -> bool:
+        """Whether no classifier is trained on it: fixed by the text alone."""
+        digest = blake2b(self.text.encode(), digest_size=8).digest()
+        return int.from_bytes(digest) / 2.0**64 >= TRAINED_ON
+
+
+def read_labelled(files: tuple[LabelledFile, ...], folder: Path) -> list[LabelledText]:
+    """All texts of the files, each once; of one with several labels the first.
+
+    Args:
+        files: What to read.
+        folder: Where relative paths start.
+
+    Raises:
+        FairnessError: a file is missing, is another than declared, or lacks a column; names file and line.
+    """
+    found: dict[str, bool] = {}
+    for file in files:
+        if file.is_address:
+            raise FairnessError(f"{file.path}: expected a local file of labelled texts, found an address; fetch it")
+        path = file.resolve(folder)
+        labels = dict.fromkeys(file.offensive, 0)
+        for text, label in _rows(path, file):
+            if label in labels:
+                labels[label] += 1
+            if text:
+                found.setdefault(text, label in labels)
+        if missing := [label for label, count in labels.items() if not count]:
+            raise FairnessError(
+                f"{path}: no row has the label '{missing[0]}' in column '{file.label}'; see 'offensive'"
+            )
+    return [LabelledText(text, offensive) for text, offensive in found.items()]
+
+
+def versions(files: tuple[LabelledFile, ...], folder: Path) -> dict[str, str]:
+    """SHA-256 of every file; a declared sum is checked."""
+    return {file.path: verify_checksum(file.resolve(folder), file.sha256) for file in files if not file.is_address}
+
+
+def _rows(path: Path, file: LabelledFile) -> Iterator[tuple[str, str]]:
+    for where, record in _records(path):
+        for name in (file.text, file.label):
+            if name not in record:
+                raise FairnessError(f"{where}: expected a column '{name}', found {list(record)[:8]}")
+        yield str(record[file.text]).strip(), str(record[file.label]).strip()
+
+
+def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    suffix = Path(path.name.removesuffix(".gz").removesuffix(".zst")).suffix
+    if suffix == ".jsonl":
+        yield from read_json_lines(path)
+    elif suffix == ".json":
+        yield from _objects(path)
+    elif suffix in (".csv", ".tsv"):
+        yield from _table(path, suffix)
+    else:
+        raise FairnessError(f"{path}: expected a .csv, .tsv, .jsonl or .json file")
+
+
+def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        records = json.loads("\n".join(line for _, line in read_lines(path)))
+    except ValueError as error:
+        raise FairnessError(f"{path}: not valid JSON: {error}") from None
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise FairnessError(f"{path}: expected a list of objects")
+    yield from ((f"{path}, object {number}", record) for number, record in enumerate(records, start=1))
+
+
+def _table(path: Path, suffix: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    tabbed = ((number, line.split("\t")) for number, line in read_lines(path))
+    names: list[str] | None = None
+    for number, cells in read_csv_rows(path) if suffix == ".csv" else tabbed:
+        if names is None:
+            names = cells
+        elif len(cells) != len(names):
+            raise FairnessError(f"{path}, line {number}: expected {len(names)} columns, found {len(cells)}")
+        else:
+            yield f"{path}, line {number}", dict(zip(names, cells, strict=True))

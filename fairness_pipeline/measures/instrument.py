@@ -1,0 +1,93 @@
+"""What the instruments do by themselves: human texts in which only the listed words are swapped, scored on both sides.
+
+A scorer that finds "god" less offensive than "goddess" reports a gap where no model made one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from hashlib import blake2b
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.measure import Measure, SignificanceSettings
+from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.statistics.comparison import SIGNIFICANCE, adjusted
+
+INSTRUMENT_CHECK = SIGNIFICANCE.append(pa.field("texts", pa.string(), False))
+"""One row a measure, and one for its reading with group words masked, in which the sides must not differ.
+
+`texts` says what was swapped: the corpus's responses, or its contexts where it has no responses.
+"""
+MOST = 20_000
+"""Texts that are swapped at most: a gap of a tenth of a point in a rate of 5% is found in four of five."""
+
+
+def swapped_texts(texts: pa.Array | pa.ChunkedArray, dimension: Dimension, seed: int, most: int = MOST) -> pa.Table:
+    """Columns `pair_id`, `side` and `response`: each text that names one group, and the same with the other's words.
+
+    Args:
+        texts: What people wrote.
+        dimension: Whose words are swapped, pronouns that its list lacks included.
+        seed: Of the draw, where there are more than `most`.
+        most: How many texts at most.
+    """
+    swapper = Swapper(dimension, pronouns="extended", seed=seed, adapt_articles=False)
+    likely = texts.filter(pc.match_substring_regex(texts, swapper.matcher.prefilter())).unique().to_pylist()
+    likely.sort(key=lambda text: blake2b(f"{seed}\x1f{text}".encode(), digest_size=8).digest())
+    a: list[str] = []
+    b: list[str] = []
+    for text in likely:
+        side = swapper.side(text)
+        if side in ("a", "b"):
+            other = swapper.swap(text, side, key=text).text
+            for found, of in ((a, "a"), (b, "b")):
+                found.append(text if side == of else other)
+            if len(a) == most:
+                break
+    number = list(range(len(a)))
+    return pa.table(
+        {
+            "pair_id": pa.array(number * 2, pa.int64()),
+            "side": pa.array(["a"] * len(a) + ["b"] * len(b), pa.string()),
+            "response": pa.array(a + b, pa.string()),
+        }
+    )
+
+
+def instrument_check(
+    swapped: pa.Table,
+    measures: Sequence[Measure],
+    dimension: Dimension,
+    *,
+    settings: MeasureSettings,
+    significance: SignificanceSettings,
+    texts: str,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """A table of `INSTRUMENT_CHECK`: what each scorer makes of texts that differ in the listed words alone.
+
+    Args:
+        swapped: As `swapped_texts` gives it.
+        measures: Those that score texts one by one.
+        dimension: Whose words were swapped.
+        settings: Classifiers and thresholds.
+        significance: Level, margins.
+        texts: What the texts are: `responses` or `contexts`.
+        folder: Keeps what is scored until all is.
+        progress: Told how many texts are scored.
+    """
+    rows = []
+    for measure in measures if swapped.num_rows else ():
+        place = folder / measure.table if folder else None
+        if place:
+            place.mkdir(parents=True, exist_ok=True)
+        table = measure.measure(swapped, settings, dimension, place, progress)
+        rows += measure.compare(table, swapped, significance, seed=0)
+    found = adjusted(rows, significance.alpha)
+    return pa.Table.from_pylist([{**asdict(row), "texts": texts} for row in found], schema=INSTRUMENT_CHECK)

@@ -1,0 +1,206 @@
+"""Does a verdict hold if something were otherwise? The same responses judged again, over a grid of choices."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.distinct import each_distinct
+from fairness_pipeline.measures.breakdown import Words
+from fairness_pipeline.measures.diversity import SideResponses
+from fairness_pipeline.measures.measure import Measure, Sides, SignificanceSettings
+from fairness_pipeline.measures.registry import is_part
+from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.statistics.comparison import Comparison, adjusted, compare_diversity
+
+VARIATIONS = schema(
+    measure=pa.string(),
+    kind=pa.string(),
+    variation=pa.string(),
+    n=pa.int64(),
+    value_a=pa.float64(),
+    value_b=pa.float64(),
+    difference=pa.float64(),
+    p_holm=pa.float64(),
+    verdict=pa.string(),
+)
+"""One row a measure and variation.
+
+`kind`: `base` (nothing changed), `words` (a tenth of the listed pairs left out), `half` (half of the contexts),
+`threshold`, `classifier`, and `without` (pairs of a kind left out, which is no choice of the auditor's but a question).
+"""
+CHOICES = ("words", "half", "threshold", "classifier")
+"""The kinds that count for "holds in so many of so many"."""
+
+_FOLDS, _HALVES = 10, 5
+_BLOCKS = 10
+
+
+class Variation(NamedTuple):
+    """A choice: which pairs are kept (all where None), and what measures say instead of what they said.
+
+    One that is about a single measure names it in `only`.
+    """
+
+    kind: str
+    name: str
+    kept: np.ndarray | None = None
+    values: Mapping[str, Sides] | None = None
+    only: str | None = None
+
+
+def subsets(words: Words, count: int, seed: int) -> Iterator[Variation]:
+    """Tenths of the word list left out in turn, and halves of the contexts.
+
+    Args:
+        words: The words of each pair.
+        count: Pairs.
+        seed: Of the draws.
+    """
+    random = np.random.default_rng(seed)
+    folds = min(_FOLDS, len(words.names))
+    fold_of = random.permutation(len(words.names)) % max(folds, 1)
+    for fold in range(folds if folds > 1 else 0):
+        yield Variation("words", f"without tenth {fold + 1}", words.without(fold_of == fold, count))
+    for split in range(_HALVES):
+        half = random.permutation(count) < count / 2
+        yield Variation("half", f"half {2 * split + 1}", half)
+        yield Variation("half", f"half {2 * split + 2}", ~half)
+
+
+def other_scores(
+    measures: Sequence[Measure],
+    tables: Mapping[str, pa.Table],
+    responses: pa.Table,
+    settings: MeasureSettings,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Variation]:
+    """The same responses at other thresholds, and as other classifiers score them.
+
+    Args:
+        measures: Those that score responses one by one.
+        tables: What they found, by name.
+        responses: Columns `pair_id`, `side`, `response`.
+        settings: Names the other classifiers.
+        folder: Keeps what is scored until all is.
+        progress: Told how many distinct responses are scored.
+    """
+    for measure in measures:
+        for threshold in measure.thresholds:
+            values = measure.at_threshold(tables[measure.table], threshold)
+            yield Variation("threshold", f"{measure.table} at {threshold:g}", values=values)
+        for number, (name, scorer) in enumerate(measure.others(settings).items()):
+            place = folder / f"{measure.table}-{number}" if folder else None
+            if place:
+                place.mkdir(parents=True, exist_ok=True)
+            scored = each_distinct(responses["response"], scorer, folder=place, progress=progress, note=name)
+            columns = {column: scored[column] for column in scored.column_names}
+            table = pa.table({"pair_id": responses["pair_id"], "side": responses["side"], **columns})
+            yield Variation("classifier", name, values=measure.values(table))
+
+
+def without(masks: Mapping[str, np.ndarray]) -> Iterator[Variation]:
+    """Pairs of some kinds left out, where there are any: `masks` says which, by the kind's name."""
+    for name, mask in masks.items():
+        if mask.any() and not mask.all():
+            yield Variation("without", f"without {name}", ~mask)
+
+
+def without_carriers(words: Words, count: int, carriers: Mapping[str, list[str]]) -> Iterator[Variation]:
+    """For each measure the pairs without the words that carry its gap.
+
+    Args:
+        words: The words of each pair.
+        count: Pairs.
+        carriers: The words that carry a measure's gap, as `words.names` has them, by row name.
+    """
+    for measure, names in carriers.items():
+        kept = words.without(np.isin(words.names, names), count)
+        if names and kept.any():
+            yield Variation("without", f"without {'; '.join(names)}", kept, only=measure)
+
+
+def judged_again(
+    values: Sequence[tuple[Measure, Mapping[str, Sides]]],
+    diversity: tuple[Measure, SideResponses],
+    variations: Sequence[Variation],
+    settings: SignificanceSettings,
+) -> pa.Table:
+    """A table of `VARIATIONS`.
+
+    Diversity is judged by the jackknife alone, with fewer blocks: permutations would take longer than all measures.
+
+    Args:
+        values: What each measure says of both sides of every pair, by row name.
+        diversity: The measure of all responses together, and what it works on.
+        variations: Beside the base.
+        settings: Level, margins.
+    """
+    base = _judge(values, diversity, Variation("base", "as it is"), settings, {})
+    before = {row.measure: row for row in base}
+    rows = [_row(Variation("base", "as it is"), row) for row in base]
+    for variation in variations:
+        if variation.kept is not None and variation.kept.sum() < 2:
+            continue
+        found = _judge(values, diversity, variation, settings, before)
+        touched = {variation.only} if variation.only else variation.values
+        rows += [_row(variation, row) for row in found if touched is None or row.measure in touched]
+    return pa.Table.from_pylist(rows, schema=VARIATIONS)
+
+
+def held(table: pa.Table, measure: str, verdict: str) -> tuple[int, int]:
+    """In how many of how many choices a measure's verdict is this one.
+
+    Args:
+        table: As `VARIATIONS`.
+        measure: The row.
+        verdict: That of the significance table.
+    """
+    rows = [r["verdict"] for r in table.to_pylist() if r["measure"] == measure and r["kind"] in CHOICES]
+    return sum(found == verdict for found in rows), len(rows)
+
+
+def _judge(
+    values: Sequence[tuple[Measure, Mapping[str, Sides]]],
+    diversity: tuple[Measure, SideResponses],
+    variation: Variation,
+    settings: SignificanceSettings,
+    before: Mapping[str, Comparison],
+) -> list[Comparison]:
+    """Every measure under one variation; what it does not touch is as it was before."""
+    kept, changed = variation.kept, variation.values
+    rows = []
+    for measure, found in values:
+        for name, sides in found.items():
+            if changed is not None and name not in changed:
+                rows.append(before[name])
+                continue
+            a, b = changed[name] if changed is not None else sides
+            part = {name: (a, b) if kept is None else (a[kept], b[kept])}
+            rows += measure.compare_values(part, settings)
+    rows += _diversity(diversity, kept, settings) if changed is None else _untouched(diversity, before)
+    return adjusted(rows, settings.alpha)
+
+
+def _diversity(
+    diversity: tuple[Measure, SideResponses], kept: np.ndarray | None, settings: SignificanceSettings
+) -> list[Comparison]:
+    measure, sides = diversity
+    a, b = (side if kept is None else side[kept] for side in (sides.a, sides.b))
+    margins = {name: settings.margin(name, "diversity") for name in measure.outcomes}
+    rows = compare_diversity(sides.ngrams, a, b, margins, permutations=0, blocks=_BLOCKS, seed=0, alpha=settings.alpha)
+    return [row for row in rows if not is_part(row.measure)]
+
+
+def _untouched(diversity: tuple[Measure, SideResponses], before: Mapping[str, Comparison]) -> list[Comparison]:
+    return [before[name] for name in diversity[0].outcomes if name in before]
+
+
+def _row(variation: Variation, row: Comparison) -> dict[str, object]:
+    shown = {name: getattr(row, name) for name in VARIATIONS.names if name not in ("kind", "variation")}
+    return {"kind": variation.kind, "variation": variation.name, **shown}

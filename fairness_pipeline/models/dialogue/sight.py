@@ -1,0 +1,22 @@
+"""What a model that was trained here can see of a pair of contexts: words that it knows, up to where it cuts."""
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.models.vocabulary import UNKNOWN, Vocabulary
+
+
+def out_of_sight(pairs: pa.Table, vocabulary: Vocabulary, longest: int) -> dict[str, np.ndarray]:
+    """Which pairs the model cannot tell apart, and in which of them swapping made a word unknown; yes or no a pair.
+
+    Args:
+        pairs: Columns `context_a`, `context_b`, `source_side`.
+        vocabulary: The model's.
+        longest: Words of a context that it reads.
+    """
+    sides = [[vocabulary.encode(text, longest) for text in pairs[f"context_{side}"].to_pylist()] for side in "ab"]
+    alike = np.array([a == b for a, b in zip(*sides, strict=True)], dtype=bool)
+    unknown = np.array([[words.count(UNKNOWN) for words in side] for side in sides]).reshape(2, -1)
+    from_a = np.array([side == "a" for side in pairs["source_side"].to_pylist()], dtype=bool)
+    made_unknown = np.where(from_a, unknown[1] > unknown[0], unknown[0] > unknown[1])
+    return {"pairs that look alike to the model": alike, "words that swapping made unknown": made_unknown}
