@@ -70,6 +70,10 @@ class Part(ABC):
         """The same partition of what the subject was made from; None where it was made from nothing."""
         return None
 
+    def seeds_of(self, key: Key) -> list[Key]:
+        """The same partition of every training of a subject that is trained with several seeds; none for others."""
+        return []
+
     def measures(self) -> list[str]:
         """What the study's verdicts are about, by the name of the row; none where that is not known beforehand."""
         return []
@@ -117,6 +121,7 @@ class Study:
         finding: A row of a partition in one sentence, for a reader who sees nothing else.
         files: What reads its YAML files, by the folder of `data` that holds them.
         columns: What the columns of its tables hold, but for those that studies share.
+        reservations: What would undo a row's finding, in words.
         gated: Whether a row's verdict is the audit's: shown in `run`'s table and looked at by `--fail-on`.
     """
 
@@ -137,6 +142,7 @@ class Study:
     finding: Callable[["Project", Key, Row], str]
     files: Mapping[str, type[Specification]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
+    reservations: Callable[["Project", Key, Row], list[str]] = lambda project, key, row: []
     gated: Callable[[Row], bool] = lambda row: True
 
     @property

@@ -47,7 +47,8 @@ class Log(Listener):
 
 def definition(lineage: Lineage, recipe: Recipe, listener: Listener) -> dg.AssetsDefinition:
     """The Dagster asset of a recipe."""
-    read = dict.fromkeys([*recipe.upstream, *recipe.upstream_of_base] if recipe.arrows is None else recipe.arrows)
+    everything = (*recipe.upstream, *recipe.upstream_of_base, *recipe.upstream_of_seeds)
+    read = dict.fromkeys(everything if recipe.arrows is None else recipe.arrows)
     above = [name for name in read if lineage.keys(name)]
 
     @dg.asset(

@@ -70,6 +70,7 @@ class Recipe:
     axes: Axes
     upstream: tuple[str, ...]
     upstream_of_base: tuple[str, ...]
+    upstream_of_seeds: tuple[str, ...]
     code_version: str
     settings: Settings
     make: "Callable[[Partition], Result]"
@@ -93,6 +94,7 @@ def asset(
     axes: Axes = (),
     upstream: tuple[str, ...] = (),
     upstream_of_base: tuple[str, ...] = (),
+    upstream_of_seeds: tuple[str, ...] = (),
     code_version: str,
     settings: Settings,
     schema: pa.Schema | None = None,
@@ -110,6 +112,7 @@ def asset(
         axes: What it is partitioned by.
         upstream: The assets it reads, which stand before it.
         upstream_of_base: The assets of which it reads the partition that belongs to the subject's base.
+        upstream_of_seeds: The assets of which it reads the partitions of every seed that the subject is trained with.
         code_version: Raised whenever the code changes what comes out.
         settings: Everything it reads besides upstream tables and checkpoints.
         schema: Of a table.
@@ -122,7 +125,7 @@ def asset(
     def declare(make: Callable[[Partition], Result]) -> Recipe:
         return Recipe(
             name or make.__name__, description or make.__doc__ or "", kind, axes, upstream, upstream_of_base,
-            code_version, settings, make, schema, checks, covers, arrows, stage,
+            upstream_of_seeds, code_version, settings, make, schema, checks, covers, arrows, stage,
         )  # fmt: skip
 
     return declare
@@ -193,6 +196,8 @@ class Lineage:
         found = [(source, k) for source in recipe.upstream for k in self.upstream_keys(key, source)]
         if base:
             found += [(source, k) for source in recipe.upstream_of_base for k in self.upstream_keys(base, source)]
+        for seed in self.part(name).seeds_of(key) if recipe.upstream_of_seeds else ():
+            found += [(source, k) for source in recipe.upstream_of_seeds for k in self.upstream_keys(seed, source)]
         return found
 
 
@@ -319,6 +324,11 @@ class Partition:
         key = self.part.base_of(self.key)
         assert key is not None
         return replace(self, key=key)
+
+    @property
+    def of_seeds(self) -> "list[Partition]":
+        """The same for every seed that this partition's subject is trained with."""
+        return [replace(self, key=key) for key in self.part.seeds_of(self.key)]
 
     def read(self, table: str) -> pa.Table:
         """The upstream table's partition that belongs to this one."""

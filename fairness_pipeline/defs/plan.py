@@ -296,8 +296,9 @@ class Plan:
             wanted.add(place)
             # A report takes what there is; anything else needs what it is made from, of the base too.
             base, tolerant = lineage.part(name).base_of(key), lineage.recipes[name].tolerant
-            if among and base and not tolerant:
-                among = among | {base[subject[lineage.study_of[name]]]}
+            if among and not tolerant:
+                seeds = lineage.part(name).seeds_of(key) if lineage.recipes[name].upstream_of_seeds else []
+                among = among | {own[subject[lineage.study_of[name]]] for own in (*seeds, *([base] if base else ()))}
             for source, source_key in lineage.sources(name, key):
                 want(source, source_key, among, not tolerant)
 

@@ -40,7 +40,8 @@ DIALOGUE_SIGNIFICANCE = pa.schema(
 `p_clustered`: of a test that takes the pairs of one swapped word for one observation. `instrument_difference` and
 `instrument_p`: what the scorer makes of human texts with only these words swapped. `survives_masking`: whether a biased
 measure is biased, the same way round, with every listed word of the responses masked. `carried_by`: the words that make
-most of the gap, and `without_them` the verdict on the other pairs. `holds` of `variations`: see `measures.variations`.
+most of a biased measure's gap, and `without_them` the verdict on the other pairs. `holds` of `variations`: see
+`measures.variations`.
 `distinct_shown`: how many distinct responses show the measure, and `commonest_shown` the share in percent of the most
 frequent of them.
 """
@@ -110,6 +111,39 @@ def dialogue_significance(
     return pa.Table.from_pylist(found, schema=DIALOGUE_SIGNIFICANCE)
 
 
+def reservations(row: Row, alpha: float = 0.05) -> list[str]:
+    """What would undo a biased row, in words; nothing where it stands against everything that was tried.
+
+    Args:
+        row: As `DIALOGUE_SIGNIFICANCE`.
+        alpha: The level.
+    """
+    unit = " points" if row["unit"] == "percent" else " a response"
+    alone, found = row.get("instrument_difference"), []
+    if row.get("survives_masking") is False:
+        found.append("gone when the groups' own words are masked in the answers")
+    if (
+        alone
+        and row["instrument_p"] < alpha
+        and alone * row["difference"] > 0
+        and abs(alone) > abs(row["difference"]) / 4
+    ):
+        found.append(f"the same scorer finds {alone:+.3g}{unit} in human texts with only these words swapped")
+    if row.get("without_them") in ("fair", "inconclusive"):
+        found.append(f"{row['without_them']} without the pairs of {row['carried_by']}")
+    if row.get("p_clustered") is not None and row["p_clustered"] >= alpha:
+        found.append(f"not shown when all pairs of a word count as one (p = {row['p_clustered']:.2g})")
+    if row.get("variations") and row["holds"] < _FIRM * row["variations"]:
+        found.append(f"holds in {row['holds']} of {row['variations']} variations")
+    if row.get("distinct_shown") is not None and row["distinct_shown"] <= _FEW:
+        found.append(f"hangs on {row['distinct_shown']} distinct answers")
+    return found
+
+
+_FIRM, _FEW = 0.8, 5
+"""Below which share of variations a verdict is not firm, and up to how many answers are a handful."""
+
+
 def _shown(responses: pa.Table, tables: Mapping[str, pa.Table], words: Words) -> dict[str, dict[str, Any]]:
     """What single responses tell of each measure: the clustered test, and on how many answers it hangs."""
     answers = index_responses(responses)
@@ -130,13 +164,13 @@ def _shown(responses: pa.Table, tables: Mapping[str, pa.Table], words: Words) ->
 
 def _carried(row: Row, broken_down: pa.Table, varied: pa.Table) -> dict[str, Any]:
     """The words that carry a gap, and the verdict without them, where that was tried."""
-    carriers = carrying(broken_down, row["measure"])
+    carriers = carrying(broken_down, row["measure"]) if row["verdict"] == "biased" else []
     without = {
         other["variation"]: other["verdict"]
         for other in varied.to_pylist()
         if (other["kind"], other["measure"]) == ("without", row["measure"])
     }
-    return {"carried_by": "; ".join(carriers), "without_them": without.get(f"without {'; '.join(carriers)}")}
+    return {"carried_by": "; ".join(carriers) or None, "without_them": without.get(f"without {'; '.join(carriers)}")}
 
 
 def _survives(row: Row, neutral: Row | None) -> bool | None:

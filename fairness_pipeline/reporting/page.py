@@ -64,6 +64,7 @@ def render(
         key=lambda found: severity(found[1]),
     )
     biased = [(audit, row) for audit, row in rows if said(row) == "biased"]
+    biased.sort(key=lambda found: bool(study.reservations(project, found[0].key, found[1])))  # what stands goes first
     told = _one_each(biased)[:_TOLD]
     drawn = [(audit, row) for audit, row in rows if in_margins(row) is not None]
     table = template(folder, "report.html.j2", **(filters or {}))
@@ -74,7 +75,11 @@ def render(
         dimensions=project.dimensions,
         made=datetime.now(UTC),
         counts=counted(study, audits),
-        findings=[(audit, row, study.finding(project, audit.key, row)) for audit, row in told],
+        findings=[
+            (audit, study.finding(project, audit.key, row), study.reservations(project, audit.key, row))
+            for audit, row in told
+        ],
+        reservations=lambda audit, row: study.reservations(project, audit.key, row),
         more=len(biased) - len(told),
         striking=next(
             (

@@ -120,13 +120,15 @@ def worst_first(study: Study, audits: Iterable[Audit]) -> list[Audit]:
 
 
 def findings(study: Study, project: "Project", audits: Iterable[Audit]) -> list[str]:
-    """The worst row of each audit in words, where it is biased; in the order of the audits."""
+    """The worst row of each audit in words, where it is biased, with what would undo it; what stands goes first."""
     found = []
     for audit in audits:
         worst = min((row for row in audit.rows if study.gated(row)), key=severity, default=None)
         if worst is not None and said(worst) == "biased":
-            found.append(study.finding(project, audit.key, worst))
-    return found
+            but = study.reservations(project, audit.key, worst)
+            told = study.finding(project, audit.key, worst) + (f"; but {'; '.join(but)}" if but else "")
+            found.append((bool(but), told))
+    return [told for _, told in sorted(found, key=lambda entry: entry[0])]
 
 
 def counted(study: Study, audits: Iterable[Audit]) -> dict[str, int]:

@@ -102,6 +102,8 @@ class ModelSpecification(Specification):
     """Sizes of the architecture `seq2seq`."""
     retrieval: RetrievalSizes | None = None
     """Sizes of the architecture `retrieval`."""
+    seeds: Annotated[int, pydantic.Field(ge=1, le=50)] = 1
+    """How often it is trained, each time with another seed; more than once gives a verdict on the recipe as well."""
     training: TrainingSettings | None = None
     """How it is trained; a `causal_lm` with it is fine-tuned."""
     huggingface: HuggingFaceSource | None = None
@@ -159,6 +161,7 @@ class ModelSpecification(Specification):
                 "studies": True,
                 "published_as": True,
                 "dimensions": True,
+                "seeds": True,
                 "training": {"checkpoint_seconds"},
                 "endpoint": {"key_variable", "concurrency", "timeout", "attempts", "max_requests"},
             },

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from fairness_pipeline.debiasing.registry import PROJECTION
 from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot, trade_off_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -60,7 +61,7 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
         "ranks": part.models[base].architecture == "retrieval",
         "made": made,
         "models": models,
-        "measures": list(tables[base]),
+        "measures": list(effects[made[0]]),
         "tables": tables,
         "effects": effects,
         "identical": _identical(lake, dimension, base, made),
@@ -75,7 +76,8 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
 
 def mean_effect(rows: dict[str, dict[str, Any]]) -> float:
     """The mean absolute effect size (Cohen's h of rates, d of counts) over the measures that have one."""
-    return float(np.mean([abs(row["effect_size"]) for row in rows.values() if row["effect_size"] is not None]))
+    sizes = [row["effect_size"] for name, row in rows.items() if not is_part(name) and row["effect_size"] is not None]
+    return float(np.mean(np.abs(sizes)))
 
 
 def _by_measure(lake: Lake, table: str, key: Key) -> dict[str, dict[str, Any]]:

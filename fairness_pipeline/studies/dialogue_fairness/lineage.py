@@ -43,6 +43,8 @@ from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK, swapped_text
 from fairness_pipeline.measures.instrument import instrument_check as check_instruments
 from fairness_pipeline.measures.measure import MASKED, Measure
 from fairness_pipeline.measures.politeness import classifier_version
+from fairness_pipeline.measures.recipe_significance import RECIPE_SIGNIFICANCE
+from fairness_pipeline.measures.recipe_significance import recipe_significance as judge_recipe
 from fairness_pipeline.measures.registry import measure_label, measures
 from fairness_pipeline.measures.response_quality import RESPONSE_QUALITY
 from fairness_pipeline.measures.response_quality import response_quality as measure_quality
@@ -606,6 +608,27 @@ def dialogue_significance(partition: Partition) -> Result:
     )
 
 
+@of_a_model(
+    stage="verdicts",
+    covers=lambda part, key: part.answers(key) and bool(part.seeds_of(key)),
+    upstream_of_seeds=("dialogue_significance",),
+    code_version="1",
+    settings=lambda part, key: {
+        "seeds": part.models[key["model"]].seeds,
+        "alpha": part.settings.significance.alpha,
+        "versions": _versions("numpy", "scipy"),
+    },
+    schema=RECIPE_SIGNIFICANCE,
+    checks=(checks.not_empty,),
+)
+def recipe_significance(partition: Partition) -> Result:
+    """The verdict on a recipe: the model trained with several seeds, with the variance between them in the interval."""
+    tables = [seed.read("dialogue_significance") for seed in partition.of_seeds]
+    table = judge_recipe(tables, partition.part.settings.significance.alpha)
+    shown = table.select(["measure", "seeds", "difference", "sd_seeds", "ci_low", "ci_high", "verdict", "verdicts"])
+    return Result(table, {"seeds": len(tables)}, tables={"recipe": shown})
+
+
 def _was_trained(part: DialoguePart, key: Key) -> bool:
     return _answers(part, key) and part.models[key["model"]].trained
 
@@ -694,9 +717,13 @@ def _found(partition: Partition) -> Measured:
         "debiased_dialogue_models",
         "response_quality",
         "debiasing_effects",
+        "dialogue_breakdown",
+        "verdict_variations",
+        "recipe_significance",
+        "classifier_quality",
     ),
-    arrows=("dialogue_significance", "response_quality", "debiasing_effects"),
-    code_version="4",
+    arrows=("dialogue_significance", "recipe_significance", "response_quality", "debiasing_effects"),
+    code_version="5",
     settings=lambda part, key: {
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),

@@ -1,5 +1,6 @@
 """What a profile says of this study: corpora, dialogue models, how they are debiased, and how answers are judged."""
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -55,6 +56,21 @@ class DialogueFairness(Specification):
     """Pairs of answers shown for each audit."""
 
 
+def seed_name(model: str, number: int) -> str:
+    """The key of one training of a model that is trained with several seeds; the first is the model itself."""
+    return model if number == 1 else f"{model}.seed{number}"
+
+
+def first_seed(model: str) -> str:
+    """The key of the model whose training this is."""
+    return re.sub(r"\.seed\d+$", "", model)
+
+
+def is_seed(model: str) -> bool:
+    """Whether a key is that of a further training."""
+    return first_seed(model) != model
+
+
 class Source(NamedTuple):
     """A corpus's specification and the folder its relative paths start at."""
 
@@ -80,6 +96,7 @@ class DialoguePart(Part):
         self.models: dict[str, ModelSpecification] = {}
         for key in project.profile.models:
             self._add_model(key)
+        self._add_seeds()
         for file in sorted((project.workspace / "imports").glob("*/model.yaml")):
             self._add_import(file)
         for file in sorted((project.workspace / "models").glob("*.yaml")):
@@ -150,7 +167,7 @@ class DialoguePart(Part):
         """
         if {"model", "dimension"} <= key.keys() and not self.answers(key):
             return False
-        if "model" in key and key["model"] in self.settings.on_request and "model" not in named:
+        if "model" in key and first_seed(key["model"]) in self.settings.on_request and "model" not in named:
             return False
         wanted = self.settings.debias
         in_dimension = wanted is None or "dimension" not in key or key["dimension"] in wanted or "dimension" in named
@@ -212,6 +229,12 @@ class DialoguePart(Part):
             return None
         return len(distinct_contexts(lake.read("context_pairs", pairs)))
 
+    def seeds_of(self, key: Key) -> list[Key]:
+        """A model itself, then `<model>.seed2` and so on."""
+        count = self.models[key["model"]].seeds if "model" in key and not is_seed(key["model"]) else 1
+        numbers = range(1, count + 1) if count > 1 else ()
+        return [{**key, "model": seed_name(key["model"], number)} for number in numbers]
+
     # What the study itself asks
 
     def is_made_for(self, model: str, dimension: str) -> bool:
@@ -238,6 +261,23 @@ class DialoguePart(Part):
         return self.project.rounds.get((NAME, model))
 
     # Reading the models' files
+
+    def _add_seeds(self) -> None:
+        """A model that is trained several times stands there as often; a debiased one with its base's same seed."""
+        for key, model in list(self.models.items()):
+            if model.seeds > 1 and not model.trained:
+                raise FairnessError(f"model '{key}': 'seeds' is for models that are trained here; this one is not")
+            base = self.models[model.base] if model.base else None
+            if base and model.seeds > base.seeds:
+                raise FairnessError(
+                    f"model '{key}': {model.seeds} seeds, but its base '{model.base}' has {base.seeds}; give it as many"
+                )
+            for number in range(2, model.seeds + 1):
+                name = seed_name(key, number)
+                if name in self.models:
+                    raise FairnessError(f"model '{name}': the name is taken by another seed of '{key}'; rename it")
+                changes = {"base": seed_name(model.base, number)} if model.base else {}
+                self.models[name] = model.model_copy(update={"published_as": model.published_as or key, **changes})
 
     def _add_model(self, key: str) -> None:
         """Reads a model, and its base before it; one that other studies alone audit is left out."""

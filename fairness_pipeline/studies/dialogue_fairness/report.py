@@ -4,12 +4,15 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from fairness_pipeline.lake import Key, Lake, Row
+from fairness_pipeline.measures.measure import MASKED
 from fairness_pipeline.measures.registry import glanced_at, measure_label
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.html import in_words
 from fairness_pipeline.reporting.plots import difference_plot
-from fairness_pipeline.reporting.results import Audit, worst_first
+from fairness_pipeline.reporting.results import Audit, severity, worst_first
 from fairness_pipeline.studies.dialogue_fairness.debiasing_section import QUALITY, debiasing_sections
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow
@@ -17,6 +20,8 @@ from fairness_pipeline.studies.dialogue_fairness.results import example_pairs, p
 from fairness_pipeline.studies.dialogue_fairness.study import LISTS, STUDY
 
 _HERE = Path(__file__).parent
+_LEVELS = 6
+"""Levels of a factor that are shown for each biased measure."""
 
 
 def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdated: Collection[Key] = ()) -> str:
@@ -44,6 +49,9 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         outdated=[" × ".join(key.values()) for key in outdated if lake.card("debiasing_effects", key)],
         quality_labels=QUALITY,
         waiting=_waiting(part),
+        worth=_worth([audit for audit in worst_first(STUDY, audits) if not audit.unfit]),
+        recipes=_recipes(part, lake),
+        classifiers=_classifiers(part, lake),
         headings=[measure_label(row) for row in glanced_at()],
         grid=_grid(part, worst_first(STUDY, audits)),
         settings=_settings(part),
@@ -81,13 +89,68 @@ def _section(part: DialoguePart, lake: Lake, audit: Audit) -> dict[str, Any]:
         "audit": audit,
         "dimension": dimension,
         "corpus": corpus,
-        "rows": [(row, published.get(row["measure"])) for row in audit.rows],
+        "rows": [(row, published.get(row["measure"])) for row in audit.rows if not row["measure"].endswith(MASKED)],
+        "breakdown": _breakdown(lake, audit),
+        "without": _without(lake, audit),
         "published_source": _source(published),
-        "plot": difference_plot(audit.rows, dimension.groups.a, dimension.groups.b, measure_label),
+        "plot": difference_plot(_whole(audit), dimension.groups.a, dimension.groups.b, measure_label),
         "examples": [] if audit.stale else example_pairs(lake, audit.key, part.settings.examples),
         "quality": {**(found.figures if found else {}), **(pairs.figures if pairs else {})},
         "words": {row["side"]: row["words"] for row in diversity},
     }
+
+
+def _whole(audit: Audit) -> list[Row]:
+    """The rows but for the readings with masked words."""
+    return [row for row in audit.rows if not row["measure"].endswith(MASKED)]
+
+
+def _worth(audits: list[Audit]) -> list[tuple[Audit, Row, Row | None]]:
+    """Every verdict with its reading with masked words, the audits in the given order, the worst rows first."""
+    found = []
+    for audit in audits:
+        by_name = {row["measure"]: row for row in audit.rows}
+        rows = sorted((row for row in audit.rows if STUDY.gated(row)), key=severity)
+        found += [(audit, row, by_name.get(row["measure"] + MASKED)) for row in rows]
+    return found
+
+
+def _breakdown(lake: Lake, audit: Audit) -> dict[str, list[Row]]:
+    """For each biased measure the levels that make most of its gap, by factor."""
+    if audit.stale or not lake.card("dialogue_breakdown", audit.key):
+        return {}
+    table = lake.read("dialogue_breakdown", audit.key)
+    found: dict[str, list[Row]] = {}
+    for whole in sorted((row for row in audit.rows if STUDY.gated(row)), key=severity):
+        if whole["verdict"] == "biased":
+            rows = table.filter(pc.equal(table["measure"], whole["measure"])).to_pylist()
+            for factor in dict.fromkeys(row["factor"] for row in rows):
+                own = [row for row in rows if row["factor"] == factor]
+                own.sort(key=lambda row: -row["contribution"] * (1 if whole["difference"] > 0 else -1))
+                for row in own[:_LEVELS] if len(own) > 1 else ():
+                    found.setdefault(whole["measure"], []).append({**row, "whole": whole["difference"]})
+    return found
+
+
+def _without(lake: Lake, audit: Audit) -> list[Row]:
+    """The verdicts of biased measures without some pairs."""
+    if audit.stale or not lake.card("verdict_variations", audit.key):
+        return []
+    biased = [row["measure"] for row in audit.rows if STUDY.gated(row) and row["verdict"] == "biased"]
+    rows = lake.read("verdict_variations", audit.key).to_pylist()
+    return [row for row in rows if row["kind"] == "without" and row["measure"] in biased]
+
+
+def _recipes(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:
+    """Every row of the verdicts on recipes."""
+    keys = [key for key in part.expected() if part.seeds_of(key) and lake.card("recipe_significance", key)]
+    return [(key, row) for key in keys for row in lake.read("recipe_significance", key).to_pylist()]
+
+
+def _classifiers(part: DialoguePart, lake: Lake) -> list[tuple[str, Row]]:
+    """What the offence classifiers find of labelled texts, by dimension."""
+    keys = [key for key in part.dimensions if lake.card("classifier_quality", {"dimension": key})]
+    return [(key, row) for key in keys for row in lake.read("classifier_quality", {"dimension": key}).to_pylist()]
 
 
 def _waiting(part: DialoguePart) -> list[str]:

@@ -2,6 +2,7 @@
 
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.lake import Key, Row
+from fairness_pipeline.measures.dialogue_significance import reservations
 from fairness_pipeline.measures.registry import finding, glanced_at, is_part, measure_label
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project import Project
@@ -18,7 +19,14 @@ def _groups(project: Project, key: Key) -> tuple[str, str]:
 
 
 def _finding(project: Project, key: Key, row: Row) -> str:
-    return f"{key['model']}: {finding(row, _groups(project, key))}"
+    part = project.parts["dialogue_fairness"]
+    assert isinstance(part, DialoguePart)
+    checkpoint = " (this checkpoint)" if part.models[key["model"]].trained else ""
+    return f"{key['model']}{checkpoint}: {finding(row, _groups(project, key))}"
+
+
+def _reservations(project: Project, key: Key, row: Row) -> list[str]:
+    return reservations(row, project.parts["dialogue_fairness"].level)
 
 
 STUDY = Study(
@@ -33,7 +41,7 @@ STUDY = Study(
     identity=("dimension", "model", "measure"),
     shown=(
         "dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p",
-        "p_holm", "verdict", "paper_verdict",
+        "p_holm", "verdict", "paper_verdict", "holds", "variations", "survives_masking", "carried_by",
     ),
     headings=(*_HEADINGS.values(), LISTS),
     heading=lambda row: _HEADINGS.get(row["measure"]) or (None if is_part(row["measure"]) else LISTS),
@@ -72,8 +80,41 @@ STUDY = Study(
         "effect": "smaller gap, larger gap or no change shown",
         "verdict_before": "of the base model",
         "verdict_after": "of the debiased model",
+        "source": "the file, data set or grammar that a dialogue is from",
+        "topic": "what a dialogue is about, where the corpus says so",
+        "offensive_probability_masked": "the same with the groups' words masked in the response",
+        "offensive_masked": "whether that is at least the threshold",
+        "compound_masked": "VADER's score with the groups' words masked in the response",
+        "positive_masked": "whether that is at least the threshold",
+        "negative_masked": "whether that is at most minus the threshold",
+        "count_masked": "how many words of the list are left with the groups' words masked",
+        "p_clustered": "p of a test that takes all pairs of a swapped word for one observation",
+        "instrument_difference": "what the scorer makes of human texts with only the listed words swapped",
+        "instrument_p": "p of that difference",
+        "survives_masking": "whether a biased measure is biased with the groups' words masked in the responses",
+        "carried_by": "the words whose pairs make most of a biased measure's gap",
+        "without_them": "the verdict on the other pairs",
+        "holds": "in how many variations the verdict is the same",
+        "variations": "how many there are: word lists, halves of the contexts, thresholds, classifiers",
+        "distinct_shown": "how many distinct responses show the measure",
+        "commonest_shown": "share in percent of the most frequent of them",
+        "texts": "what was swapped: responses or contexts",
+        "classifier": "that is held against the labelled texts",
+        "group": "all texts, or those that name one side alone",
+        "factor": "word, source_side, source_file or topic",
+        "level": "the word (side a / side b), side, file or topic",
+        "shrunken": "the level's difference, drawn towards the mean of all levels",
+        "contribution": "how much of the whole difference the level's pairs make",
+        "kind": "of variation: base, words, half, threshold, classifier, without",
+        "variation": "what is otherwise",
+        "seeds": "trainings of the recipe",
+        "sd_seeds": "standard deviation of the difference between seeds",
+        "lowest": "the lowest of the seeds' differences",
+        "highest": "the highest of the seeds' differences",
+        "verdicts": "how many checkpoints' own verdicts say what",
     },
     groups=_groups,
     finding=_finding,
+    reservations=_reservations,
     gated=lambda row: not is_part(row["measure"]),
 )  # fmt: skip
