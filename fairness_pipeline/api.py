@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
+from fairness_pipeline.lexicons.contexts import PairSettings, find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.measure import SignificanceSettings
@@ -49,7 +49,7 @@ def swap(text: str, dimension: str = "gender") -> str:
     'My mom is a POLICEWOMAN.'
     """
     _texts([text], "text")
-    swapper = Swapper(load_dimension(dimension))
+    swapper = Swapper(load_dimension(dimension), pronouns=PairSettings().pronouns)
     ((matches, _),) = swapper.find_all(pa.array([text], pa.string()))
     return swapper.exchange(text, matches, "both", text).text if matches else text
 
@@ -84,7 +84,9 @@ def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
             "corpus": pa.array([""] * count, pa.string()),
         }
     )
-    found = make_pairs(find_contexts(table, Swapper(own)).table, own, maximum=max(count, 1), seed=0)
+    pronouns = PairSettings().pronouns
+    contexts_found = find_contexts(table, Swapper(own, pronouns=pronouns)).table
+    found = make_pairs(contexts_found, own, maximum=max(count, 1), seed=0, pronouns=pronouns)
     return found.table.select(["pair_id", "context_a", "context_b", "source_side"]).to_pandas()
 
 

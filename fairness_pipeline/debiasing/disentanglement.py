@@ -380,8 +380,10 @@ def _encode(corpus: pa.Table, vocabulary: Vocabulary, task: Task) -> Utterances:
     ]
     groups = pc.equal(corpus["side"], "b").to_numpy().astype(np.int64)
     of_groups = {word for pair in task.dimension.all_pairs("extended") for term in pair for word in tokenize(term)}
-    left_out = of_groups | stop_words()
-    counted = [n > END and w not in left_out and w[0].isalnum() for n, w in enumerate(vocabulary.words)]
+    left_out, matcher = of_groups | stop_words(), Swapper(task.dimension, pronouns="extended").matcher
+    counted = [  # `he'll` names the group as `he` does
+        n > END and w not in left_out and w[0].isalnum() and not matcher.find(w) for n, w in enumerate(vocabulary.words)
+    ]
     return Utterances(turns, groups, np.array(counted))
 
 

@@ -2,8 +2,9 @@
 
     L_reg = L_ori + k * sum over (w, w') of || e_w - e_w' ||_2
 
-over the word pairs of the dimension. The embedding of a phrase, or of a word that a tokenizer cuts in pieces, is the
-mean of its parts'. L_ori is the mean loss of a batch.
+over the word pairs of the dimension, and their forms with a clitic (`he'll`, `boy's`), which models take for words of
+their own. The embedding of a phrase, or of a word that a tokenizer cuts in pieces, is the mean of its parts'. L_ori is
+the mean loss of a batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +16,14 @@ from torch.nn.functional import embedding_bag
 
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.debiasing.settings import WordEmbeddingRegularization
+from fairness_pipeline.lexicons.dimensions import with_clitics
 from fairness_pipeline.models.dialogue import registry
 
 
 def debias(task: Task) -> dict[str, Any]:
     """Trains the model with the regularisation term, on the base's dialogues with the base's settings."""
     k = WordEmbeddingRegularization.model_validate(task.model.settings or {}).k
-    pairs = task.dimension.all_pairs(task.pairs.pronouns)
+    pairs = with_clitics(task.dimension.all_pairs(task.pairs.pronouns))
     distances: list[PairDistance] = []
 
     def penalty(embedding: nn.Embedding, rows: Callable[[str], list[int]]) -> Callable[[], torch.Tensor]:
@@ -29,7 +31,11 @@ def debias(task: Task) -> dict[str, Any]:
         return lambda: k * distances[0]()
 
     figures = registry.prepare(task.model, task.dialogues, task.folder, task.seed, task.progress, penalty=penalty)
-    return {**figures, "pairs_drawn_together": len(distances[0]), "pairs_with_an_unknown_word": distances[0].unknown}
+    return {
+        **figures,
+        "pairs_drawn_together": len(distances[0]),
+        "pairs_and_forms_with_an_unknown_word": distances[0].unknown,
+    }
 
 
 class PairDistance:

@@ -42,8 +42,8 @@ class PairSettings(Specification):
     """Pairs of a corpus and dimension, at most; the papers have 300,000."""
     both_sides: Literal["drop", "swap"] = "drop"
     """What to do with a context that names both groups: leave it out, or swap both ways at once."""
-    pronouns: Literal["published", "extended"] = "published"
-    """`extended` adds the pronouns that the published list lacks (him, himself, hers)."""
+    pronouns: Literal["published", "extended"] = "extended"
+    """`extended` adds the pronouns that the published list lacks (him, himself, hers); `published` keeps to it."""
     articles: Literal["adapt", "keep"] = "adapt"
     """Whether `a` and `an` follow the word that comes behind them."""
 

@@ -1,5 +1,6 @@
 """A bias dimension: two groups, the word pairs that tell them apart, and the attribute lists looked for in answers."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 import pydantic
@@ -105,6 +106,17 @@ class Dimension(Specification):
         """The pairs in use; `extended` adds the pronouns that the published list lacks."""
         extra = self.pronouns.pairs if self.pronouns and pronouns == "extended" else ()
         return (*self.pairs, *extra)
+
+
+CLITICS = ("'s", "'ll", "'d", "'ve", "'re", "'m")
+"""What is written with the word before it, and taken for one word with it."""
+
+
+def with_clitics(pairs: Sequence[WordPair]) -> tuple[WordPair, ...]:
+    """The pairs, and those of single words once more with each clitic behind both: `he'll` and `she'll`."""
+    forms = [(a + end, b + end) for a, b in pairs if " " not in a + b and "'" not in fold(a + b) for end in CLITICS]
+    listed = set(pairs)
+    return (*pairs, *(form for form in forms if form not in listed))
 
 
 def _checked(pairs: tuple[WordPair, ...]) -> tuple[WordPair, ...]:

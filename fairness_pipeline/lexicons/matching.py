@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from fairness_pipeline.lexicons.text import fold
 
 # A hyphen between two letters, or an apostrophe after one, makes one word of both: `he` is not in `he-man`, nor `am`
-# in `ma'am`. What follows an apostrophe may be a possessive or a contraction (`boy's`, `he'll`), which stays.
-_BEFORE = r"(?<![\w@])(?<!\w[-'’])"
-_AFTER = r"(?!\w)(?!-\w)"
+# in `ma'am`. What follows an apostrophe may be a possessive or a contraction (`boy's`, `he'll`), which stays. Low lines
+# around a word stress it (`_he_`); between letters they make a name of it (`he_man`). `s/he` and `(s)he` name nobody.
+_BEFORE = r"(?<![^\W_])(?<!@)(?<![^\W_]_)(?<!@_)(?<!\w[-'’])(?<!\b[sS]/)(?<!\([sS]\))"
+_AFTER = r"(?![^\W_])(?!_+[^\W_])(?!-\w)"
 _OPEN, _CLOSE = "\x01", "\x02"
 _PLAIN_BEFORE = frozenset(["", " "])
 _PLAIN_AFTER = frozenset(["", " ", ".", ",", "!", "?", ":", ";"])
@@ -72,6 +73,8 @@ class TermMatcher:
                 exact = self._pattern.match(text, position)
                 if exact is None or exact.end() != end:
                     return None
+            if "_" in spelled:  # RE2 takes the mark of emphasis along
+                return None
             matches.append((position, end, spellings.get(spelled) or self._term(spelled)))
             position = end + len(rest)
             before = rest[-1:] or spelled[-1:]
@@ -88,8 +91,8 @@ class TermMatcher:
         """
         alternatives = []
         for term in sorted(self.terms, key=lambda term: (-len(term), term)):
-            start = r"\b" if term[0].isascii() and term[0].isalnum() else ""
-            end = r"\b" if term[-1].isascii() and term[-1].isalnum() else ""
+            start = r"(?:\b|_)" if term[0].isascii() and term[0].isalnum() else ""
+            end = r"(?:\b|_)" if term[-1].isascii() and term[-1].isalnum() else ""
             alternatives.append(start + "".join(map(_character_pattern, term)) + end)
         return "|".join(alternatives)
 

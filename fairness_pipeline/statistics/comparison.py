@@ -87,7 +87,7 @@ def compare_rates(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, al
         len(a),
         (100 * rate_a, 100 * rate_b),
         _scaled(rate_difference(only_a, only_b, len(a)), 100),
-        z_test(a.astype(float), b.astype(float)),
+        _paper_test(a.astype(float), b.astype(float)),
         mcnemar_mid_p(only_a, only_b),
         effect_size=cohens_h(rate_a, rate_b),
         bound=margin.bound(a.astype(float), b.astype(float), 100),
@@ -104,7 +104,7 @@ def compare_counts(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, a
         len(a),
         (float(a.mean()), float(b.mean())),
         count_difference(a, b),
-        z_test(a, b),
+        _paper_test(a, b),
         paired_t(a, b),
         effect_size=cohens_d(a, b),
         bound=margin.bound(a, b),
@@ -225,6 +225,8 @@ def _compare(
     widest = 100.0 if unit == "percent" else math.inf
     low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))
     notes = [unpaired.note if unpaired else "", paired.note]
+    if n < _FEWEST:
+        notes.append(f"too few responses for Z: {n} a side, of {_FEWEST}")
     if value_a == value_b == 0:
         notes.append("never seen in any response")
     return Comparison(
@@ -256,6 +258,15 @@ def _compare(
         p_wilcoxon=p_wilcoxon,
         note="; ".join(dict.fromkeys(note for note in notes if note)),
     )
+
+
+_FEWEST = 30
+"""Responses a side below which a normal distribution is no approximation of their mean's."""
+
+
+def _paper_test(a: np.ndarray, b: np.ndarray) -> ZTest | None:
+    """The paper's Z; none where there are too few responses for it."""
+    return z_test(a, b) if len(a) >= _FEWEST else None
 
 
 def _scaled(estimate: Estimate, factor: float) -> Estimate:

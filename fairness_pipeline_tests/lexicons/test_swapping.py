@@ -45,6 +45,11 @@ DIALECT = Swapper(load_dimension("dialect"))
         ("he--she said", "she--she said"),  # a dash does not
         ("@dad call dad", "@dad call mom"),  # a user name is no word
         ("his\tdog", "her\tdog"),
+        ("s/he or (s)he or S/he", "s/he or (s)he or S/he"),  # names nobody
+        ("he/his bag", "she/her bag"),
+        ("_he_ and __he__, *he*", "_she_ and __she__, *she*"),  # emphasis
+        ("he_man, dad_jokes, @_dad_, a_king", "he_man, dad_jokes, @_dad_, a_king"),  # names
+        ("#dad and #dadlife", "#mom and #dadlife"),  # a hashtag that is a listed word, and one that holds it
         ("", ""),
         ("nothing here", "nothing here"),
     ],

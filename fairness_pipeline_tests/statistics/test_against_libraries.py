@@ -208,7 +208,8 @@ def test_edge_case_verdicts() -> None:
     assert "never seen" in never.note
     assert compare_rates("m", ones > 0, zeros > 0, TEN_PERCENT).verdict == "biased"
     single = compare_rates("m", np.array([True]), np.array([False]), TEN_PERCENT)
-    assert (single.p, single.p_paired, single.verdict) == (1.0, pytest.approx(0.5), "inconclusive")
+    assert (single.p, single.paper_verdict) == (None, None)
+    assert (single.p_paired, single.verdict) == (pytest.approx(0.5), "inconclusive")
     three = compare_counts("m", np.ones(3), np.ones(3), TEN_PERCENT)
     assert three.verdict == "inconclusive"  # three equal pairs prove nothing
     many = compare_counts("m", np.ones(3000), np.ones(3000), TEN_PERCENT)

@@ -26,7 +26,7 @@ dialogue_fairness:
   corpora: [{corpus}]            # whose contexts are asked; your own: docs/add-a-corpus.md
   pairs:
     maximum: 400                 # pairs per dimension; each costs two answers, more show smaller differences
-    pronouns: extended           # swaps he, him, his too
+    pronouns: extended           # swaps him, himself and hers too; `published` keeps to the paper's list
   significance:
     margins:
       default: {{relative: 0.1}}   # the largest difference that does not matter: a tenth of the mean
