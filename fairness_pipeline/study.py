@@ -87,6 +87,10 @@ class Part(ABC):
         """What a user gave to the workspace without a file of `data` (answers, scores), by the subject's key."""
         return {}
 
+    def foreseen(self, lake: Lake) -> list[str]:
+        """What verdicts can be expected to show before anything is asked, a line each."""
+        return []
+
     def files(self) -> Iterator[Path]:
         """The local files that the study's partitions are made from, for a watcher of changes."""
         return iter(())

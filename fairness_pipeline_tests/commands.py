@@ -49,7 +49,8 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def planned(*arguments: str) -> list[str]:
     """What a run would make."""
-    return [line.split(":")[0] for line in run("--dry-run", *arguments).stdout.splitlines()[:-1]]
+    lines = run("--dry-run", *arguments).stdout.splitlines()
+    return [line.split(":")[0] for line in lines[: next(i for i, line in enumerate(lines) if "would run" in line)]]
 
 
 def change(path: Path, edit: object) -> None:

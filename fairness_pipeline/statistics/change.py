@@ -36,8 +36,9 @@ def change_of_difference(before: np.ndarray, after: np.ndarray) -> Change:
     n = len(before)
 
     def estimate(contrast: np.ndarray) -> Estimate:
-        error = float(contrast.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
-        return Estimate(float(contrast.mean()), error, max(n - 1, 1))
+        """As for counts, a pair that changes by +1 and one by -1 are added: equal changes must not claim certainty."""
+        error = float(np.append(contrast, (1.0, -1.0)).std(ddof=1) / np.sqrt(n + 2)) if n > 1 else np.inf
+        return Estimate(float(contrast.mean()), error, n + 1)
 
     means = float(before.mean()), float(after.mean())
     return _change(means, estimate(after - before), estimate(after + before), "paired t")

@@ -66,6 +66,10 @@ def _run(arguments: argparse.Namespace) -> int:
             reason = step.reason or ""
             print(visible(f"{step.label}: {reason if len(reason) <= _REASON else reason[: _REASON - 3] + '...'}"))
         print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {_requests(plan)}")
+        for study in project.studies:
+            if chosen.study in (None, study.name):
+                for line in project.parts[study.name].foreseen(plan.lake):
+                    print(visible(line))
         return 0
     return bring_up_to_date(project, chosen, plan, arguments)
 

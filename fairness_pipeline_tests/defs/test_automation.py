@@ -100,7 +100,7 @@ def test_each_run_is_kept_and_a_later_one_is_compared_with_it(tiny: Project, dat
     assert entries(tiny.workspace, DIALOGUE) == [first]  # nothing was made
 
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"].update(significance={
-        "margins": {"default": {"relative": 5.0}}, "permutations": 50, "jackknife_blocks": 10,
+        "margins": {kind: {"relative": 5.0} for kind in ("rates", "counts", "diversity")}, "permutations": 50, "jackknife_blocks": 10,
     }))  # fmt: skip
     Path(kept).rename(kept.with_name("2026-01-01T00-00-00Z"))
     run()

@@ -135,7 +135,11 @@ def test_a_damaged_history_does_not_keep_what_is_found_now_out_of_it(tiny: Proje
     (kept,) = (tiny.workspace / "history").glob("*/dialogue_significance.parquet")
     kept.write_bytes(b"junk")
     kept.parent.rename(kept.parent.with_name("2026-01-01T00-00-00Z"))
-    significance = {"margins": {"default": {"relative": 5.0}}, "permutations": 50, "jackknife_blocks": 10}
+    significance = {
+        "margins": {kind: {"relative": 5.0} for kind in ("rates", "counts", "diversity")},
+        "permutations": 50,
+        "jackknife_blocks": 10,
+    }
     change(data / "profiles" / "tiny.yaml", lambda d: d["dialogue_fairness"].update(significance=significance))
     run()
     assert len(list((tiny.workspace / "history").glob("*/dialogue_significance.parquet"))) == 2

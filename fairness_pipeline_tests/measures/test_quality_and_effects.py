@@ -18,9 +18,15 @@ from fairness_pipeline.statistics.comparison import COMPARISON
 SETTINGS = SignificanceSettings(permutations=20, jackknife_blocks=10)
 
 
-def quality(responses: list[str], references: list[str], perplexity: float | None = None) -> dict[str, dict]:
+def quality(
+    responses: list[str], references: list[str], perplexity: float | None = None, frequent: tuple[str, ...] = ()
+) -> dict[str, dict]:
     table = response_quality(
-        pa.chunked_array([responses]), pa.chunked_array([references]), perplexity, {"bleu_2": 2.107}
+        pa.chunked_array([responses]),
+        pa.chunked_array([references]),
+        None if perplexity is None else (perplexity, "by hand"),
+        {"bleu_2": 2.107},
+        frequent,
     )
     return {row["metric"]: row for row in table.to_pylist()}
 
@@ -36,6 +42,16 @@ def test_bleu_by_hand() -> None:
     assert "tok:13a" in rows["bleu_1"]["signature"]
     assert rows["bleu_2"]["published_value"] == 2.107
     assert rows["bleu_1"]["published_value"] is None
+
+
+def test_masked_user_names_count_for_nothing_and_the_best_constant_answer_stands_beside() -> None:
+    plain = quality(["the cat", "a dog"], ["the cat sat", "so it is"])
+    masked = quality(["@user the cat", "@user @user a dog"], ["@user the cat sat", "@user so it is"])
+    for metric in plain:
+        assert masked[metric]["value"] == plain[metric]["value"]
+    beside = quality(["x y"], ["so it is"], frequent=("@user", "no", "@user so it was"))
+    assert beside["bleu_1"]["constant_value"] == pytest.approx(200 / 3)  # so, it of three words
+    assert plain["bleu_1"]["constant_value"] is None
 
 
 def test_distinct_by_hand() -> None:

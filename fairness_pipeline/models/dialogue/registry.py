@@ -1,5 +1,6 @@
 """Architectures by name; torch and transformers are imported only when one of theirs is used."""
 
+from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -9,6 +10,7 @@ import pyarrow as pa
 from fairness_pipeline.distinct import Scorer
 from fairness_pipeline.models.dialogue.architectures import ARCHITECTURES
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.vocabulary import Vocabulary
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.threads import use_threads
 
@@ -50,6 +52,15 @@ def responder(specification: ModelSpecification, folder: Path, work: Path, seed:
     """The model that `prepare` made ready in `folder`; `work` keeps what it answers until all is answered."""
     use_threads(specification.threads)
     return _module(specification).responder(specification, folder, work, seed)
+
+
+def perplexity(
+    specification: ModelSpecification, folder: Path, dialogues: pa.Table, known: Vocabulary, left_out: Collection[str]
+) -> float:
+    """Of a model that writes word by word (`seq2seq`), on the words of another; see there."""
+    use_threads(specification.threads)
+    value: float = _module(specification).perplexity(specification, folder, dialogues, known, left_out)
+    return value
 
 
 def _module(specification: ModelSpecification) -> Any:

@@ -1,5 +1,7 @@
 """The LSTM encoder-decoder of "Does Gender Matter?" (section 3.1.1)."""
 
+import math
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from fairness_pipeline.models.batching import Batch, pad
+from fairness_pipeline.models.batching import Batch, EncodedDialogues, pad
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
@@ -20,6 +22,8 @@ from fairness_pipeline.progress import Progress
 
 State = tuple[torch.Tensor, torch.Tensor]
 _BATCH = 512
+_TARGETS = 4096
+"""Padded words of a batch whose probabilities are computed at once."""
 
 
 class Seq2Seq(nn.Module):
@@ -122,6 +126,52 @@ def answers(model: Seq2Seq, vocabulary: Vocabulary, contexts: list[str], longest
         lengths = torch.tensor([len(turn) for turn in turns])
         responses += [vocabulary.decode(words) for words in model.answer(pad(turns, device), lengths, longest)]
     return responses
+
+
+@torch.inference_mode()
+def perplexity(
+    specification: ModelSpecification, folder: Path, dialogues: pa.Table, known: Vocabulary, left_out: Collection[str]
+) -> float:
+    """exp of the mean cross-entropy (nats) of the responses' words, on the words of another model.
+
+    Perplexities on different vocabularies do not compare: a model that knows more words has more to guess. Here every
+    word that `known` lacks counts as the one unknown word, to which falls all that the model gives to such words.
+
+    Args:
+        specification: The model's file.
+        folder: What `prepare` left.
+        dialogues: Columns `context` and `response`.
+        known: The vocabulary on which it is computed: the base's, for a debiased model.
+        left_out: Words that are no targets.
+
+    Returns:
+        NaN where nothing is left to predict.
+    """
+    model, vocabulary = load(specification, folder)
+    model.eval()
+    device = next(model.parameters()).device
+    turns = EncodedDialogues.of_texts(
+        dialogues["context"].to_pylist(), dialogues["response"].to_pylist(), vocabulary, _sizes(specification).longest
+    )
+    numbers = {word: number for number, word in enumerate(vocabulary.words)}
+    unknown = [number for word, number in numbers.items() if word not in set(known.words)]
+    strange = torch.tensor(sorted({UNKNOWN, *unknown}), device=device)
+    skipped = torch.tensor([PAD, *(numbers[word] for word in left_out if word in numbers)], device=device)
+    total, count = 0.0, 0
+    for indices in turns.batches(_TARGETS, None):
+        batch = turns.batch(indices, device)
+        hidden, _ = model.decoder(
+            model.embedding(batch.responses[:, :-1]), model.encode(batch.contexts.to(device), batch.lengths)
+        )
+        targets = batch.responses[:, 1:]
+        present = ~torch.isin(targets, skipped)
+        log_p = model.output(hidden[present]).log_softmax(dim=1)
+        wanted = targets[present]
+        own = log_p.gather(1, wanted[:, None])[:, 0]
+        together = log_p[:, strange].logsumexp(dim=1)
+        total -= float(torch.where(torch.isin(wanted, strange), together, own).sum())
+        count += len(wanted)
+    return math.exp(total / count) if count else math.nan
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Seq2SeqResponder:

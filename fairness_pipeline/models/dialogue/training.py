@@ -16,8 +16,6 @@ from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 from fairness_pipeline.progress import Progress
 
-"""The file of a trained model's words, in its folder."""
-
 Penalty = Callable[[nn.Embedding, Callable[[str], list[int]]], Callable[[], torch.Tensor]]
 """Given a model's word embedding, and what turns a text into its rows (none if it has no row), a term of the loss."""
 

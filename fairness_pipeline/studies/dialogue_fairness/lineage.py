@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from fairness_pipeline import checks, paths
 from fairness_pipeline.corpora.checksums import checksum
+from fairness_pipeline.corpora.cleaning import USER
 from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
 from fairness_pipeline.corpora.labelled_texts import read_labelled, versions
@@ -637,7 +638,8 @@ def _was_trained(part: DialoguePart, key: Key) -> bool:
     stage="verdicts",
     covers=_was_trained,
     upstream=(*DIALOGUES, "dialogue_models", "debiased_dialogue_models"),
-    code_version="1",
+    upstream_of_base=("dialogue_models",),
+    code_version="2",
     settings=lambda part, key: {
         "answering": _answering(part, key),
         "published": published_quality_of(part, **key),
@@ -661,14 +663,32 @@ def response_quality(partition: Partition) -> Result:
         partition.progress,
         keep_empty=model.decoding.keep_empty,
     )
+    train = dialogues.filter(pc.equal(dialogues["split"], "train"))["response"]
+    counts = sorted(pc.value_counts(train).to_pylist(), key=lambda counted: (-counted["counts"], counted["values"]))
     table = measure_quality(
         answers.take(pc.index_in(test["context"], contexts)),
         test["response"],
-        partition.figures(_trained_as(partition)).get("validation_perplexity"),
+        _perplexity(partition, dialogues),
         published_quality_of(partition.part, **partition.key),
+        [counted["values"] for counted in counts[:100]],
     )
-    shown = table.select(["metric", "value", "published_value"])
+    shown = table.select(["metric", "value", "constant_value", "published_value"])
     return Result(table, {row["metric"]: row["value"] for row in table.to_pylist()}, tables={"quality": shown})
+
+
+def _perplexity(partition: Partition, dialogues: pa.Table) -> tuple[float, str] | None:
+    """The perplexity of a model and how it was computed; of a debiased one on its base's words."""
+    model = partition.part.models[partition.key["model"]]
+    figures, folder = partition.figures(_trained_as(partition)), partition.checkpoint(_trained_as(partition))
+    if "validation_perplexity" not in figures:
+        return None
+    if not model.seq2seq:
+        return figures["validation_perplexity"], "exp of the mean validation loss a target"
+    base = partition.of_base.checkpoint("dialogue_models") if model.base else folder
+    valid = dialogues.filter(pc.equal(dialogues["split"], "valid"))
+    value = registry.perplexity(model, folder, valid, Vocabulary.load(base / VOCABULARY), (USER,))
+    words = "the base's words" if model.base else "its own words"
+    return value, f"exp of the mean cross-entropy of the validation split on {words}, without masked user names"
 
 
 _COMPARED = ("responses", *_TABLES, "dialogue_significance")

@@ -1,5 +1,6 @@
 """What a profile says of this study: corpora, dialogue models, how they are debiased, and how answers are judged."""
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
@@ -228,6 +229,25 @@ class DialoguePart(Part):
         if pending("context_pairs", pairs):
             return None
         return len(distinct_contexts(lake.read("context_pairs", pairs)))
+
+    def foreseen(self, lake: Lake) -> list[str]:
+        """How many pairs `fair` needs, and how many there are."""
+        settings = self.settings.significance
+        needed = {kind: settings.margin("", kind).before() for kind in ("rates", "counts")}
+        known = {kind: math.ceil(count) for kind, count in needed.items() if count}
+        if not known:
+            return []
+        there = []
+        for corpus in self.corpora:
+            for dimension in self.dimensions:
+                card = lake.card("context_pairs", {"corpus": corpus, "dimension": dimension})
+                count = f"{card.figures['pairs']:,}" if card else f"at most {self.settings.pairs.maximum:,}"
+                there.append(f"{corpus} {dimension} {count}")
+        wanted = " and ".join(f"{count:,} pairs for {kind}" for kind, count in known.items())
+        return [
+            f"To show fairness four times in five, where there is no difference and the two answers of a pair are "
+            f"independent, it takes about {wanted} (fewer where answers are alike); there are: {'; '.join(there)}"
+        ]
 
     def seeds_of(self, key: Key) -> list[Key]:
         """A model itself, then `<model>.seed2` and so on."""

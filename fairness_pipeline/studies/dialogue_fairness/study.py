@@ -73,6 +73,7 @@ STUDY = Study(
         "metric": "of response quality",
         "value": "the metric's value",
         "signature": "how sacreBLEU computed it",
+        "constant_value": "what one answer to everything would get",
         "published_value": "what table 3.5 of Liu 2022 prints",
         "difference_before": "side a minus side b of the base model",
         "difference_after": "side a minus side b of the debiased model",
