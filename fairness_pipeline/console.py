@@ -138,7 +138,8 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     needed = Console(width=10_000).measure(with_numbers).maximum  # a console measures nothing wider than itself
     shown.print()
     shown.print(with_numbers if needed <= shown.width else without)
-    told = ", ".join(f"{mark} {name}" for name, mark in marks.items())
+    said_here = counted(study, audits)
+    told = ", ".join(f"{mark} {name}" for name, mark in marks.items() if name in said_here)
     sides = "; ".join(
         dict.fromkeys(f"{next(iter(a.key.values()))} {' − '.join(study.groups(project, a.key))}" for a in audits)
     )
@@ -150,10 +151,9 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     for audit in audits:
         if audit.unfit:
             shown.print(f"{escape(audit.name)}: {NOTHING_TO_JUDGE}: {escape(audit.unfit)}", soft_wrap=True)
-    counts = counted(study, audits)
-    if counts:
-        said_so = ", ".join(f"{number} {name}" for name, number in counts.items())
-        shown.print(f"{sum(counts.values())} verdicts on all measures: {said_so}")
+    if said_here:
+        said_so = ", ".join(f"{number} {name}" for name, number in said_here.items())
+        shown.print(f"{sum(said_here.values())} verdicts on all measures: {said_so}")
     told_in_words = findings(study, project, ordered)
     for sentence in told_in_words[:_TOLD]:
         shown.print(f"  {escape(sentence)}")

@@ -137,7 +137,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
     assert "our-bot: 100% of the answers to female contexts are offensive" in index
     head, *rows = (quick.workspace / "reports" / "dialogue_significance.csv").read_text().splitlines()
     assert head.startswith("dimension,model,measure")
-    assert len(rows) == 16
+    assert len(rows) == 2 * (8 + 5)  # two dimensions; measures, and the readings with masked words
 
     # Taken back, it is gone from what is shown.
     assert "removed: " in command("forget", "our-bot", "--profile", "audit").stdout
@@ -315,7 +315,7 @@ def test_a_plot_in_characters() -> None:
         studies()[0], project, {"dimension": "gender", "model": "seq2seq"}, [ROW, {**ROW, "verdict": "fair"}]
     )
     assert shown.startswith(
-        "1 biased, 1 fair: seq2seq: 20% of the answers to female contexts are offensive, 10% of those to male contexts"
+        "1 biased, 1 fair: seq2seq (this checkpoint): 20% of the answers to female contexts are offensive, 10% of those to male contexts"
     )
     assert len(shown) < 1000  # Dagster's UI shows no more without a click
 
@@ -371,7 +371,7 @@ def test_the_reason_of_a_dry_run_is_short(tiny: Project, data: Path) -> None:
         epochs=3, patience=3, learning_rate=0.02, clipping=2.0, batch_tokens=400, optimiser="sgd", momentum=0.5
     ))  # fmt: skip
     lines = run("--dry-run").stdout.splitlines()
-    assert len(lines) == 22
+    assert len(lines) == 30
     assert max(len(line.partition(": ")[2]) for line in lines) < 200
 
 

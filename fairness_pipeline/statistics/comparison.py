@@ -155,7 +155,8 @@ def compare_diversity(
                 p_wilcoxon=None,
             )
         )
-    return sorted(rows, key=lambda row: row.measure)
+    order = ("diversity", "distinct_1", "distinct_2")
+    return sorted(rows, key=lambda row: order.index(row.measure))
 
 
 def adjusted(rows: list[Comparison], alpha: float = 0.05, parts: Collection[str] = ()) -> list[Comparison]:

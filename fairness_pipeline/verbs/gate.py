@@ -52,8 +52,8 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
     if alone:
         print(f"{refused} by its own table, but not after the correction over all: {', '.join(alone)}", file=sys.stderr)
     if found:  # whatever else is missing: this much was found
-        print(f"--fail-on {refused}: {', '.join(found)}", file=sys.stderr)
         print(_told(plan, looked_at), file=sys.stderr)
+        print(f"--fail-on {refused}: {', '.join(found)}", file=sys.stderr)
         return REFUSED
     there = {(study.name, audit.name) for study, audit in fresh}
     if missing := [audit.name for study, audit in audits if (study.name, audit.name) not in there]:

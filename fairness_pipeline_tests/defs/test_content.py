@@ -59,8 +59,8 @@ def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) ->
         server.rude = False
         run("--select", "responses", "--force")
         assert [line.split()[0] for line in planned()] == [
-            "diversity", "politeness", "sentiment", "attribute_words", "dialogue_significance",
-            "dialogue_fairness_report",
+            "diversity", "politeness", "sentiment", "attribute_words", "dialogue_breakdown", "verdict_variations",
+            "dialogue_significance", "dialogue_fairness_report",
         ]  # fmt: skip
         assert "responses gender bot changed" in run("--dry-run").stdout
         run()
@@ -153,7 +153,8 @@ def test_a_gate_does_not_open_on_what_is_out_of_date(tiny: Project, data: Path) 
     change(profile, lambda document: document["dialogue_fairness"].update(measures={"offence_classifier": "/no/such"}))
     done = command("run", "--fail-on", "biased")
     assert done.returncode == 1
-    assert "failed: politeness gender seq2seq, politeness gender seq2seq-cda: " in done.stderr
+    failed = "politeness gender seq2seq, instrument_check tiny gender, politeness gender seq2seq-cda"
+    assert f"failed: {failed}: " in done.stderr
 
 
 def test_asking_again_asks_all_dimensions_whatever_else_is_out_of_date(tiny: Project, data: Path) -> None:

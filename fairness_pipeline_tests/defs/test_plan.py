@@ -28,7 +28,7 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert not tiny.workspace.exists() or not content(tiny.workspace)
 
     first = run()
-    assert "21 made, 0 up to date, 0 not made" in first.stdout
+    assert "27 made, 0 up to date, 0 not made" in first.stdout
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
     assert f"Report: {report}" in first.stdout
     assert command("report").stdout.splitlines() == [str(report.with_name("index.html")), str(report)]
@@ -36,14 +36,14 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert not list(tiny.workspace.rglob("*.part"))
 
     # A second run has nothing to do, and says so.
-    assert "0 made, 21 up to date, 0 not made" in run().stdout
-    assert "0 of 21 partitions would run" in run("--dry-run").stdout
+    assert "0 made, 27 up to date, 0 not made" in run().stdout
+    assert "0 of 27 partitions would run" in run("--dry-run").stdout
 
     # Runs are recorded in the workspace's Dagster instance, with checks.
     monkeypatch.setenv("DAGSTER_HOME", str(tiny.workspace / "dagster"))
     with dg.DagsterInstance.get() as instance:
         runs = instance.get_runs()
-        assert len(runs) == 7  # corpus; pairs by dimension; model; measures by dimension; report
+        assert len(runs) == 11  # corpus; model; pairs, instruments, measures, verdicts by dimension; report
         assert all(r.is_success for r in runs)
         event = instance.get_latest_materialization_event(dg.AssetKey("dialogue_significance"))
         metadata = event.asset_materialization.metadata
@@ -146,7 +146,7 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
     assert "failed: contexts tiny gender: contexts: expected rows, found none; the table was not written" in done.stderr
     (skipped,) = [line for line in done.stderr.splitlines() if line.startswith("skipped, as they need what failed: ")]
     assert "context_pairs tiny gender, responses gender seq2seq, " in skipped
-    assert skipped.endswith("and 4 more")
+    assert skipped.endswith("and 6 more")
     assert done.stdout.count("rows, found none") + done.stderr.count("rows, found none") == 1  # one cause, told once
     assert "dialect" not in done.stderr
     assert "Traceback" not in done.stderr
@@ -285,6 +285,7 @@ def test_a_table_that_fails_its_check_does_not_take_effect(tiny: Project) -> Non
     def broken(partition: lineage.Partition) -> lineage.Result:
         """A score out of range."""
         columns = {"compound": [0.5, 1.5], "positive": [False, True], "negative": [False, False]}
+        columns |= {f"{name}_masked": values for name, values in columns.items()}
         return lineage.Result(pa.table({"pair_id": [0, 0], "side": ["a", "b"], **columns}, schema=SENTIMENT))
 
     whole = lineage.Lineage(tiny)
@@ -322,11 +323,12 @@ def test_parquet_schemas_are_the_contract(tiny: Project) -> None:
     schema = pq.read_schema(lake.table_path("politeness", key))
     assert [(f.name, str(f.type)) for f in schema] == [
         ("pair_id", "int64"), ("side", "string"), ("offensive_probability", "double"), ("offensive", "bool"),
+        ("offensive_probability_masked", "double"), ("offensive_masked", "bool"),
     ]  # fmt: skip
     significance = pq.read_schema(lake.table_path("dialogue_significance", key)).names
-    assert significance[:27] == [
+    assert significance[:26] == [
         "measure", "unit", "n", "value_a", "value_b", "difference", "difference_percent", "ci_low", "ci_high", "test",
         "statistic", "p", "p_holm", "p_bh", "paired_test", "paired_statistic", "p_paired", "effect_size", "margin",
         "p_equivalence", "minimum_detectable", "verdict", "paper_verdict", "published_value_a", "published_value_b",
-        "published_p", "p_wilcoxon",
+        "published_p",
     ]  # fmt: skip

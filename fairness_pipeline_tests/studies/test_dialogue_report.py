@@ -11,17 +11,19 @@ import pytest
 
 from fairness_pipeline.lake import Card, Lake
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
-from fairness_pipeline.measures.dialogue_significance import dialogue_significance
+from fairness_pipeline.measures.breakdown import BREAKDOWN, swapped_words
+from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, dialogue_significance
 from fairness_pipeline.measures.diversity import DIVERSITY, measure_diversity
+from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK
 from fairness_pipeline.measures.measure import score
 from fairness_pipeline.measures.politeness import POLITENESS, PolitenessScorer
 from fairness_pipeline.measures.registry import measure_label
 from fairness_pipeline.measures.sentiment import SENTIMENT, SentimentScorer
+from fairness_pipeline.measures.variations import VARIATIONS
 from fairness_pipeline.models.dialogue.responding import RESPONSES
-from fairness_pipeline.project import Project
+from fairness_pipeline.project import Project, load_dimension
 from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import audits_of
-from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.studies.dialogue_fairness.published import published_rows
 from fairness_pipeline.studies.dialogue_fairness.report import render_report
 from fairness_pipeline.studies.dialogue_fairness.results import example_pairs
@@ -56,15 +58,25 @@ def filled(tiny: Project) -> Lake:
         for k, side in enumerate("ab")
     ]
     responses = pa.Table.from_pylist(rows, schema=RESPONSES)
-    politeness, sentiment = score(responses, PolitenessScorer()), score(responses, SentimentScorer())
+    gender = load_dimension("gender")
+    politeness, sentiment = (score(responses, scorer, gender) for scorer in (PolitenessScorer(), SentimentScorer()))
     words = pa.table(
-        {"pair_id": responses["pair_id"], "side": responses["side"], "attribute": ["career"] * 8, "count": [0, 1] * 4}
+        {
+            "pair_id": responses["pair_id"],
+            "side": responses["side"],
+            "attribute": ["career"] * 8,
+            "count": [0, 1] * 4,
+            "count_masked": [0, 1] * 4,
+        }
     )
+    chosen = pa.table({"pair_id": range(4), "terms": [[{"a": "he", "b": f"she{i}"}] for i in range(4)]})
     significance = dialogue_significance(
         responses,
         {"diversity": measure_diversity(responses), "politeness": politeness, "sentiment": sentiment, "attribute_words": words},
         settings=tiny.parts["dialogue_fairness"].settings.significance, seed=1,
         published=published_rows(platform="twitter", dimension="gender", model="seq2seq"),
+        words=swapped_words(chosen), broken_down=BREAKDOWN.empty_table(), varied=VARIATIONS.empty_table(),
+        instrument=INSTRUMENT_CHECK.empty_table(),
     )  # fmt: skip
     pairs = {"corpus": "tiny", "dimension": "gender"}
     put(lake, "contexts", pairs, CONTEXTS.empty_table(), CONTEXTS, {"audit_dialogues": 9})
@@ -78,7 +90,7 @@ def filled(tiny: Project) -> Lake:
     )
     for name, table, schema in (
         ("responses", responses, RESPONSES), ("politeness", politeness, POLITENESS), ("sentiment", sentiment, SENTIMENT),
-        ("diversity", measure_diversity(responses), DIVERSITY), ("dialogue_significance", significance, COMPARISON),
+        ("diversity", measure_diversity(responses), DIVERSITY), ("dialogue_significance", significance, DIALOGUE_SIGNIFICANCE),
     ):  # fmt: skip
         put(lake, name, KEY, table, schema)
     return lake

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from fairness_pipeline.corpora.equity_sentences import PUBLISHED, REWORDED
-from fairness_pipeline.measures.equity_pairs import ALL, EQUITY_PAIRS, WITHOUT
+from fairness_pipeline.measures.equity_pairs import ALL, EQUITY_PAIRS, EVERYBODY, WITHOUT
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.studies.sentiment_equity.results import SummaryCell, summaries, turned, widest_gaps
 
@@ -14,7 +14,7 @@ from fairness_pipeline.studies.sentiment_equity.results import SummaryCell, summ
 def row(affect: str, difference: float, p: float, **options: Any) -> dict[str, Any]:
     return {
         "affect": affect, "difference": difference, "p": p, "verdict": "fair", "templates": PUBLISHED,
-        "subset": ALL, **options,
+        "subset": ALL, "persons": EVERYBODY, **options,
     }  # fmt: skip
 
 
@@ -47,19 +47,37 @@ def test_tables_5_to_7_by_hand() -> None:
     ]  # fmt: skip
     assert {s.level for s in (gender, without, race)} == {0.00625}
     assert cells(gender) == {
-        "no difference": {"fear": SummaryCell(1, None), "all": SummaryCell(1, None)},
-        "female higher": {"joy": SummaryCell(2, pytest.approx(0.04)), "all": SummaryCell(2, pytest.approx(0.04))},
-        "male higher": {"joy": SummaryCell(1, 0.1), "all": SummaryCell(1, 0.1)},
+        "no difference": {"fear": SummaryCell(1, None, 0.02), "all": SummaryCell(1, None, 0.02)},
+        "female higher": {
+            "joy": SummaryCell(2, pytest.approx(0.04), None),
+            "all": SummaryCell(2, pytest.approx(0.04), None),
+        },
+        "male higher": {"joy": SummaryCell(1, None, 0.1), "all": SummaryCell(1, None, 0.1)},
+        "all systems": {
+            "joy": SummaryCell(3, pytest.approx(0.04), 0.1),
+            "fear": SummaryCell(1, None, 0.02),
+            "all": SummaryCell(4, pytest.approx(0.04), pytest.approx(0.06)),
+        },
     }
     assert cells(without) == {
-        "no difference": {"fear": SummaryCell(1, None), "all": SummaryCell(1, None)},
+        "no difference": {"fear": SummaryCell(1, 0.09, None), "all": SummaryCell(1, 0.09, None)},
         "female higher": {},
-        "male higher": {"joy": SummaryCell(1, 0.07), "all": SummaryCell(1, 0.07)},
+        "male higher": {"joy": SummaryCell(1, None, 0.07), "all": SummaryCell(1, None, 0.07)},
+        "all systems": {
+            "joy": SummaryCell(1, None, 0.07),
+            "fear": SummaryCell(1, 0.09, None),
+            "all": SummaryCell(2, 0.09, 0.07),
+        },
     }
     assert cells(race) == {
-        "no difference": {"joy": SummaryCell(1, None), "all": SummaryCell(1, None)},
-        "African American higher": {"joy": SummaryCell(1, 0.4), "all": SummaryCell(1, 0.4)},
-        "European American higher": {"fear": SummaryCell(1, 0.2), "all": SummaryCell(1, 0.2)},
+        "no difference": {"joy": SummaryCell(1, None, None), "all": SummaryCell(1, None, None)},
+        "African American higher": {"joy": SummaryCell(1, 0.4, None), "all": SummaryCell(1, 0.4, None)},
+        "European American higher": {"fear": SummaryCell(1, None, 0.2), "all": SummaryCell(1, None, 0.2)},
+        "all systems": {
+            "joy": SummaryCell(2, 0.4, None),
+            "fear": SummaryCell(1, None, 0.2),
+            "all": SummaryCell(3, 0.4, 0.2),
+        },
     }
 
 

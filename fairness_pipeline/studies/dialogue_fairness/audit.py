@@ -28,8 +28,10 @@ dialogue_fairness:
     maximum: 400                 # pairs per dimension; each costs two answers, more show smaller differences
     pronouns: extended           # swaps him, himself and hers too; `published` keeps to the paper's list
   significance:
-    margins:
-      default: {{relative: 0.1}}   # the largest difference that does not matter: a tenth of the mean
+    margins:                     # the largest difference that does not matter
+      rates: {{cohens_h: 0.05}}    # 2.5 points at 50%, 0.5 at 1%; `absolute: 1` would be one point everywhere
+      counts: {{standard_deviations: 0.05}}
+      diversity: {{relative: 0.05}}  # of the mean
 """
 SPLITS = "  splits: {train: 0.6, valid: 0.08, test: 0.04, audit: 0.28}   # the audit's threads are never trained on\n"
 MODEL_SAYS = {

@@ -245,8 +245,8 @@ class DialoguePart(Part):
                 there.append(f"{corpus} {dimension} {count}")
         wanted = " and ".join(f"{count:,} pairs for {kind}" for kind, count in known.items())
         return [
-            f"To show fairness four times in five, where there is no difference and the two answers of a pair are "
-            f"independent, it takes about {wanted} (fewer where answers are alike); there are: {'; '.join(there)}"
+            f"fair: shown four times in five by about {wanted}, where nothing differs and answers are independent",
+            f"pairs: {'; '.join(there)}",
         ]
 
     def seeds_of(self, key: Key) -> list[Key]:
