@@ -37,7 +37,6 @@ CHOICES = ("words", "half", "threshold", "classifier")
 """The kinds that count for "holds in so many of so many"."""
 
 _FOLDS, _HALVES = 10, 5
-_BLOCKS = 10
 
 
 class Variation(NamedTuple):
@@ -133,7 +132,7 @@ def judged_again(
 ) -> pa.Table:
     """A table of `VARIATIONS`.
 
-    Diversity is judged by the jackknife alone, with fewer blocks: permutations would take longer than all measures.
+    Diversity is judged by the jackknife alone: permutations would take longer than all measures.
 
     Args:
         values: What each measure says of both sides of every pair, by row name.
@@ -193,7 +192,8 @@ def _diversity(
     measure, sides = diversity
     a, b = (side if kept is None else side[kept] for side in (sides.a, sides.b))
     margins = {name: settings.margin(name, "diversity") for name in measure.outcomes}
-    rows = compare_diversity(sides.ngrams, a, b, margins, permutations=0, blocks=_BLOCKS, seed=0, alpha=settings.alpha)
+    blocks, alpha = settings.jackknife_blocks, settings.alpha
+    rows = compare_diversity(sides.ngrams, a, b, margins, permutations=0, blocks=blocks, seed=0, alpha=alpha)
     return [row for row in rows if not is_part(row.measure)]
 
 

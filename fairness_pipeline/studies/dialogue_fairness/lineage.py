@@ -426,7 +426,7 @@ def _instrument(part: DialoguePart, key: Key) -> dict[str, object]:
     return {
         "measures": {measure.table: _measuring(measure)(part, key) for measure in _OF_SINGLE},
         "pairs": dimension.all_pairs("extended"),
-        "significance": part.settings.significance.model_dump(),
+        "significance": part.settings.significance.model_dump(exclude={"permutations", "jackknife_blocks"}),
         "versions": _versions("numpy", "scipy"),
     }
 
@@ -519,7 +519,7 @@ _FACTORS = {"source_file": "source", "topic": "topic"}
 def _varied(part: DialoguePart, key: Key) -> dict[str, object]:
     settings = part.settings.measures
     return {
-        "significance": part.settings.significance.model_dump(exclude={"permutations", "jackknife_blocks"}),
+        "significance": part.settings.significance.model_dump(exclude={"permutations"}),
         "titles": part.dimensions[key["dimension"]].titles,
         "thresholds": {measure.table: measure.thresholds for measure in measures()},
         "others": {name: classifier_version(settings, name) for name in settings.classifiers},
