@@ -195,6 +195,17 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+def test_the_verdicts_on_published_tables_are_those_of_the_code() -> None:
+    from fairness_pipeline.studies.dialogue_fairness.published_verdicts import judged, page
+
+    assert (ROOT / "docs" / "published-verdicts.md").read_text(encoding="utf-8") == page(), (
+        "run: python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts > docs/published-verdicts.md"
+    )
+    rows = {(found.row.source, found.row.measure): found for found in judged() if found.row.model == "seq2seq"}
+    headline = rows["Liu2020 Table 3", "offense_rate"]
+    assert (headline.ours, headline.old, headline.papers) == ("biased", "fair", "biased")
+
+
 def test_the_reference_is_that_of_the_code() -> None:
     assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == reference(), (
         "run: python -m fairness_pipeline.reference > docs/reference.md"

@@ -1,0 +1,126 @@
+"""What the rule of verdicts says of every row of the papers' own tables: docs/published-verdicts.md.
+
+python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts > docs/published-verdicts.md
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from fairness_pipeline.measures.measure import MARGINS
+from fairness_pipeline.measures.registry import measure_label
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.equivalence import Bound, tost
+from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.verdicts import verdict
+from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow, dialogue_fairness
+
+_ALPHA = 0.05
+_HEAD = """\
+# What the rule says of the papers' own tables
+
+Written by `python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts`. Every row of tables 3 to 7 of Liu
+et al. 2020 and of tables 3.3 and 3.4 of Liu 2022, judged by the default margins ([method.md](method.md)). The papers print no
+pairs, so the two answers of a pair are taken to be independent: with the real pairs intervals would be narrower. Of counts
+the spread is not printed either; it is taken to be that of a Poisson count. Diversity was published without anything that
+a test could be made of: whether the difference is inside the margin is all that can be said. p is Holm-adjusted over the
+rows of a table, model and dimension. “10% of the mean” is what the rule was before, for comparison.
+
+"""
+
+
+class Judged(NamedTuple):
+    """A printed row with its margin, in its unit; verdicts by the papers' rule, by ours, and by the margin of old."""
+
+    row: PublishedRow
+    margin: float
+    needed: int | None
+    papers: str
+    ours: str
+    old: str
+
+
+def judged() -> list[Judged]:
+    """Every printed row."""
+    tables: dict[tuple[str, str, str, str], list[PublishedRow]] = {}
+    for row in dialogue_fairness():
+        tables.setdefault((row.source, row.corpus, row.model, row.dimension), []).append(row)
+    return [found for rows in tables.values() for found in _table(rows)]
+
+
+def _table(rows: list[PublishedRow]) -> Iterator[Judged]:
+    tested = [row for row in rows if row.measure != "diversity"]
+    p_values = [_estimate(row).p_zero() for row in tested]
+    adjusted = dict(zip([row.measure for row in tested], holm(p_values), strict=True))
+    raw = dict(zip([row.measure for row in tested], p_values, strict=True))
+    for row in rows:
+        if row.measure == "diversity":
+            margin = MARGINS["diversity"].of_mean((row.value_a + row.value_b) / 2, 0.0, 0.0).amount
+            difference = abs(row.value_a - row.value_b)
+            ours, old = ("inside" if difference <= bound else "outside" for bound in (margin, 2 * margin))
+            yield Judged(row, margin, None, "not tested", ours, old)
+            continue
+        estimate, own = _estimate(row), _bound(row)
+        shown = tost(estimate, own, _ALPHA, row.n_pairs)
+        before = tost(estimate, Bound(0.1 * (row.value_a + row.value_b) / 2), _ALPHA)
+        p_holm = adjusted[row.measure]
+        yield Judged(
+            row,
+            own.amount,
+            shown.pairs_needed,
+            "biased" if raw[row.measure] < _ALPHA else "fair",
+            verdict(equivalent=shown.shown, p_holm=p_holm, alpha=_ALPHA),
+            verdict(equivalent=before.shown, p_holm=p_holm, alpha=_ALPHA),
+        )
+
+
+def _variances(row: PublishedRow) -> tuple[float, float]:
+    """Of one answer to either side: of a rate in percent, or of a Poisson count."""
+    values = row.value_a, row.value_b
+    if row.unit == "percent":
+        return values[0] * (100 - values[0]), values[1] * (100 - values[1])
+    return values
+
+
+def _estimate(row: PublishedRow) -> Estimate:
+    return Estimate(row.value_a - row.value_b, math.sqrt(sum(_variances(row)) / row.n_pairs))
+
+
+def _bound(row: PublishedRow) -> Bound:
+    if row.unit == "percent":
+        # As many yes and no as make the pooled rate: the margin depends on nothing else.
+        pooled = (row.value_a + row.value_b) / 200
+        answers = (np.arange(200_000) < round(200_000 * pooled)).astype(float)
+        return Bound(MARGINS["rates"].bound(answers, answers, 100).amount)
+    k = MARGINS["counts"].standard_deviations or 0.0
+    return Bound(k * max(math.sqrt(sum(_variances(row)) / 2), k / 4))
+
+
+def page() -> str:
+    """The page."""
+    rows = judged()
+    tested = [found for found in rows if found.row.measure != "diversity"]
+    counted = Counter((found.papers, found.ours) for found in tested)
+    lines = [f"Of {len(tested)} tested rows:", "", "| the papers' rule | this rule | rows |", "| --- | --- | --- |"]
+    lines += [f"| {papers} | {ours} | {count} |" for (papers, ours), count in sorted(counted.items())]
+    turned = [found for found in tested if found.ours != found.old]
+    lines += ["", f"A margin of 10% of the mean would say otherwise of {len(turned)} of them.", ""]
+    columns = (
+        "table", "corpus, model", "measure", "a", "b", "difference", "margin", "pairs", "pairs for fair", "papers",
+        "**this rule**", "10% of the mean",
+    )  # fmt: skip
+    lines += [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
+    for row, margin, needed, papers, ours, old in rows:
+        lines.append(
+            f"| {row.source.replace('Table ', '')} | {row.corpus}, {row.model}, {row.dimension} | "
+            f"{measure_label(row.measure)} | {row.value_a:g} | {row.value_b:g} | {row.value_a - row.value_b:+.3g} | "
+            f"{margin:.3g} | {row.n_pairs:,} | {f'{needed:,}' if needed else '–'} | {papers} | **{ours}** | {old} |"
+        )
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
