@@ -30,11 +30,15 @@ from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures import registry
-from fairness_pipeline.measures.dialogue_significance import dialogue_significance
+from fairness_pipeline.measures.breakdown import breakdown, swapped_words
+from fairness_pipeline.measures.dialogue_significance import compared
+from fairness_pipeline.measures.diversity import index_responses
 from fairness_pipeline.measures.equity_pairs import Design
 from fairness_pipeline.measures.equity_significance import equity_significance
+from fairness_pipeline.measures.instrument import instrument_check, swapped_texts
 from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.variations import judged_again, other_scores, subsets
 from fairness_pipeline.models.batching import EncodedDialogues, pad
 from fairness_pipeline.models.dialogue.responding import RESPONSES, respond
 from fairness_pipeline.models.dialogue.retrieval import best_candidates
@@ -151,6 +155,45 @@ def measures() -> list[Ratio]:
         fast = rate(table.num_rows, lambda table=table: score_all(table, gender), 2)
         ratios.append(Ratio(f"four measures, 2 x 300,000 responses, {share}", "responses", slow, fast, asked))
     return ratios
+
+
+def worth() -> list[Ratio]:
+    """What stands beside a verdict, in the time that the measures and their comparison take, at 300,000 pairs."""
+    gender, settings, judged = load_dimension("gender"), MeasureSettings(), SignificanceSettings()
+    table = responses(2 * PAIRS)
+    names = [f"m{i}" for i in range(150)]
+    drawn = np.random.default_rng(2).integers(0, len(names), PAIRS)
+    pairs = pa.table(
+        {
+            "pair_id": range(PAIRS),
+            "source_side": np.where(drawn % 2, "a", "b"),
+            "terms": [[{"a": names[i], "b": f"f{i}"}] for i in drawn.tolist()],
+        }
+    )
+    human = dialogues()[0]["response"]
+    started = time.perf_counter()
+    tables = score_all(table, gender)
+    compared(table, tables, settings=judged, seed=1, published={})
+    measured = time.perf_counter() - started
+
+    started = time.perf_counter()
+    single = [measure for measure in registry.measures() if measure.scorer]
+    (together,) = (measure for measure in registry.measures() if not measure.scorer)
+    words, values = swapped_words(pairs), [(m, m.values(tables[m.table])) for m in single]
+    breakdown(pairs, words, values, {})
+    grid = [*subsets(words, PAIRS, 1), *other_scores(single, tables, table, settings)]
+    judged_again(values, (together, index_responses(table)), grid, judged)
+    varied = time.perf_counter() - started
+
+    started = time.perf_counter()
+    swapped = swapped_texts(human, gender, 1)
+    instrument_check(swapped, single, gender, settings=settings, significance=judged, texts="responses")
+    checked = time.perf_counter() - started
+    note = (
+        f"measures and comparison {measured:.0f} s; breakdown and variations {varied:.1f} s, instruments "
+        f"{checked:.1f} s ({swapped.num_rows // 2:,} texts; once a corpus and dimension, for all its models)"
+    )
+    return [Ratio("what a verdict is worth", "runs", 1 / measured, 1 / (varied + checked), 5, note)]
 
 
 def retrieval() -> list[Ratio]:
@@ -328,7 +371,7 @@ def memory(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         answers = respond(made.table, echo, Path(folder)).table
     scores, settings = score_all(answers, dimension), SignificanceSettings(permutations=200)
-    dialogue_significance(answers, scores, settings=settings, seed=1, published={})
+    compared(answers, scores, settings=settings, seed=1, published={})
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps({"pairs": made.table.num_rows, "seconds": time.perf_counter() - started, "peak_gib": peak}))
 
@@ -450,7 +493,7 @@ def document(ratios: list[Ratio], grown: list[dict[str, float]], around: dict[st
 
 
 PARTS = {
-    "pairs": pairs, "measures": measures, "retrieval": retrieval, "decoding": decoding, "training": training,
+    "pairs": pairs, "measures": measures, "worth": worth, "retrieval": retrieval, "decoding": decoding, "training": training,
     "generation": generation, "equity": equity,
 }  # fmt: skip
 
