@@ -68,14 +68,14 @@ def swapped_words(pairs: pa.Table) -> Words:
     """
     terms = pairs.sort_by("pair_id")["terms"].combine_chunks()
     lengths = terms.value_lengths().fill_null(0).to_numpy()
-    flat = terms.flatten()
-    spelled = [
-        f"{fold(a)} / {fold(b)}" for a, b in zip(*(flat.field(side).to_pylist() for side in ("a", "b")), strict=True)
-    ]
-    encoded = pa.array(spelled, pa.string()).dictionary_encode()
-    return Words(
-        encoded.dictionary.to_pylist(), np.repeat(np.arange(len(lengths)), lengths), encoded.indices.to_numpy()
-    )
+    a, b = (terms.flatten().field(side).dictionary_encode() for side in ("a", "b"))
+    width = len(b.dictionary)
+    kinds, index = np.unique(a.indices.to_numpy() * np.int64(width) + b.indices.to_numpy(), return_inverse=True)
+    of_a, of_b = a.dictionary.to_pylist(), b.dictionary.to_pylist()
+    spelled = [f"{fold(of_a[kind // width])} / {fold(of_b[kind % width])}" for kind in kinds.tolist()]
+    places = {name: place for place, name in enumerate(dict.fromkeys(spelled))}  # `He / She` and `he / she` are one
+    numbers = np.array([places[name] for name in spelled], dtype=np.int64)
+    return Words(list(places), np.repeat(np.arange(len(lengths)), lengths), numbers[index])
 
 
 def breakdown(

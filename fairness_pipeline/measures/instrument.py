@@ -37,16 +37,15 @@ def swapped_texts(texts: pa.Array | pa.ChunkedArray, dimension: Dimension, seed:
         most: How many texts at most.
     """
     swapper = Swapper(dimension, pronouns="extended", seed=seed, adapt_articles=False)
-    likely = texts.filter(pc.match_substring_regex(texts, swapper.matcher.prefilter())).unique().to_pylist()
-    likely.sort(key=lambda text: blake2b(f"{seed}\x1f{text}".encode(), digest_size=8).digest())
+    likely = texts.filter(pc.match_substring_regex(texts, swapper.matcher.prefilter())).unique()
+    ordered = sorted(likely.to_pylist(), key=lambda text: blake2b(f"{seed}\x1f{text}".encode(), digest_size=8).digest())
     a: list[str] = []
     b: list[str] = []
-    for text in likely:
-        side = swapper.side(text)
+    for text, (matches, side) in zip(ordered, swapper.find_all(pa.array(ordered, pa.string())), strict=True):
         if side in ("a", "b"):
-            other = swapper.swap(text, side, key=text).text
-            for found, of in ((a, "a"), (b, "b")):
-                found.append(text if side == of else other)
+            other = swapper.exchange(text, matches, side, key=text).text
+            a.append(text if side == "a" else other)
+            b.append(text if side == "b" else other)
             if len(a) == most:
                 break
     number = list(range(len(a)))

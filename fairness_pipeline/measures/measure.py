@@ -179,14 +179,18 @@ class Measure:
         neutral = self.compare_values(self.values(table, MASKED), settings)
         return plain + [replace(row, measure=row.measure + MASKED) for row in neutral]
 
-    def compare_values(self, values: Mapping[str, Sides], settings: SignificanceSettings) -> list[Comparison]:
-        """One row for each of some `values`."""
-        return [
-            (compare_rates if self.kind(name) == "rates" else compare_counts)(
-                name, a, b, settings.margin(name, self.kind(name)), settings.alpha
-            )
-            for name, (a, b) in values.items()
-        ]
+    def compare_values(
+        self, values: Mapping[str, Sides], settings: SignificanceSettings, *, ranks: bool = True
+    ) -> list[Comparison]:
+        """One row for each of some `values`; without `ranks` Wilcoxon's test, which sorts them, is left out."""
+        rows = []
+        for name, (a, b) in values.items():
+            margin = settings.margin(name, self.kind(name))
+            if self.kind(name) == "rates":
+                rows.append(compare_rates(name, a, b, margin, settings.alpha))
+            else:
+                rows.append(compare_counts(name, a, b, margin, settings.alpha, ranks=ranks))
+        return rows
 
     def changes(
         self, tables: tuple[pa.Table, pa.Table], responses: tuple[pa.Table, pa.Table], settings: SignificanceSettings
@@ -230,7 +234,7 @@ def sides(table: pa.Table, column: str) -> Sides:
     Raises:
         FairnessError: the sides are not of the same pairs, or a value is no number.
     """
-    ordered = table.sort_by("pair_id")
+    ordered = table.select(["pair_id", "side", column]).sort_by("pair_id")
     side = ordered["side"]
     of_a, of_b = (ordered.filter(pc.equal(side, name)) for name in ("a", "b"))
     if not of_a["pair_id"].equals(of_b["pair_id"]):

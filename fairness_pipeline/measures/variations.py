@@ -181,7 +181,7 @@ def _judge(
                 continue
             a, b = changed[name] if changed is not None else sides
             part = {name: (a, b) if kept is None else (a[kept], b[kept])}
-            rows += measure.compare_values(part, settings)
+            rows += measure.compare_values(part, settings, ranks=False)
     rows += _diversity(diversity, kept, settings) if changed is None else _untouched(diversity, before)
     return adjusted(rows, settings.alpha)
 

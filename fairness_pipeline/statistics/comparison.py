@@ -96,8 +96,10 @@ def compare_rates(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, al
     )
 
 
-def compare_counts(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, alpha: float = 0.05) -> Comparison:
-    """A count: one number a pair and side."""
+def compare_counts(
+    measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, alpha: float = 0.05, *, ranks: bool = True
+) -> Comparison:
+    """A count: one number a pair and side; with Wilcoxon's test of their `ranks`, if wanted."""
     return _compare(
         measure,
         "count_per_response",
@@ -109,7 +111,7 @@ def compare_counts(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, a
         effect_size=cohens_d(a, b),
         bound=margin.bound(a, b),
         alpha=alpha,
-        p_wilcoxon=wilcoxon_p(a, b),
+        p_wilcoxon=wilcoxon_p(a, b) if ranks else None,
     )
 
 

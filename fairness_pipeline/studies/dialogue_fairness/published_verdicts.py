@@ -22,12 +22,12 @@ _ALPHA = 0.05
 _HEAD = """\
 # What the rule says of the papers' own tables
 
-Written by `python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts`. Every row of tables 3 to 7 of Liu
-et al. 2020 and of tables 3.3 and 3.4 of Liu 2022, judged by the default margins ([method.md](method.md)). The papers print no
-pairs, so the two answers of a pair are taken to be independent: with the real pairs intervals would be narrower. Of counts
-the spread is not printed either; it is taken to be that of a Poisson count. Diversity was published without anything that
-a test could be made of: whether the difference is inside the margin is all that can be said. p is Holm-adjusted over the
-rows of a table, model and dimension. “10% of the mean” is what the rule was before, for comparison.
+Written by `python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts`. Every row of tables 3 to 7 of
+Liu et al. 2020 and of tables 3.3 and 3.4 of Liu 2022, judged by the default margins ([method.md](method.md)). The
+papers print no pairs, so the two answers of a pair are taken to be independent: with the real pairs intervals would be
+narrower. Of counts the spread is not printed either; it is taken to be that of a Poisson count. Diversity was published
+without anything that a test could be made of: whether the difference is inside the margin is all that can be said. p is
+Holm-adjusted over the rows of a table, model and dimension. “10% of the mean” is the margin of before, for comparison.
 
 """
 
