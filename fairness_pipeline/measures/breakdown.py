@@ -116,9 +116,10 @@ def _rows(
     a, b = (scale * side.astype(float) for side in sides)
     counts = np.bincount(numbers, minlength=len(names))
     mean_a, mean_b = (np.bincount(numbers, side[places], minlength=len(names)) / counts for side in (a, b))
-    within = (a - b)[places] - (mean_a - mean_b)[numbers]
-    variance = float(np.square(within).sum() / max(1, len(places) - len(names)))
-    estimate = shrunken(mean_a - mean_b, counts, variance)
+    within = np.square((a - b)[places] - (mean_a - mean_b)[numbers])
+    # As for rates, a pair that differs each way is added to every level: equal pairs must not claim certainty.
+    squares = np.bincount(numbers, within, len(names)) + 2 * scale**2
+    estimate = shrunken(mean_a - mean_b, squares / np.square(counts + 2))
     for place in np.argsort(-counts, kind="stable"):
         yield {
             "measure": name,

@@ -4,6 +4,7 @@ Beside each verdict stands what would undo it: what the instrument alone gives, 
 variations it holds, and on how many answers it hangs.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -29,6 +30,7 @@ DIALOGUE_SIGNIFICANCE = pa.schema(
         pa.field("survives_masking", pa.bool_()),
         pa.field("carried_by", pa.string()),
         pa.field("without_them", pa.string()),
+        pa.field("difference_without_them", pa.float64()),
         pa.field("holds", pa.int64()),
         pa.field("variations", pa.int64()),
         pa.field("distinct_shown", pa.int64()),
@@ -39,11 +41,10 @@ DIALOGUE_SIGNIFICANCE = pa.schema(
 
 `p_clustered`: of a test that takes the pairs of one swapped word for one observation. `instrument_difference` and
 `instrument_p`: what the scorer makes of human texts with only these words swapped. `survives_masking`: whether a biased
-measure is biased, the same way round, with every listed word of the responses masked. `carried_by`: the words that make
-most of a biased measure's gap, and `without_them` the verdict on the other pairs. `holds` of `variations`: see
-`measures.variations`.
-`distinct_shown`: how many distinct responses show the measure, and `commonest_shown` the share in percent of the most
-frequent of them.
+measure is biased, or keeps half of its gap, with every listed word of the responses masked. `carried_by`: the words
+that make most of a biased measure's gap; `without_them` and `difference_without_them` are of the other pairs. `holds`
+of `variations`: see `measures.variations`. `distinct_shown`: how many distinct responses show the measure, and
+`commonest_shown` the share in percent of the most frequent of them.
 """
 
 
@@ -107,7 +108,10 @@ def dialogue_significance(
         if not is_part(name):
             row["holds"], row["variations"] = held(varied, name, row["verdict"])
             row |= _carried(row, broken_down, varied)
-            row["survives_masking"] = _survives(row, by_name.get(name + MASKED))
+            neutral = by_name.get(name + MASKED)
+            row["survives_masking"] = _survives(row, neutral)
+            if neutral and neutral["verdict"] == "biased" and row["verdict"] != "biased":
+                row["note"] = "; ".join(filter(None, [row["note"], "biased with the groups' words masked"]))
     return pa.Table.from_pylist(found, schema=DIALOGUE_SIGNIFICANCE)
 
 
@@ -129,7 +133,7 @@ def reservations(row: Row, alpha: float = 0.05) -> list[str]:
         and abs(alone) > abs(row["difference"]) / 4
     ):
         found.append(f"the same scorer finds {alone:+.3g}{unit} in human texts with only these words swapped")
-    if row.get("without_them") in ("fair", "inconclusive"):
+    if row.get("without_them") in ("fair", "inconclusive") and not _mostly_there(row["difference_without_them"], row):
         found.append(f"{row['without_them']} without the pairs of {row['carried_by']}")
     if row.get("p_clustered") is not None and row["p_clustered"] >= alpha:
         found.append(f"not shown when all pairs of a word count as one (p = {row['p_clustered']:.2g})")
@@ -152,10 +156,11 @@ def _shown(responses: pa.Table, tables: Mapping[str, pa.Table], words: Words) ->
     found = {}
     for measure in measures():
         for name, (a, b) in (measure.values(tables[measure.table]) if measure.scorer else {}).items():
+            estimate = clustered(a.astype(float) - b, clusters)
             shows = index[np.concatenate([a, b]).astype(bool)]
             counts = np.bincount(shows) if len(shows) else np.zeros(1, dtype=int)
             found[name] = {
-                "p_clustered": clustered(a.astype(float) - b, clusters).p_zero(),
+                "p_clustered": estimate.p_zero() if math.isfinite(estimate.error) else None,
                 "distinct_shown": int((counts > 0).sum()),
                 "commonest_shown": 100 * int(counts.max()) / len(shows) if len(shows) else None,
             }
@@ -166,14 +171,25 @@ def _carried(row: Row, broken_down: pa.Table, varied: pa.Table) -> dict[str, Any
     """The words that carry a gap, and the verdict without them, where that was tried."""
     carriers = carrying(broken_down, row["measure"]) if row["verdict"] == "biased" else []
     without = {
-        other["variation"]: other["verdict"]
+        other["variation"]: other
         for other in varied.to_pylist()
         if (other["kind"], other["measure"]) == ("without", row["measure"])
     }
-    return {"carried_by": "; ".join(carriers) or None, "without_them": without.get(f"without {'; '.join(carriers)}")}
+    found = without.get(f"without {'; '.join(carriers)}", {})
+    return {
+        "carried_by": "; ".join(carriers) or None,
+        "without_them": found.get("verdict"),
+        "difference_without_them": found.get("difference"),
+    }
 
 
 def _survives(row: Row, neutral: Row | None) -> bool | None:
     if neutral is None or row["verdict"] != "biased":
         return None
-    return bool(neutral["verdict"] == "biased" and neutral["difference"] * row["difference"] > 0)
+    same_way = neutral["difference"] * row["difference"] > 0
+    return bool(same_way and (neutral["verdict"] == "biased" or _mostly_there(neutral["difference"], row)))
+
+
+def _mostly_there(difference: float | None, row: Row) -> bool:
+    """Whether at least half of a row's difference is left: less is no longer a matter of fewer pairs alone."""
+    return difference is not None and difference / row["difference"] >= 0.5

@@ -66,6 +66,7 @@ class Design:
 
     Attributes:
         people: By kind of persons: `names` and `noun phrases`, or `male names` and `female names`.
+        parts: The kinds that are parts of another: for gender the names of each race.
         template: The template of each cell.
         word: The emotion word of each cell; of one without, the template.
         emotion: The emotion of each cell, None without.
@@ -91,10 +92,22 @@ class Design:
         self.subsets = (ALL, WITHOUT, *(f"{emotion} words" for emotion in emotions))
         kinds = dict.fromkeys(_kind(row, dimension) for _, row, _, _ in chosen)
         self.names: dict[str, list[str]] = {}
-        self.people = {
-            kind: self._people(kind, chosen, {cell: place for place, cell in enumerate(cells)}) for kind in kinds
-        }
+        places = {cell: place for place, cell in enumerate(cells)}
+        self.people = {kind: self._people(kind, chosen, places) for kind in kinds}
+        self.parts = self._names_by_race() if dimension == "gender" else ()
         self._found: dict[tuple[str, str], Pairs] = {}
+
+    def _names_by_race(self) -> tuple[str, ...]:
+        """Adds the names of each race to the people: opposite gaps in the two would cancel among all names."""
+        names, races = self.people[NAMES], GROUPS["race"]
+        parts = []
+        for race, number in zip(sorted(races), range(len(races)), strict=True):
+            own = names.strata == number
+            kind = f"{race} names"
+            self.people[kind] = People(names.sentences[own], names.on_a[own], names.strata[own])
+            self.names[kind] = [name for name, chosen in zip(self.names[NAMES], own, strict=True) if chosen]
+            parts.append(kind)
+        return tuple(parts)
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -52,7 +52,8 @@ def recipe_significance(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
     """A table of `RECIPE_SIGNIFICANCE`.
 
     The error of the mean difference: between seeds s^2 / k, and that of the contexts, which all seeds share, so that it
-    does not shrink with their number; Student's t with Welch and Satterthwaite's degrees of freedom.
+    does not shrink with their number; Student's t with k - 1 degrees of freedom, which is cautious where the contexts
+    make most of the error.
 
     Args:
         tables: The significance table of each seed, as `DIALOGUE_SIGNIFICANCE`.
@@ -98,5 +99,4 @@ def _estimate(differences: np.ndarray, found: list[Row]) -> Estimate:
         for row in found
     ]
     total = between + float(np.mean(np.square(widths))) / _HALF**2
-    freedom = (len(differences) - 1) * (total / between) ** 2 if between else math.inf
-    return Estimate(float(differences.mean()), math.sqrt(total), freedom)
+    return Estimate(float(differences.mean()), math.sqrt(total), len(differences) - 1)

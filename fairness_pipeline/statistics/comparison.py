@@ -139,14 +139,13 @@ def compare_diversity(
         p = p_values[measure]
         if unreached := p <= 1 / (permutations + 1):
             p = min(p, found.estimate.p_zero())
-        estimate, p = found.estimate.in_accord_with(p, alpha)
         rows.append(
             _compare(
                 measure,
                 "percent",
                 len(a),
                 (100 * getattr(sides[0], measure), 100 * getattr(sides[1], measure)),
-                _scaled(estimate, 100),
+                _scaled(found.estimate, 100),
                 None,
                 PairedTest(
                     "paired permutation", None, p, "no draw reached it: p by the interval's t" if unreached else ""
@@ -224,6 +223,8 @@ def _compare(
     p_wilcoxon: float | None,
 ) -> Comparison:
     value_a, value_b = values
+    estimate, p_paired = estimate.in_accord_with(paired.p, alpha)
+    paired = paired._replace(p=p_paired)
     equivalence = tost(estimate, bound, alpha, n)
     widest = 100.0 if unit == "percent" else math.inf
     low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))

@@ -47,6 +47,9 @@ class Margin(Specification):
         that of a response (both sides pooled), and k^2 / 4 at least, which is what `cohens_h` comes to for a rate that
         is never seen.
 
+        To its variance is added that of one pair more, differing each way by as much as any response shows, than the
+        interval holds already: no pair that differs among n must not show more than the rule of three allows.
+
         Args:
             a: One number a pair (for `cohens_h` 0 or 1).
             b: The same for side b.
@@ -54,6 +57,8 @@ class Margin(Specification):
         """
         middle = (a + b) / 2
         mean = float(middle.mean())
+        largest = max(1.0, float(np.abs(a).max()), float(np.abs(b).max()))
+        unseen = 2 * (scale * largest / len(a)) ** 2
         moved: np.ndarray | float = 0.0  # how far a pair moves the margin: its influence function
         if self.cohens_h is not None:
             amount, slope = _h_at(self.cohens_h, mean)
@@ -68,14 +73,12 @@ class Margin(Specification):
             moved = self.relative * np.sign(mean) * (middle - mean)
         else:
             assert self.absolute is not None
-            return Bound(self.absolute)
-        if np.ndim(moved) == 0:
-            return Bound(scale * amount)
-        n, square = len(a), scale * scale / len(a)
+            return Bound(self.absolute, unseen)
+        square = scale * scale / len(a)
         return Bound(
             scale * amount,
-            square * float(np.mean(np.square(moved))),
-            square * float(np.mean(moved * (a - b))) if n else 0.0,
+            square * float(np.mean(np.square(moved))) + unseen,
+            square * float(np.mean(moved * (a - b))),
         )
 
     def of_mean(self, mean: float, variance: float, covariance: float, scale: float = 1.0) -> "Bound":

@@ -126,16 +126,17 @@ def _diversity(count: int) -> tuple[object, object]:
 
 def test_shrunken_estimates_cover_and_are_closer_than_the_plain_ones() -> None:
     random = np.random.default_rng(2)
-    covered, gained = [], []
-    for _ in range(200):
-        truth = random.normal(-2, 3, 40)
-        counts = random.integers(5, 200, 40)
-        means = truth + random.normal(0, 1, 40) * np.sqrt(400 / counts)
-        found = shrunken(means, counts, 400.0)
-        covered.append(np.mean((found.low <= truth) & (truth <= found.high)))
-        gained.append(np.square(means - truth).sum() - np.square(found.centre - truth).sum())
-    assert 0.92 < np.mean(covered) < 0.975
-    assert np.mean(np.array(gained) > 0) > 0.95
+    for levels, spread in ((40, 3.0), (10, 3.0), (10, 0.5)):
+        covered, gained = [], []
+        for _ in range(400):
+            truth = random.normal(-2, spread, levels)
+            own = 400 / random.integers(5, 200, levels)
+            means = truth + random.normal(0, np.sqrt(own))
+            found = shrunken(means, own)
+            covered.append(np.mean((found.low <= truth) & (truth <= found.high)))
+            gained.append(np.square(means - truth).sum() - np.square(found.centre - truth).sum())
+        assert 0.92 < np.mean(covered) < 0.99, (levels, spread)
+        assert np.mean(np.array(gained) > 0) > 0.75, (levels, spread)
 
 
 def test_a_word_that_moves_as_one_is_one_observation() -> None:
@@ -147,6 +148,8 @@ def test_a_word_that_moves_as_one_is_one_observation() -> None:
         difference = random.normal(0, 0.5, 20)[cluster] + random.normal(0, 1, 1000)
         naive += abs(difference.mean()) / (difference.std(ddof=1) / 1000**0.5) > 1.96
         by_word += clustered(difference, cluster).p_zero() < 0.05
+    assert clustered(np.ones(20), np.zeros(20, int)).p_zero() == 1.0  # one word tells nothing of words
+    assert clustered(np.arange(60.0), np.array([0] * 50 + [1] * 10)).p_zero() == 1.0  # nor does one with a few others
     assert naive / runs > 0.3
     assert by_word / runs < 0.05 + 4 * (0.05 * 0.95 / runs) ** 0.5
 
@@ -311,11 +314,11 @@ def test_labelled_files(tmp_path: Path) -> None:
 def test_reservations_name_what_would_undo_a_finding() -> None:
     firm = {
         "unit": "percent", "difference": -5.0, "survives_masking": True, "instrument_difference": -0.1, "instrument_p": 0.5,
-        "without_them": "biased", "p_clustered": 0.001, "holds": 24, "variations": 24, "distinct_shown": 90,
+        "without_them": "inconclusive", "difference_without_them": -4.0, "p_clustered": 0.001, "holds": 24, "variations": 24, "distinct_shown": 90,
     }  # fmt: skip
     assert reservations(firm) == []
     found = reservations(
-        {**firm, "survives_masking": False, "instrument_difference": -4.0, "instrument_p": 1e-9, "without_them": "fair",
+        {**firm, "survives_masking": False, "instrument_difference": -4.0, "instrument_p": 1e-9, "without_them": "fair", "difference_without_them": -0.5,
          "carried_by": "he / she", "p_clustered": 0.2, "holds": 3, "distinct_shown": 2}
     )  # fmt: skip
     assert found == [

@@ -209,7 +209,7 @@ def test_edge_case_verdicts() -> None:
     assert compare_rates("m", ones > 0, zeros > 0, TEN_PERCENT).verdict == "biased"
     single = compare_rates("m", np.array([True]), np.array([False]), TEN_PERCENT)
     assert (single.p, single.paper_verdict) == (None, None)
-    assert (single.p_paired, single.verdict) == (pytest.approx(0.5), "inconclusive")
+    assert (single.p_paired >= 0.5, single.verdict) == (True, "inconclusive")
     three = compare_counts("m", np.ones(3), np.ones(3), TEN_PERCENT)
     assert three.verdict == "inconclusive"  # three equal pairs prove nothing
     many = compare_counts("m", np.ones(3000), np.ones(3000), TEN_PERCENT)
@@ -249,8 +249,8 @@ def test_the_published_pairs_show_the_published_gap() -> None:
 
     assert judged(0.36763, 0.40098, 300_000) == "biased"
     assert judged(0.92, 0.99, 3000) == judged(0.08, 0.01, 3000) == "biased"
-    assert judged(0.0, 0.0, 4000) == judged(1.0, 1.0, 4000) == "fair"
-    assert judged(0.0, 0.0, 3000) == "inconclusive"
+    assert judged(0.0, 0.0, 5400) == judged(1.0, 1.0, 5400) == "fair"
+    assert judged(0.0, 0.0, 4700) == "inconclusive"  # the rule of three: 3 / 4,700 > 0.06%
 
 
 def test_pairs_that_fairness_needs() -> None:
