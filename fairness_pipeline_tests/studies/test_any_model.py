@@ -273,3 +273,78 @@ def test_a_profile_that_trains_nothing(tiny: Project, data: Path, tmp_path: Path
     assert json.loads(command("results", "--format", "json").stdout)[0]["model"] == "bot"
     report = (tiny.workspace / "reports" / "dialogue_fairness_report.html").read_text()
     assert "not measured" not in report.split('id="verdicts"')[1].split("</table>")[0]
+
+
+def test_seeds_give_a_recipes_verdict(tiny: Project, data: Path) -> None:
+    """Three trainings of one model, and of what is made of it; each is a model, and one verdict is on all of them."""
+
+    def edit(profile: dict) -> None:
+        profile["models"] = {"seq2seq": {**profile["models"]["seq2seq"], "seeds": 3}, "seq2seq-wer": {}}
+        profile["dimensions"] = ["gender"]
+
+    before = tiny.parts["dialogue_fairness"].models["seq2seq"].identity()
+    change(data / "profiles" / "tiny.yaml", edit)
+    project = Project("tiny")
+    models = project.parts["dialogue_fairness"].models
+    assert list(models) == [
+        "seq2seq", "seq2seq-wer", "seq2seq.seed2", "seq2seq.seed3", "seq2seq-wer.seed2", "seq2seq-wer.seed3"
+    ]  # fmt: skip
+    assert models["seq2seq-wer.seed3"].base == "seq2seq.seed3"
+    assert models["seq2seq"].identity() == before  # more seeds train nothing anew
+    assert {"dialogue_models seq2seq.seed3", "recipe_significance gender seq2seq"} <= set(planned("--model", "seq2seq"))
+    run("--model", "seq2seq")
+    lake = Lake(project.workspace)
+    row = lake.read("recipe_significance", {"dimension": "gender", "model": "seq2seq"}).to_pylist()[0]
+    seeds = [lake.read("dialogue_significance", {"dimension": "gender", "model": name}).to_pylist()[0]
+             for name in ("seq2seq", "seq2seq.seed2", "seq2seq.seed3")]  # fmt: skip
+    assert (row["measure"], row["seeds"]) == (seeds[0]["measure"], 3)
+    assert row["difference"] == pytest.approx(sum(seed["difference"] for seed in seeds) / 3)
+    weights = [lake.card("dialogue_models", {"model": name}).content for name in ("seq2seq", "seq2seq.seed2")]
+    assert weights[0] != weights[1]
+    run()
+    assert planned() == []
+    report = (project.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
+    assert "Recipes: the same model, trained several times" in report
+    assert lake.card("recipe_significance", {"dimension": "gender", "model": "seq2seq-wer"})
+
+    for wrong, message in (
+        ({"seeds": 5}, "5 seeds, but its base 'seq2seq' has 3"),
+        ({"seeds": 0}, "greater than or equal to 1"),
+    ):
+        change(
+            data / "profiles" / "tiny.yaml",
+            lambda profile, wrong=wrong: profile["models"].update({"seq2seq-wer": wrong}),
+        )
+        with pytest.raises(FairnessError, match=message):
+            Project("tiny")
+
+
+def test_labelled_texts_hold_the_classifier_against_them_and_another_judges_again(
+    tiny: Project, data: Path, tmp_path: Path
+) -> None:
+    rows = [f'"{who} {what} {i}",{label}' for i in range(200) for who, what, label in
+            (("he", "idiot", "bad"), ("she", "thanks", "good"), ("she", "shut up", "bad"), ("he", "lovely", "good"))]  # fmt: skip
+    (tmp_path / "texts.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    labelled = [{"path": str(tmp_path / "texts.csv"), "text": "text", "label": "label", "offensive": ["bad"]}]
+
+    def edit(profile: dict) -> None:
+        profile["dimensions"] = ["gender"]
+        profile["dialogue_fairness"]["measures"] = {"labelled": labelled, "other_classifiers": ["trained"]}
+
+    change(data / "profiles" / "tiny.yaml", edit)
+    run()
+    lake, key = Lake(tiny.workspace), {"dimension": "gender", "model": "seq2seq"}
+    quality = lake.read("classifier_quality", {"dimension": "gender"}).to_pylist()
+    assert {row["classifier"] for row in quality} == {"alt-profanity-check", "trained"}
+    recall = {r["classifier"]: r["value"] for r in quality if (r["group"], r["metric"]) == ("all", "recall")}
+    assert recall["trained"] == 100.0
+    kinds = {(row["kind"], row["variation"]) for row in lake.read("verdict_variations", key).to_pylist()}
+    assert ("classifier", "trained") in kinds
+    assert "Offence classifiers on labelled texts" in (
+        tiny.workspace / "reports" / "dialogue_fairness_report.html"
+    ).read_text(encoding="utf-8")
+    (tmp_path / "texts.csv").write_text("text,label\nx,good\n", encoding="utf-8")
+    done = command("run")
+    assert done.returncode == 1
+    assert "no row has the label 'bad' in column 'label'" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -218,7 +218,11 @@ class DialoguePart(Part):
             yield from [paths.data_file(corpus.grammar.file)] if corpus.grammar else ()
         for model in self.models.values():
             yield from folder_files(model.huggingface.name) if model.huggingface else ()
-        yield from folder_files(self.settings.measures.offence_classifier)
+        for name in self.settings.measures.classifiers:
+            yield from folder_files(name)
+        for labelled in self.settings.measures.labelled:
+            with suppress(FairnessError):
+                yield labelled.resolve(self.project.path.parent)
         yield from (self.project.workspace / "imports").glob("*/*.parquet")
 
     def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
