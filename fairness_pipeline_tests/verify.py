@@ -30,7 +30,7 @@ from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED
 from fairness_pipeline.corpora.grammar import Grammar, Scene
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance
-from fairness_pipeline.measures.equity_pairs import ALL
+from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
@@ -46,6 +46,7 @@ STAGES = {
     DIALOGUES: (
         "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement",
         "debiased_dialogue_models", "responses", "diversity", "politeness", "sentiment", "attribute_words",
+        "instrument_check", "dialogue_breakdown", "verdict_variations",
         "dialogue_significance", "response_quality", "debiasing_effects", "dialogue_fairness_report",
     ),
     SENTIMENT: (
@@ -230,7 +231,7 @@ def equity(seed: int) -> dict[str, Any]:
     for dimension in DIMENSIONS:
         for system in profile["sentiment_equity"]["systems"]:
             for row in lake.read("equity_significance", {"dimension": dimension, "system": system}).to_pylist():
-                if (row["templates"], row["subset"]) == (PUBLISHED, ALL):
+                if (row["templates"], row["subset"], row["persons"]) == (PUBLISHED, ALL, EVERYBODY):
                     found[f"{dimension}/{system}/{row['affect']}"] = [row["difference"], row["verdict"], row["p"]]
     return {"found": found}
 
