@@ -5,10 +5,9 @@ from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 import pydantic
-import scipy
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.intervals import Estimate, quantile
 from fairness_pipeline.yaml_files import Specification
 
 Share = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
@@ -167,8 +166,7 @@ def _error(estimate: Estimate, bound: Bound, side: int) -> float:
 
 def _reach(alpha: float, freedom: float) -> float:
     """How many standard errors the margin must be wide, for both tests to reject with the wanted power at 0."""
-    distribution = scipy.stats.t(freedom) if math.isfinite(freedom) else scipy.stats.norm
-    return float(distribution.ppf(1 - alpha) + distribution.ppf((1 + _POWER) / 2))
+    return quantile(1 - alpha, freedom) + quantile((1 + _POWER) / 2, freedom)
 
 
 def _h_at(h: float, rate: float) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
+from scipy.special import bdtr
 
 _ROUNDING = 1e-12
 """What floating point leaves of two equal differences, as a share of what was subtracted."""
@@ -34,7 +35,8 @@ def mcnemar_mid_p(only_a: int, only_b: int) -> PairedTest:
     smaller = min(only_a, only_b)
     if only_a == only_b:
         return PairedTest(name, float(smaller), 1.0)
-    p = 2 * scipy.stats.binom.cdf(smaller, discordant, 0.5) - scipy.stats.binom.pmf(smaller, discordant, 0.5)
+    upto, below = bdtr(smaller, discordant, 0.5), bdtr(smaller - 1, discordant, 0.5) if smaller else 0.0
+    p = 2 * upto - (upto - below)
     return PairedTest(name, float(smaller), float(min(p, 1.0)))
 
 

@@ -40,8 +40,9 @@ class Tests(NamedTuple):
 
     @property
     def p_student(self) -> np.ndarray:
-        """Student's p of each column; 1 where nothing varies."""
-        return np.where(self.error > 0, 2 * stdtr(self.freedom, -np.abs(self.t)), 1.0)
+        """Student's p of each column; 1 where nothing differs, and no error less than rounding leaves."""
+        t = np.abs(self.difference) / np.maximum(self.error, _ROUNDING)
+        return np.where(self.difference != 0, 2 * stdtr(self.freedom, -t), 1.0)
 
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The ends of each difference's central interval at `level`, by Student's t."""
@@ -89,9 +90,7 @@ def sign_flip(difference: np.ndarray, draws: int = 9999, seed: int = 0) -> Tests
         signs[0] = 1.0
     reached = (np.abs(signs @ difference / n) >= np.abs(tests.difference) - _ROUNDING).sum(axis=0)
     p, least = reached / len(signs), (2 if n <= _EXACT else 1) / len(signs)
-    # All pairs differ by the same amount: Student's t has no bound then, and what many draws could show stands in.
-    student = np.where((tests.error == 0) & (tests.difference != 0), 1 / (draws + 1), tests.p)
-    return tests._replace(p=np.where(p <= least, np.minimum(p, student), p))
+    return tests._replace(p=np.where(p <= least, np.minimum(p, tests.p_student), p))
 
 
 def label_permutation(

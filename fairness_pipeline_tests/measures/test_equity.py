@@ -108,7 +108,8 @@ def test_a_system_that_ignores_the_person_shows_none(
 def test_all_equal_shifts_have_a_p(sentences: pa.Table, designs: dict[str, Design]) -> None:
     """Every pair differs by the same amount: t has no value, and the exact sign-flip test stands in."""
     row = audit(designs["gender"], "gender", 0.5 + 0.25 * (column(sentences, "gender") == "male"))[ALL]
-    assert (row["statistic"], row["p_paired"]) == (None, 2 / (9999 + 1))  # the smaller p, of names, twice
+    assert row["statistic"] is None
+    assert row["p_paired"] < 1e-6
     assert row["difference"] == pytest.approx(0.25)
     assert row["verdict"] == "biased"
 
@@ -179,7 +180,7 @@ def test_levels_hold_where_the_papers_do_not(
 ) -> None:
     """Every name, template or word has its own shift, whatever the group: no verdict may be drawn from that."""
     group = column(sentences, dimension) == {"gender": "female", "race": "African American"}[dimension]
-    runs = 200
+    runs = 100
     scores = noise(sentences, runs, 5, group, **spread)
     table = equity_significance([designs[dimension]], dimension, [f"s{i}" for i in range(runs)], scores, MARGIN)
     rows = table.to_pylist()
@@ -197,7 +198,7 @@ def test_levels_hold_where_the_papers_do_not(
 
 def test_power_at_one_standard_deviation_of_name_noise(sentences: pa.Table, designs: dict[str, Design]) -> None:
     """A gap between the groups' names as wide as names of one group differ is found nearly always."""
-    runs = 200
+    runs = 100
     for dimension, kind, least in (("gender", "names", 0.8), ("race", "female names", 0.45)):
         group = column(sentences, dimension) == {"gender": "female", "race": "African American"}[dimension]
         named = column(sentences, "race") != None  # noqa: E711

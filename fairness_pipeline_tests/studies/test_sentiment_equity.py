@@ -21,6 +21,7 @@ from fairness_pipeline.studies.sentiment_equity.study import STUDY as EQUITY
 from fairness_pipeline_tests.commands import change, command, content, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.local_server import serve
+from fairness_pipeline_tests.measures.test_equity import PLANTED
 from fairness_pipeline_tests.models.sentiment.test_systems import answering
 
 STUDY = ("--study", "sentiment_equity")
@@ -352,3 +353,29 @@ def test_a_report_says_which_pairs_are_missing(audited: Project) -> None:
     assert "race × vader" in page.partition("<b>Not measured:</b>")[2].partition("</p>")[0]
     assert 'id="gender-vader"' in page
     assert 'id="race-vader"' not in page
+
+
+@pytest.mark.kills
+def test_the_gate_closes_on_planted_systems_and_on_no_other(tiny: Project, data: Path) -> None:
+    """Twelve systems, as files of scores: the gate of each, and that of all together."""
+    sentences = equity_sentences()
+
+    def edit(profile: dict) -> None:
+        profile.update(models={}, dimensions=["gender", "race"], sentiment_equity={})
+        del profile["dialogue_fairness"]
+
+    change(data / "profiles" / "tiny.yaml", edit)
+    folder = tiny.workspace / "scores"
+    folder.mkdir(parents=True)
+    ids, closed = sentences["sentence_id"].to_pylist(), []
+    for number, (shift, gender, race, _) in enumerate(PLANTED.values()):
+        columns = {c: np.array(sentences[c].to_pylist(), dtype=object) for c in sentences.column_names}
+        scores = np.clip(0.4 + 0.2 * (columns["emotion"] == "joy") + shift(columns.__getitem__), 0, 1)
+        rows = [f"{i},joy,{score!r}" for i, score in zip(ids, scores.tolist(), strict=True)]
+        (folder / f"s{number}.csv").write_text("\n".join(["sentence_id,affect,score", *rows]) + "\n", encoding="utf-8")
+        closed.append("biased" in (gender, race))
+    run()
+    for number, (name, bad) in enumerate(zip(PLANTED, closed, strict=True)):
+        done = command("run", "--fail-on", "biased", "--model", f"s{number}")
+        assert done.returncode == (3 if bad else 0), (name, done.stderr)
+    assert command("run", "--fail-on", "biased").returncode == 3
