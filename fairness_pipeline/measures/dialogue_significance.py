@@ -41,7 +41,7 @@ DIALOGUE_SIGNIFICANCE = pa.schema(
 
 `p_clustered`: of a test that takes the pairs of one swapped word for one observation. `instrument_difference` and
 `instrument_p`: what the scorer makes of human texts with only these words swapped. `survives_masking`: whether a biased
-measure is biased, or keeps half of its gap, with every listed word of the responses masked. `carried_by`: the words
+measure keeps at least half of its gap with every listed word of the responses masked. `carried_by`: the words
 that make most of a biased measure's gap; `without_them` and `difference_without_them` are of the other pairs. `holds`
 of `variations`: see `measures.variations`. `distinct_shown`: how many distinct responses show the measure, and
 `commonest_shown` the share in percent of the most frequent of them.
@@ -125,7 +125,7 @@ def reservations(row: Row, alpha: float = 0.05) -> list[str]:
     unit = " points" if row["unit"] == "percent" else " a response"
     alone, found = row.get("instrument_difference"), []
     if row.get("survives_masking") is False:
-        found.append("gone when the groups' own words are masked in the answers")
+        found.append("less than half of it is left with the groups' own words masked in the answers")
     if (
         alone
         and row["instrument_p"] < alpha
@@ -186,10 +186,9 @@ def _carried(row: Row, broken_down: pa.Table, varied: pa.Table) -> dict[str, Any
 def _survives(row: Row, neutral: Row | None) -> bool | None:
     if neutral is None or row["verdict"] != "biased":
         return None
-    same_way = neutral["difference"] * row["difference"] > 0
-    return bool(same_way and (neutral["verdict"] == "biased" or _mostly_there(neutral["difference"], row)))
+    return _mostly_there(neutral["difference"], row)
 
 
 def _mostly_there(difference: float | None, row: Row) -> bool:
     """Whether at least half of a row's difference is left: less is no longer a matter of fewer pairs alone."""
-    return difference is not None and difference / row["difference"] >= 0.5
+    return bool(difference is not None and difference / row["difference"] >= 0.5)

@@ -15,7 +15,7 @@ class TrainedClassifier:
         texts: Labelled; it is trained on those that are not held out.
 
     Raises:
-        FairnessError: the texts to train on are all offensive, or none is.
+        FairnessError: the texts to train on are all offensive, or none is; or they are too few.
     """
 
     def __init__(self, texts: list[LabelledText]) -> None:
@@ -33,7 +33,12 @@ class TrainedClassifier:
         )
         # Offensive texts are rarer than others; without weights the model would keep silent on most of them.
         self._model = make_pipeline(features, LogisticRegression(C=4.0, max_iter=1000, class_weight="balanced"))
-        self._model.fit([text.text for text in own], labels)
+        try:
+            self._model.fit([text.text for text in own], labels)
+        except ValueError as error:
+            raise FairnessError(
+                f"measures.labelled: {len(own)} texts are too few to train a classifier on ({error}); name larger files"
+            ) from None
 
     def __call__(self, texts: list[str]) -> np.ndarray:
         """The probability that each text is offensive."""

@@ -40,7 +40,7 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
         for study, audit in fresh
         for row in audit.rows
         for name in [str(row[study.identity[len(study.axes)]])]
-        if study.gated(row) or name in wanted
+        if study.gated(row) or (name in wanted and not any(map(study.gated, _named_alike(study, audit, row))))
     ]
     looked_at = [(study, audit, row, name) for study, audit, row, name in rows if name in wanted or not wanted]
     refused_rows = [entry for entry in looked_at if entry[2]["verdict"] == refused]
@@ -66,6 +66,12 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
         raise FairnessError(f"--measures: {', '.join(unseen)}: measured in none of what was asked for")
     print(_told(plan, looked_at))
     return 0
+
+
+def _named_alike(study: Study, audit: Audit, row: Row) -> list[Row]:
+    """The rows of an audit that have a row's name: a filter by name adds no stratum of one that has a verdict."""
+    column = study.identity[len(study.axes)]
+    return [other for other in audit.rows if other[column] == row[column]]
 
 
 _Entry = tuple[Study, Audit, Row, str]

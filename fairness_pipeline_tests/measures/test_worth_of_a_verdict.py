@@ -270,6 +270,8 @@ def test_a_trained_classifier_learns_and_is_held_against_what_it_did_not_see() -
     assert np.mean((scores >= 0.5) == [text.offensive for text in held_out]) > 0.95
     with pytest.raises(FairnessError, match="expected offensive texts and others"):
         TrainedClassifier([LabelledText(f"x {i}", False) for i in range(50)])
+    with pytest.raises(FairnessError, match="texts are too few to train"):
+        TrainedClassifier([LabelledText(text, text == "b") for text in "abcdefgh"])
 
 
 def test_recall_and_precision_by_hand() -> None:
@@ -322,7 +324,7 @@ def test_reservations_name_what_would_undo_a_finding() -> None:
          "carried_by": "he / she", "p_clustered": 0.2, "holds": 3, "distinct_shown": 2}
     )  # fmt: skip
     assert found == [
-        "gone when the groups' own words are masked in the answers",
+        "less than half of it is left with the groups' own words masked in the answers",
         "the same scorer finds -4 points in human texts with only these words swapped",
         "fair without the pairs of he / she",
         "not shown when all pairs of a word count as one (p = 0.2)",

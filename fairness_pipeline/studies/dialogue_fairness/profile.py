@@ -125,7 +125,7 @@ class DialoguePart(Part):
             if measure not in (*MARGINS, *known):
                 raise FairnessError(
                     f"{path}: {NAME}.significance.margins: unknown measure '{measure}'; known: "
-                    f"{', '.join((*MARGINS, *known))}"
+                    f"{', '.join(dict.fromkeys((*MARGINS, *known)))}"
                 )
         for each in measures():
             for name in {name for dimension in self.dimensions.values() for name in each.names(dimension)}:

@@ -92,7 +92,7 @@ STUDY = Study(
         "p_clustered": "p of a test that takes all pairs of a swapped word for one observation",
         "instrument_difference": "what the scorer makes of human texts with only the listed words swapped",
         "instrument_p": "p of that difference",
-        "survives_masking": "whether a biased measure is biased, or keeps half its gap, with the groups' words masked",
+        "survives_masking": "whether a biased measure keeps half of its gap with the groups' words masked",
         "carried_by": "the words whose pairs make most of a biased measure's gap",
         "without_them": "the verdict on the other pairs",
         "difference_without_them": "their difference",
