@@ -333,3 +333,23 @@ def test_reservations_name_what_would_undo_a_finding() -> None:
     ]
     other_way = reservations({**firm, "instrument_difference": 4.0, "instrument_p": 1e-9})
     assert other_way == []  # the scorer's own lean is against the finding
+
+
+@pytest.mark.parametrize("answer", ["", "ok", "ok ok"])
+def test_answers_that_leave_nothing_to_compare_have_defined_variations(answer: str) -> None:
+    """Every answer the same, or empty; a few pairs only: p is a number everywhere."""
+    for count in (2, 3, 40):
+        responses = pa.table(
+            {
+                "pair_id": list(range(count)) * 2,
+                "side": ["a"] * count + ["b"] * count,
+                "response": [answer] * (2 * count),
+            }
+        )
+        pairs = pairs_of([(f"m{i % 7}", f"f{i % 7}") for i in range(count)])
+        words = swapped_words(pairs)
+        values = {"offense_rate": (np.zeros(count, bool), np.zeros(count, bool))}
+        grid = list(subsets(words, count, seed=1))
+        varied = judged_again([(POLITENESS, values)], (TOGETHER, index_responses(responses)), grid, SIGNIFICANCE)
+        assert np.isfinite(varied["p_holm"].to_numpy()).all()
+        assert breakdown(pairs, words, [(POLITENESS, values)], {}).num_rows
