@@ -78,6 +78,10 @@ class Part(ABC):
         """What the study's verdicts are about, by the name of the row; none where that is not known beforehand."""
         return []
 
+    def readings(self) -> list[str]:
+        """Other rows that a gate looks at if it is told to by name: a measure read otherwise."""
+        return []
+
     def unfit(self, key: Key, lake: Lake) -> str | None:
         """Why the verdicts of a measured partition say nothing (one answer to everything); None where they do."""
         return None

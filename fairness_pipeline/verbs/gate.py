@@ -123,7 +123,9 @@ def _wanted(plan: Plan, measures: str | None) -> list[str]:
         return []
     wanted = [name.strip() for name in measures.split(",")]
     asked = [study for study in plan.project.studies if plan.selection.study in (None, study.name)]
-    known = list(dict.fromkeys(name for study in asked for name in plan.project.parts[study.name].measures()))
-    if unknown := [name for name in wanted if known and name not in known]:
+    parts = [plan.project.parts[study.name] for study in asked]
+    known = list(dict.fromkeys(name for part in parts for name in part.measures()))
+    readings = [name for part in parts for name in part.readings()]
+    if unknown := [name for name in wanted if known and name not in (*known, *readings)]:
         raise FairnessError(f"--measures: unknown measure '{unknown[0]}'; choose from: {', '.join(known)}")
     return wanted

@@ -17,7 +17,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.contexts import PairSettings
-from fairness_pipeline.measures.measure import MARGINS, SignificanceSettings
+from fairness_pipeline.measures.measure import MARGINS, MASKED, SignificanceSettings
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
@@ -186,6 +186,11 @@ class DialoguePart(Part):
     def measures(self) -> list[str]:
         """The rows of every measure, in all dimensions."""
         return list(dict.fromkeys(n for d in self.dimensions.values() for m in measures() for n in m.names(d)))
+
+    def readings(self) -> list[str]:
+        """Each measure of single responses with the groups' words masked."""
+        single = [m for m in measures() if m.scorer]
+        return list(dict.fromkeys(n + MASKED for d in self.dimensions.values() for m in single for n in m.names(d)))
 
     def unfit(self, key: Key, lake: Lake) -> str | None:
         """A model that answers nearly everything alike, or whose weights were never trained."""
