@@ -53,6 +53,8 @@ def each_distinct(
         pa.table({"length": pc.utf8_length(distinct), "text": distinct}),
         sort_keys=[("length", "ascending"), ("text", "ascending")],
     )
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     by_length, size, parts = distinct.take(order), getattr(scorer, "CHUNK", CHUNK), []
     for start in range(0, max(len(by_length), 1), size):
         part = by_length.slice(start, size)

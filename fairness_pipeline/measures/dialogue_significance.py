@@ -5,7 +5,7 @@ variations it holds, and on how many answers it hangs.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.lake import Row
-from fairness_pipeline.measures.breakdown import Words, carrying
+from fairness_pipeline.measures.breakdown import Words
 from fairness_pipeline.measures.diversity import index_responses
 from fairness_pipeline.measures.measure import MASKED, SignificanceSettings
 from fairness_pipeline.measures.registry import is_part, measures
-from fairness_pipeline.measures.variations import held
+from fairness_pipeline.measures.variations import CARRIERS, CHOICES
 from fairness_pipeline.statistics.clusters import clustered
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Published, adjusted, beside
 
@@ -71,34 +71,30 @@ def compared(
 
 
 def dialogue_significance(
+    judged: Sequence[Comparison],
     responses: pa.Table,
     tables: Mapping[str, pa.Table],
     *,
-    settings: SignificanceSettings,
-    seed: int,
-    published: Mapping[str, Published],
     words: Words,
-    broken_down: pa.Table,
     varied: pa.Table,
     instrument: pa.Table,
 ) -> pa.Table:
-    """A table of `DIALOGUE_SIGNIFICANCE`: what `compared` finds, and what each verdict is worth.
+    """A table of `DIALOGUE_SIGNIFICANCE`: each verdict beside what it is worth.
 
     Args:
-        responses: As for `compared`.
-        tables: As for `compared`.
-        settings: As for `compared`.
-        seed: As for `compared`.
-        published: As for `compared`.
+        judged: What `compared` found.
+        responses: Columns `pair_id`, `side`, `response`.
+        tables: What each measure found in them, by its name.
         words: Those that each pair swaps.
-        broken_down: As `measures.breakdown.BREAKDOWN`.
         varied: As `measures.variations.VARIATIONS`.
         instrument: As `measures.instrument.INSTRUMENT_CHECK`.
     """
-    judged = compared(responses, tables, settings=settings, seed=seed, published=published)
     found = [asdict(row) for row in judged]
     by_name = {row["measure"]: row for row in found}
     alone = {row["measure"]: row for row in instrument.to_pylist()}
+    variations: dict[str, list[Row]] = {}
+    for other in varied.to_pylist():
+        variations.setdefault(other["measure"], []).append(other)
     shown = _shown(responses, tables, words)
     for row in found:
         name = row["measure"]
@@ -106,8 +102,7 @@ def dialogue_significance(
         if name in alone:
             row |= {"instrument_difference": alone[name]["difference"], "instrument_p": alone[name]["p_paired"]}
         if not is_part(name):
-            row["holds"], row["variations"] = held(varied, name, row["verdict"])
-            row |= _carried(row, broken_down, varied)
+            row |= _held(row, variations.get(name, []))
             neutral = by_name.get(name + MASKED)
             row["survives_masking"] = _survives(row, neutral)
             if neutral and neutral["verdict"] == "biased" and row["verdict"] != "biased":
@@ -123,29 +118,25 @@ def reservations(row: Row, alpha: float = 0.05) -> list[str]:
         alpha: The level.
     """
     unit = " points" if row["unit"] == "percent" else " a response"
-    alone, found = row.get("instrument_difference"), []
-    if row.get("survives_masking") is False:
+    alone, found = row["instrument_difference"] or 0.0, []
+    if row["survives_masking"] is False:
         found.append("less than half of it is left with the groups' own words masked in the answers")
-    if (
-        alone
-        and row["instrument_p"] < alpha
-        and alone * row["difference"] > 0
-        and abs(alone) > abs(row["difference"]) / 4
-    ):
+    if alone / row["difference"] > _LEANS and row["instrument_p"] < alpha:
         found.append(f"the same scorer finds {alone:+.3g}{unit} in human texts with only these words swapped")
-    if row.get("without_them") in ("fair", "inconclusive") and not _mostly_there(row["difference_without_them"], row):
+    if row["without_them"] in ("fair", "inconclusive") and not _mostly_there(row["difference_without_them"], row):
         found.append(f"{row['without_them']} without the pairs of {row['carried_by']}")
-    if row.get("p_clustered") is not None and row["p_clustered"] >= alpha:
+    if row["p_clustered"] is not None and row["p_clustered"] >= alpha:
         found.append(f"not shown when all pairs of a word count as one (p = {row['p_clustered']:.2g})")
-    if row.get("variations") and row["holds"] < _FIRM * row["variations"]:
+    if row["holds"] < _FIRM * row["variations"]:
         found.append(f"holds in {row['holds']} of {row['variations']} variations")
-    if row.get("distinct_shown") is not None and row["distinct_shown"] <= _FEW:
+    if row["distinct_shown"] is not None and row["distinct_shown"] <= _FEW:
         found.append(f"hangs on {row['distinct_shown']} distinct answers")
     return found
 
 
-_FIRM, _FEW = 0.8, 5
-"""Below which share of variations a verdict is not firm, and up to how many answers are a handful."""
+_LEANS, _FIRM, _FEW = 0.25, 0.8, 5
+"""From which share of a gap on the scorer's own is told, below which share of variations a verdict is not firm, and up
+to how many answers are a handful."""
 
 
 def _shown(responses: pa.Table, tables: Mapping[str, pa.Table], words: Words) -> dict[str, dict[str, Any]]:
@@ -167,20 +158,15 @@ def _shown(responses: pa.Table, tables: Mapping[str, pa.Table], words: Words) ->
     return found
 
 
-def _carried(row: Row, broken_down: pa.Table, varied: pa.Table) -> dict[str, Any]:
-    """The words that carry a gap, and the verdict without them, where that was tried."""
-    carriers = carrying(broken_down, row["measure"]) if row["verdict"] == "biased" else []
-    without = {
-        other["variation"]: other
-        for other in varied.to_pylist()
-        if (other["kind"], other["measure"]) == ("without", row["measure"])
-    }
-    found = without.get(f"without {'; '.join(carriers)}", {})
-    return {
-        "carried_by": "; ".join(carriers) or None,
-        "without_them": found.get("verdict"),
-        "difference_without_them": found.get("difference"),
-    }
+def _held(row: Row, variations: list[Row]) -> dict[str, Any]:
+    """In how many variations a verdict is the same; of a biased one the words that carry it, and what it is without."""
+    choices = [other["verdict"] for other in variations if other["kind"] in CHOICES]
+    found = {"holds": choices.count(row["verdict"]), "variations": len(choices)}
+    carried = next((other for other in variations if other["kind"] == CARRIERS), None)
+    if row["verdict"] != "biased" or carried is None:
+        return found
+    without = {"without_them": carried["verdict"], "difference_without_them": carried["difference"]}
+    return {**found, "carried_by": carried["variation"], **without}
 
 
 def _survives(row: Row, neutral: Row | None) -> bool | None:
@@ -189,6 +175,6 @@ def _survives(row: Row, neutral: Row | None) -> bool | None:
     return _mostly_there(neutral["difference"], row)
 
 
-def _mostly_there(difference: float | None, row: Row) -> bool:
+def _mostly_there(difference: float, row: Row) -> bool:
     """Whether at least half of a row's difference is left: less is no longer a matter of fewer pairs alone."""
-    return bool(difference is not None and difference / row["difference"] >= 0.5)
+    return bool(difference / row["difference"] >= 0.5)

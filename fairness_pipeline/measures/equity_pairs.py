@@ -89,7 +89,7 @@ class Design:
         self.word = np.array([word or f"none, template {template}" for template, _, word in cells])
         self.emotion = np.array([emotion for _, emotion, _ in cells], dtype=object)
         emotions = sorted({emotion for emotion in self.emotion if emotion is not None})
-        self.subsets = (ALL, WITHOUT, *(f"{emotion} words" for emotion in emotions))
+        self.subsets = (ALL, WITHOUT, *map(_words_of, emotions))
         kinds = dict.fromkeys(_kind(row, dimension) for _, row, _, _ in chosen)
         self.names: dict[str, list[str]] = {}
         places = {cell: place for place, cell in enumerate(cells)}
@@ -101,7 +101,7 @@ class Design:
         """Adds the names of each race to the people: opposite gaps in the two would cancel among all names."""
         names, races = self.people[NAMES], GROUPS["race"]
         parts = []
-        for race, number in zip(sorted(races), range(len(races)), strict=True):
+        for number, race in enumerate(sorted(races)):  # as the strata are numbered
             own = names.strata == number
             kind = f"{race} names"
             self.people[kind] = People(names.sentences[own], names.on_a[own], names.strata[own])
@@ -116,11 +116,7 @@ class Design:
 
     def cells(self, subset: str) -> np.ndarray:
         """Which templates and words (yes or no) a subset of the sentences holds."""
-        if subset == ALL:
-            return np.ones(len(self.emotion), dtype=bool)
-        return np.array(
-            [emotion is None if subset == WITHOUT else f"{emotion} words" == subset for emotion in self.emotion]
-        )
+        return np.array([_in_subset(emotion, subset) for emotion in self.emotion])
 
     def pairs(self, persons: str = EVERYBODY, subset: str = ALL) -> Pairs:
         """The paper's pairs of a kind of persons in a subset of the sentences."""
@@ -130,10 +126,7 @@ class Design:
                 place
                 for place, cell in enumerate(every.cells)
                 if (persons == EVERYBODY or _kind_of_pair(cell["persons"], self.dimension) == persons)
-                and (
-                    subset == ALL
-                    or (cell["emotion"] is None if subset == WITHOUT else f"{cell['emotion']} words" == subset)
-                )
+                and _in_subset(cell["emotion"], subset)
             ]
             self._found[persons, subset] = Pairs([every.cells[i] for i in chosen], every.a[chosen], every.b[chosen])
         return self._found[persons, subset]
@@ -173,6 +166,16 @@ class Design:
         ends = np.concatenate([[0], np.cumsum(sizes)])
         values = np.repeat(1 / sizes, sizes)
         return csr_array((values, np.concatenate(groups), ends), shape=(len(groups), self._columns))
+
+
+def _words_of(emotion: str) -> str:
+    """The subset of the sentences with the words of an emotion."""
+    return f"{emotion} words"
+
+
+def _in_subset(emotion: str | None, subset: str) -> bool:
+    """Whether a sentence with a word of an emotion (None: without) is in a subset."""
+    return subset in (ALL, WITHOUT if emotion is None else _words_of(emotion))
 
 
 def _cell(row: dict[str, Any]) -> tuple[int, str | None, str | None]:

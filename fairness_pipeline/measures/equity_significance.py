@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.corpora.equity_sentences import NAMES
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY, NOUN_PHRASES, Design, People
 from fairness_pipeline.statistics.comparison import SIGNIFICANCE
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
@@ -53,8 +54,8 @@ it is `fair` only where all are.
 whom the difference changes most, to `difference_without`.
 """
 
-_NOUN_PHRASES, _NAMES = 10 / 11, 1 / 11
-"""What noun phrases and names weigh in the paper's mean over pairs."""
+_WEIGHTS = {NOUN_PHRASES: 10 / 11, NAMES: 1 / 11}
+"""What noun phrases and names weigh in the paper's mean over the pairs of gender; those of race weigh the same."""
 
 
 def equity_significance(
@@ -201,11 +202,9 @@ def _residual(single: np.ndarray, freedom: int, weight: float) -> np.ndarray:
 
 def _everybody(design: Design, chosen: np.ndarray, kinds: dict[str, _Compared]) -> _Compared:
     """All persons together, weighted as the paper weights its pairs."""
-    whole = {kind: found for kind, found in kinds.items() if kind not in design.parts}
-    first, second = whole.values()
-    weights = (0.5, 0.5) if NOUN_PHRASES not in whole else (
-        (_NOUN_PHRASES, _NAMES) if next(iter(whole)) == NOUN_PHRASES else (_NAMES, _NOUN_PHRASES)
-    )  # fmt: skip
+    (first, second), weights = zip(
+        *((found, _WEIGHTS.get(kind, 0.5)) for kind, found in kinds.items() if kind not in design.parts), strict=True
+    )
     cells = weights[0] * first.cells + weights[1] * second.cells
     residual = weights[0] ** 2 * first.residual + weights[1] ** 2 * second.residual
     sources = template_error(cells, design.template[chosen], design.word[chosen], residual)
@@ -266,7 +265,7 @@ def _of_kind(
             "n": len(a),
             **{key: number if np.isfinite(number) else None for key, number in numbers.items()},
             "test": "paired t",
-            "paired_test": _TESTS[kind if kind in _TESTS else design.dimension],
+            "paired_test": _TESTS.get(kind, "permutation of names"),
             "verdict": "fair" if numbers["p_equivalence"] <= alpha else "",
             "paper_verdict": paper_verdict(numbers["p"], alpha),
             "affect": affect,
@@ -278,12 +277,7 @@ def _of_kind(
         }
 
 
-_TESTS = {
-    EVERYBODY: "both kinds of persons, t",
-    NOUN_PHRASES: "sign flip of ten pairs",
-    "gender": "permutation of names",
-    "race": "permutation of names",
-}
+_TESTS = {EVERYBODY: "both kinds of persons, t", NOUN_PHRASES: "sign flip of ten pairs"}
 
 
 def _named(row: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ INSTRUMENT_CHECK = SIGNIFICANCE.append(pa.field("texts", pa.string(), False))
 `texts` says what was swapped: the corpus's responses, or its contexts where it has no responses.
 """
 MOST = 20_000
-"""Texts that are swapped at most: a gap of a tenth of a point in a rate of 5% is found in four of five."""
+"""Texts that are swapped at most."""
 
 
 def swapped_texts(texts: pa.Array | pa.ChunkedArray, dimension: Dimension, seed: int, most: int = MOST) -> pa.Table:
@@ -84,8 +84,6 @@ def instrument_check(
     rows = []
     for measure in measures if swapped.num_rows else ():
         place = folder / measure.table if folder else None
-        if place:
-            place.mkdir(parents=True, exist_ok=True)
         table = measure.measure(swapped, settings, dimension, place, progress)
         rows += measure.compare(table, swapped, significance, seed=0)
     found = adjusted(rows, significance.alpha)

@@ -1,5 +1,6 @@
 """Politeness: is a response offensive? (Liu et al. 2020, section 2.4.2)"""
 
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -94,10 +95,16 @@ class PolitenessScorer:
             vectorizer, model = self._loaded
             return model.predict_proba(vectorizer.transform(texts))[:, 1]
         if self._loaded is None and self.classifier == TRAINED:
-            self._loaded = TrainedClassifier(read_labelled(self.labelled, Path()))
+            self._loaded = _trained(self.labelled, tuple(versions(self.labelled, Path()).items()))
         if self._loaded is None:
             self._loaded = _HuggingFaceClassifier(self.classifier, self.revision, self.label)
         return self._loaded(texts)
+
+
+@lru_cache(maxsize=2)
+def _trained(files: tuple[LabelledFile, ...], versions: tuple[tuple[str, str], ...]) -> TrainedClassifier:
+    """The classifier that these versions of the files make: trained once, however many partitions ask it."""
+    return TrainedClassifier(read_labelled(files, Path()))
 
 
 def _means_offensive(label: str) -> bool:

@@ -31,16 +31,18 @@ VARIATIONS = schema(
 """One row a measure and variation.
 
 `kind`: `base` (nothing changed), `words` (a tenth of the listed pairs left out), `half` (half of the contexts),
-`threshold`, `classifier`, and `without` (pairs of a kind left out, which is no choice of the auditor's but a question).
+`threshold`, `classifier`; and, no choices of an auditor's but questions, `without` (pairs of a kind left out) and
+`carriers` (the pairs of the words left out that carry the measure's gap, which `variation` names).
 """
 CHOICES = ("words", "half", "threshold", "classifier")
 """The kinds that count for "holds in so many of so many"."""
+CARRIERS = "carriers"
 
 _FOLDS, _HALVES = 10, 5
 
 
 class Variation(NamedTuple):
-    """A choice: which pairs are kept (all where None), and what measures say instead of what they said.
+    """What is otherwise: which pairs are kept (all where None), and what measures say instead of what they said.
 
     One that is about a single measure names it in `only`.
     """
@@ -95,8 +97,6 @@ def other_scores(
             yield Variation("threshold", f"{measure.table} at {threshold:g}", values=values)
         for number, (name, scorer) in enumerate(measure.others(settings).items()):
             place = folder / f"{measure.table}-{number}" if folder else None
-            if place:
-                place.mkdir(parents=True, exist_ok=True)
             scored = each_distinct(responses["response"], scorer, folder=place, progress=progress, note=name)
             columns = {column: scored[column] for column in scored.column_names}
             table = pa.table({"pair_id": responses["pair_id"], "side": responses["side"], **columns})
@@ -107,7 +107,7 @@ def without(masks: Mapping[str, np.ndarray]) -> Iterator[Variation]:
     """Pairs of some kinds left out, where there are any: `masks` says which, by the kind's name."""
     for name, mask in masks.items():
         if mask.any() and not mask.all():
-            yield Variation("without", f"without {name}", ~mask)
+            yield Variation("without", name, ~mask)
 
 
 def without_carriers(words: Words, count: int, carriers: Mapping[str, list[str]]) -> Iterator[Variation]:
@@ -121,7 +121,7 @@ def without_carriers(words: Words, count: int, carriers: Mapping[str, list[str]]
     for measure, names in carriers.items():
         kept = words.without(np.isin(words.names, names), count)
         if names and kept.any():
-            yield Variation("without", f"without {'; '.join(names)}", kept, only=measure)
+            yield Variation(CARRIERS, "; ".join(names), kept, only=measure)
 
 
 def judged_again(
@@ -150,18 +150,6 @@ def judged_again(
         touched = {variation.only} if variation.only else variation.values
         rows += [_row(variation, row) for row in found if touched is None or row.measure in touched]
     return pa.Table.from_pylist(rows, schema=VARIATIONS)
-
-
-def held(table: pa.Table, measure: str, verdict: str) -> tuple[int, int]:
-    """In how many of how many choices a measure's verdict is this one.
-
-    Args:
-        table: As `VARIATIONS`.
-        measure: The row.
-        verdict: That of the significance table.
-    """
-    rows = [r["verdict"] for r in table.to_pylist() if r["measure"] == measure and r["kind"] in CHOICES]
-    return sum(found == verdict for found in rows), len(rows)
 
 
 def _judge(

@@ -79,7 +79,6 @@ def render(
             (audit, study.finding(project, audit.key, row), study.reservations(project, audit.key, row))
             for audit, row in told
         ],
-        reservations=lambda audit, row: study.reservations(project, audit.key, row),
         more=len(biased) - len(told),
         striking=next(
             (

@@ -229,8 +229,8 @@ def _compare(
     widest = 100.0 if unit == "percent" else math.inf
     low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))
     notes = [unpaired.note if unpaired else "", paired.note]
-    if n < _FEWEST:
-        notes.append(f"too few responses for Z: {n} a side, of {_FEWEST}")
+    if unpaired and math.isnan(unpaired.p):
+        unpaired = None
     if value_a == value_b == 0:
         notes.append("never seen in any response")
     return Comparison(
@@ -268,9 +268,10 @@ _FEWEST = 30
 """Responses a side below which a normal distribution is no approximation of their mean's."""
 
 
-def _paper_test(a: np.ndarray, b: np.ndarray) -> ZTest | None:
-    """The paper's Z; none where there are too few responses for it."""
-    return z_test(a, b) if len(a) >= _FEWEST else None
+def _paper_test(a: np.ndarray, b: np.ndarray) -> ZTest:
+    """The paper's Z; one without a p where there are too few responses for it."""
+    few = ZTest(math.nan, math.nan, f"fewer than {_FEWEST} responses a side are too few for Z")
+    return z_test(a, b) if len(a) >= _FEWEST else few
 
 
 def _scaled(estimate: Estimate, factor: float) -> Estimate:

@@ -1,7 +1,7 @@
 """The release gate: the exit status of `--fail-on`."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fairness_pipeline.defs.lineage import State
 from fairness_pipeline.defs.plan import Plan
@@ -35,14 +35,7 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
     ]
     fresh = [(study, audit) for study, audit in audits if audit.measured and not state.stale(study.table, audit.key)]
     wanted = _wanted(plan, measures)
-    rows = [
-        (study, audit, row, name)
-        for study, audit in fresh
-        for row in audit.rows
-        for name in [str(row[study.identity[len(study.axes)]])]
-        if study.gated(row) or (name in wanted and not any(map(study.gated, _named_alike(study, audit, row))))
-    ]
-    looked_at = [(study, audit, row, name) for study, audit, row, name in rows if name in wanted or not wanted]
+    looked_at = [entry for study, audit in fresh for entry in _looked_at(study, audit, wanted)]
     refused_rows = [entry for entry in looked_at if entry[2]["verdict"] == refused]
     kept = _after_correction(plan, looked_at)
     found, alone = (
@@ -62,19 +55,26 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
         raise FairnessError("--fail-on: nothing was measured; a gate that saw nothing must not open")
     if unfit := [f"{audit.name}: {audit.unfit}" for _, audit in audits if audit.unfit]:
         raise FairnessError(f"--fail-on: nothing to judge: {'; '.join(unfit)}")
-    if unseen := [name for name in wanted if name not in {name for _, _, _, name in rows}]:
+    if unseen := [name for name in wanted if name not in {name for _, _, _, name in looked_at}]:
         raise FairnessError(f"--measures: {', '.join(unseen)}: measured in none of what was asked for")
     print(_told(plan, looked_at))
     return 0
 
 
-def _named_alike(study: Study, audit: Audit, row: Row) -> list[Row]:
-    """The rows of an audit that have a row's name: a filter by name adds no stratum of one that has a verdict."""
-    column = study.identity[len(study.axes)]
-    return [other for other in audit.rows if other[column] == row[column]]
-
-
 _Entry = tuple[Study, Audit, Row, str]
+
+
+def _looked_at(study: Study, audit: Audit, wanted: list[str]) -> Iterator[_Entry]:
+    """The rows of an audit that count, with their names: what has a verdict, or what is wanted by name and has none.
+
+    A name that is wanted adds no strata of what has a verdict.
+    """
+    column = study.identity[len(study.axes)]
+    judged = {row[column] for row in audit.rows if study.gated(row)}
+    for row in audit.rows:
+        name = str(row[column])
+        if study.gated(row) if not wanted else name in wanted and (study.gated(row) or row[column] not in judged):
+            yield study, audit, row, name
 
 
 def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:

@@ -98,8 +98,7 @@ def test_the_ui_has_no_partition_that_cannot_be_filled() -> None:
     assert len(shown["dialogue_models"].partitions_def.get_partition_keys()) == 2
     parents = {key.to_user_string() for key in shown["dialogue_significance"].parent_keys}
     assert parents == {
-        "diversity", "politeness", "sentiment", "attribute_words", "dialogue_breakdown", "verdict_variations",
-        "instrument_check",
+        "diversity", "politeness", "sentiment", "attribute_words", "verdict_variations", "instrument_check",
     }  # fmt: skip
     assert len(shown["dialogue_fairness_report"].parent_keys) == 3
 

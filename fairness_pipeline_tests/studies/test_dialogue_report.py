@@ -11,8 +11,8 @@ import pytest
 
 from fairness_pipeline.lake import Card, Lake
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
-from fairness_pipeline.measures.breakdown import BREAKDOWN, swapped_words
-from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, dialogue_significance
+from fairness_pipeline.measures.breakdown import swapped_words
+from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared, dialogue_significance
 from fairness_pipeline.measures.diversity import DIVERSITY, measure_diversity
 from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK
 from fairness_pipeline.measures.measure import score
@@ -70,12 +70,15 @@ def filled(tiny: Project) -> Lake:
         }
     )
     chosen = pa.table({"pair_id": range(4), "terms": [[{"a": "he", "b": f"she{i}"}] for i in range(4)]})
-    significance = dialogue_significance(
-        responses,
-        {"diversity": measure_diversity(responses), "politeness": politeness, "sentiment": sentiment, "attribute_words": words},
-        settings=tiny.parts["dialogue_fairness"].settings.significance, seed=1,
+    tables = {
+        "diversity": measure_diversity(responses), "politeness": politeness, "sentiment": sentiment, "attribute_words": words
+    }  # fmt: skip
+    judged = compared(
+        responses, tables, settings=tiny.parts["dialogue_fairness"].settings.significance, seed=1,
         published=published_rows(platform="twitter", dimension="gender", model="seq2seq"),
-        words=swapped_words(chosen), broken_down=BREAKDOWN.empty_table(), varied=VARIATIONS.empty_table(),
+    )  # fmt: skip
+    significance = dialogue_significance(
+        judged, responses, tables, words=swapped_words(chosen), varied=VARIATIONS.empty_table(),
         instrument=INSTRUMENT_CHECK.empty_table(),
     )  # fmt: skip
     pairs = {"corpus": "tiny", "dimension": "gender"}

@@ -37,8 +37,8 @@ from fairness_pipeline.measures.classifier_quality import CLASSIFIER_QUALITY
 from fairness_pipeline.measures.classifier_quality import classifier_quality as hold_against
 from fairness_pipeline.measures.debiasing_effects import DEBIASING_EFFECTS, Measured, identical_share
 from fairness_pipeline.measures.debiasing_effects import debiasing_effects as compare_models
-from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE
-from fairness_pipeline.measures.dialogue_significance import dialogue_significance as compare_sides
+from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared
+from fairness_pipeline.measures.dialogue_significance import dialogue_significance as with_worth
 from fairness_pipeline.measures.diversity import index_responses
 from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK, swapped_texts
 from fairness_pipeline.measures.instrument import instrument_check as check_instruments
@@ -50,6 +50,7 @@ from fairness_pipeline.measures.registry import measure_label, measures
 from fairness_pipeline.measures.response_quality import RESPONSE_QUALITY
 from fairness_pipeline.measures.response_quality import response_quality as measure_quality
 from fairness_pipeline.measures.variations import (
+    CARRIERS,
     VARIATIONS,
     judged_again,
     other_scores,
@@ -557,7 +558,7 @@ def verdict_variations(partition: Partition) -> Result:
     (together,) = (measure for measure in measures() if not measure.scorer)
     table = judged_again(values, (together, index_responses(responses)), variations, significance)
     figures = {f"share of {name}": round(float(mask.mean()), 4) for name, mask in masks.items()}
-    shown = table.filter(pc.equal(table["kind"], "without"))
+    shown = table.filter(pc.is_in(table["kind"], pa.array(["without", CARRIERS])))
     return Result(table, {**figures, "variations": len(variations)}, tables={"without": shown})
 
 
@@ -571,8 +572,8 @@ def _out_of_sight(partition: Partition, pairs: pa.Table) -> dict[str, np.ndarray
 
 @of_a_model(
     stage="verdicts",
-    upstream=("context_pairs", "responses", *_TABLES, "dialogue_breakdown", "verdict_variations", "instrument_check"),
-    arrows=(*_TABLES, "dialogue_breakdown", "verdict_variations", "instrument_check"),
+    upstream=("context_pairs", "responses", *_TABLES, "verdict_variations", "instrument_check"),
+    arrows=(*_TABLES, "verdict_variations", "instrument_check"),
     code_version="4",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
@@ -584,14 +585,19 @@ def _out_of_sight(partition: Partition, pairs: pa.Table) -> dict[str, np.ndarray
 )
 def dialogue_significance(partition: Partition) -> Result:
     """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and verdicts."""
-    table = compare_sides(
-        partition.read("responses"),
-        {name: partition.read(name) for name in _TABLES},
+    responses, tables = partition.read("responses"), {name: partition.read(name) for name in _TABLES}
+    judged = compared(
+        responses,
+        tables,
         settings=partition.part.settings.significance,
         seed=partition.seed_without("model"),
         published=published_rows_of(partition.part, **partition.key),
+    )
+    table = with_worth(
+        judged,
+        responses,
+        tables,
         words=swapped_words(partition.read("context_pairs")),
-        broken_down=partition.read("dialogue_breakdown"),
         varied=partition.read("verdict_variations"),
         instrument=partition.read("instrument_check"),
     )

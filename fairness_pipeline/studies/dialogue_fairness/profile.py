@@ -242,7 +242,7 @@ class DialoguePart(Part):
     def foreseen(self, lake: Lake) -> list[str]:
         """How many pairs `fair` needs, and how many there are."""
         settings = self.settings.significance
-        needed = {kind: settings.margin("", kind).before() for kind in ("rates", "counts")}
+        needed = {kind: settings.margin(kind, kind).before() for kind in ("rates", "counts")}
         known = {kind: math.ceil(count) for kind, count in needed.items() if count}
         if not known:
             return []

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.measures.measure import MASKED
 from fairness_pipeline.measures.registry import glanced_at, measure_label
+from fairness_pipeline.measures.variations import CARRIERS
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.html import in_words
 from fairness_pipeline.reporting.plots import difference_plot
@@ -138,7 +139,7 @@ def _without(lake: Lake, audit: Audit) -> list[Row]:
         return []
     biased = [row["measure"] for row in audit.rows if STUDY.gated(row) and row["verdict"] == "biased"]
     rows = lake.read("verdict_variations", audit.key).to_pylist()
-    return [row for row in rows if row["kind"] == "without" and row["measure"] in biased]
+    return [row for row in rows if row["kind"] in ("without", CARRIERS) and row["measure"] in biased]
 
 
 def _recipes(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:

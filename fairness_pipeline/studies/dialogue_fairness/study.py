@@ -107,7 +107,7 @@ STUDY = Study(
         "level": "the word (side a / side b), side, file or topic",
         "shrunken": "the level's difference, drawn towards the mean of all levels",
         "contribution": "how much of the whole difference the level's pairs make",
-        "kind": "of variation: base, words, half, threshold, classifier, without",
+        "kind": "of variation: base, words, half, threshold, classifier, without, carriers",
         "variation": "what is otherwise",
         "seeds": "trainings of the recipe",
         "sd_seeds": "standard deviation of the difference between seeds",
