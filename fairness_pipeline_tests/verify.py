@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -29,9 +30,9 @@ from fairness_pipeline import paths
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED
 from fairness_pipeline.corpora.grammar import Grammar, Scene
 from fairness_pipeline.lake import Lake
-from fairness_pipeline.measures.dialogue_significance import dialogue_significance
+from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
-from fairness_pipeline.measures.measure import SignificanceSettings
+from fairness_pipeline.measures.measure import MASKED, SignificanceSettings
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
@@ -215,8 +216,7 @@ def planted_differences(pairs: pa.Table, dimension: str) -> list[dict[str, Any]]
     own, settings = load_dimension(dimension), MeasureSettings()
     tables = {measure.table: measure.measure(responses, settings, own) for measure in measures()}
     few = SignificanceSettings(permutations=1)
-    table = dialogue_significance(responses, tables, settings=few, seed=0, published={})
-    return table.to_pylist()
+    return [asdict(row) for row in compared(responses, tables, settings=few, seed=0, published={})]
 
 
 def equity(seed: int) -> dict[str, Any]:
@@ -352,7 +352,7 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, s
     planted_rows, unplanted_rows = {}, {}
     for dimension, truths_of in seeds[0]["truth"].items():
         for measure in truths_of:
-            if measure in ("diversity", "distinct_1", "distinct_2"):
+            if measure in ("diversity", "distinct_1", "distinct_2") or measure.endswith(MASKED):
                 continue
             truths = [seed["truth"][dimension][measure][0] for seed in seeds]
             (planted_rows if min(map(abs, truths)) > 0 else unplanted_rows)[dimension, measure] = truths
