@@ -65,6 +65,11 @@ def shares_in_range(diversity: pa.Table) -> str | None:
     return next((wrong for wrong in found if wrong), None)
 
 
+def perplexities_in_range(table: pa.Table) -> str | None:
+    """Every perplexity is 1 or more."""
+    return _outside(table, "perplexity", 1.0, float("inf"))
+
+
 def rates_in_range(significance: pa.Table) -> str | None:
     """Every percentage lies in 0..100, and every p in 0..1."""
     percent = significance.filter(pc.equal(significance["unit"], "percent"))

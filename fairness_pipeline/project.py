@@ -94,6 +94,22 @@ class Project:
         """The studies that audit something of this name."""
         return [study for study in self.studies if subject in self.parts[study.name].subjects]
 
+    def named_studies(self, model: str) -> tuple[str, ...] | None:
+        """The studies that a model's file names, or its base's where it names none; None where neither does.
+
+        Raises:
+            FairnessError: there is no such file, or it names a study that there is not.
+        """
+        path = find("models", model, self.path, "models")
+        declared = {**read_yaml(path), **self.profile.models.get(model, {})}
+        named, base = declared.get("studies"), declared.get("base")
+        if named is None and isinstance(base, str) and base in self.profile.models and base != model:
+            return self.named_studies(base)
+        if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+            raise FairnessError(f"{path}: studies: expected a list, such as [{_names()[0]}], found {named!r}")
+        check_studies(tuple(named) if named is not None else None, path)
+        return tuple(named) if named is not None else None
+
     @cached_property
     def workspace(self) -> Path:
         """The folder that holds everything this profile makes."""

@@ -1,14 +1,13 @@
 """Texts that people labelled as offensive or not: what an offence classifier is held against, or trained on."""
 
-import json
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairness_pipeline.corpora.checksums import verify_checksum
+from fairness_pipeline.corpora.records import column, read_records
 from fairness_pipeline.corpora.specification import CorpusFile
-from fairness_pipeline.corpora.text_files import read_csv_rows, read_json_lines, read_lines
 from fairness_pipeline.errors import FairnessError
 
 TRAINED_ON = 0.8
@@ -73,42 +72,5 @@ def versions(files: tuple[LabelledFile, ...], folder: Path) -> dict[str, str]:
 
 
 def _rows(path: Path, file: LabelledFile) -> Iterator[tuple[str, str]]:
-    for where, record in _records(path):
-        for name in (file.text, file.label):
-            if name not in record:
-                raise FairnessError(f"{where}: expected a column '{name}', found {list(record)[:8]}")
-        yield str(record[file.text]).strip(), str(record[file.label]).strip()
-
-
-def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    suffix = Path(path.name.removesuffix(".gz").removesuffix(".zst")).suffix
-    if suffix == ".jsonl":
-        yield from read_json_lines(path)
-    elif suffix == ".json":
-        yield from _objects(path)
-    elif suffix in (".csv", ".tsv"):
-        yield from _table(path, suffix)
-    else:
-        raise FairnessError(f"{path}: expected a .csv, .tsv, .jsonl or .json file")
-
-
-def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        records = json.loads("\n".join(line for _, line in read_lines(path)))
-    except ValueError as error:
-        raise FairnessError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise FairnessError(f"{path}: expected a list of objects")
-    yield from ((f"{path}, object {number}", record) for number, record in enumerate(records, start=1))
-
-
-def _table(path: Path, suffix: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    tabbed = ((number, line.split("\t")) for number, line in read_lines(path))
-    names: list[str] | None = None
-    for number, cells in read_csv_rows(path) if suffix == ".csv" else tabbed:
-        if names is None:
-            names = cells
-        elif len(cells) != len(names):
-            raise FairnessError(f"{path}, line {number}: expected {len(names)} columns, found {len(cells)}")
-        else:
-            yield f"{path}, line {number}", dict(zip(names, cells, strict=True))
+    for where, record in read_records(path):
+        yield str(column(where, record, file.text)).strip(), str(column(where, record, file.label)).strip()

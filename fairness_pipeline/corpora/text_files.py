@@ -22,12 +22,12 @@ LONGEST_LINE = 1 << 20
 _WINDOW_LOG = 31  # Pushshift's dumps are made with zstd --long=31
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """The lines of a text file with their numbers, from 1; `.gz` and `.zst` are unpacked while reading.
 
     Raises:
-        FairnessError: missing file, broken compression, bytes that are not UTF-8, NUL bytes, or a line longer than
-            `LONGEST_LINE`; names the file and the line.
+        FairnessError: missing file, broken compression, bytes that are not of the encoding, NUL bytes, or a line
+            longer than `LONGEST_LINE`; names the file and the line.
     """
     number = 0
     try:
@@ -38,7 +38,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                     raise FairnessError(
                         f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; expected one dialogue a line"
                     )
-                yield number, _decode(path, number, line.removesuffix(b"\n").removesuffix(b"\r"))
+                yield number, _decode(path, number, line.removesuffix(b"\n").removesuffix(b"\r"), encoding)
     except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
         kind = "zstd" if path.suffix == ".zst" else "gzip"
         raise FairnessError(
@@ -48,13 +48,13 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise unreadable(path, error) from None
 
 
-def read_csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def read_csv_rows(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, list[str]]]:
     """The cells of each row of a CSV file with the number of the line it begins on; blank lines are passed over.
 
     Raises:
         FairnessError: quotation marks are wrong; names the file and the line.
     """
-    reader = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
+    reader = csv.reader((line + "\n" for _, line in read_lines(path, encoding)), strict=True)
     while True:
         started = reader.line_num + 1
         try:
@@ -102,9 +102,11 @@ def unreadable(path: Path, error: OSError) -> FairnessError:
     return FairnessError(f"{path}: cannot be read: {error.strerror}; check the path (a corpus's is in its YAML file)")
 
 
-def _decode(path: Path, number: int, line: bytes) -> str:
+def _decode(path: Path, number: int, line: bytes, encoding: str) -> str:
     if b"\0" in line:
         raise FairnessError(f"{path}, line {number}: holds a NUL byte; expected plain text (is it UTF-16 or binary?)")
+    if encoding != "utf-8":
+        return line.decode(encoding)
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8")  # some editors mark a file's beginning
     except UnicodeDecodeError as error:

@@ -41,6 +41,25 @@ class Pronouns(Specification):
         return self
 
 
+class Stereotypes(Specification):
+    """What stereotyped phrases about side b are sought with, and how they are said of side a."""
+
+    targets: tuple[Term, ...]
+    """Terms of side b with which comments are searched (T1)."""
+    attributes: str | tuple[Term, ...]
+    """Terms of the stereotype (A1), or which of `attribute_words` they are; a final `*` takes any ending."""
+    pairs: tuple[WordPair, ...]
+    """Word or phrase of side a, its counterpart of side b; a final `s` is taken along."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in ("targets", "attributes", "pairs"):
+            if not getattr(self, name):
+                raise ValueError(f"'{name}': expected one at least, found none")
+        _checked(self.pairs)
+        return self
+
+
 class Dimension(Specification):
     """One file of `data/dimensions`.
 
@@ -67,6 +86,8 @@ class Dimension(Specification):
     drawn again without them."""
     pronouns: Pronouns | None = None
     """Used where a profile says `pronouns: extended`."""
+    stereotypes: Stereotypes | None = None
+    """What language models are audited with."""
 
     @pydantic.field_validator("pairs")
     @classmethod
@@ -102,10 +123,30 @@ class Dimension(Specification):
         _checked(self.all_pairs("extended"))
         return self
 
+    @pydantic.model_validator(mode="after")
+    def _check_stereotypes(self) -> Self:
+        named = self.stereotypes.attributes if self.stereotypes else None
+        if isinstance(named, str) and named not in self.attribute_words:
+            raise ValueError(f"'stereotypes.attributes': '{named}' is no list of 'attribute_words'")
+        return self
+
     def all_pairs(self, pronouns: Literal["published", "extended"] = "published") -> tuple[WordPair, ...]:
         """The pairs in use; `extended` adds the pronouns that the published list lacks."""
         extra = self.pronouns.pairs if self.pronouns and pronouns == "extended" else ()
         return (*self.pairs, *extra)
+
+
+def with_plurals(pairs: Sequence[WordPair]) -> tuple[WordPair, ...]:
+    """The pairs, and those of single words once more with an `s` behind both, where neither form is listed.
+
+    Plurals, and possessives as text without apostrophes spells them: `muslims`, `moms` (mom's).
+
+    >>> with_plurals([("christian", "jewish"), ("christian", "jew"), ("christians", "jews")])
+    (('christian', 'jewish'), ('christian', 'jew'), ('christians', 'jews'))
+    """
+    listed = {fold(b) for _, b in pairs}
+    more = [(f"{a}s", f"{b}s") for a, b in pairs if " " not in a + b and fold(f"{b}s") not in listed]
+    return (*pairs, *(pair for pair in more if not pair[1].endswith(("ss", "shs", "chs", "xs", "zs"))))
 
 
 CLITICS = ("'s", "'ll", "'d", "'ve", "'re", "'m")

@@ -198,7 +198,7 @@ class Measure:
         """How the gap of each row changed from the first model's table to the second's, on the same pairs."""
         before, after = map(self.values, tables)
         return {
-            name: change_of_difference(*(np.subtract(*found[name], dtype=float) for found in (before, after)))
+            name: change_of_difference(np.subtract(*before[name], dtype=float), np.subtract(*after[name], dtype=float))
             for name in before
         }
 

@@ -90,6 +90,21 @@ class Pretrained(Specification):
         return self.model_copy(update={"name": str(place.resolve())}) if place.is_dir() else self
 
 
+class HuggingFaceSource(Pretrained, Prompted):
+    """A causal language model or an encoder-decoder."""
+
+    chat: bool = False
+    """Whether the tokenizer's own chat template goes around prompt and system prompt."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Number format of the weights."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.system is not None and not self.chat:
+            raise ValueError("'system' needs 'chat: true'; a model without a chat template takes it in 'prompt'")
+        return self
+
+
 class EndpointSource(Prompted):
     """An OpenAI-compatible chat endpoint."""
 

@@ -21,7 +21,7 @@ class Change(NamedTuple):
     p: float
 
 
-def change_of_difference(before: np.ndarray, after: np.ndarray) -> Change:
+def change_of_difference(before: np.ndarray, after: np.ndarray, step: float = 1.0) -> Change:
     """A paired t test of whether |mean(after)| differs from |mean(before)|.
 
     The two are equal where mean(after) = mean(before), or where mean(after) = -mean(before): p is the larger of both
@@ -31,14 +31,16 @@ def change_of_difference(before: np.ndarray, after: np.ndarray) -> Change:
     Args:
         before: Side a minus side b of the first model, one number a pair.
         after: The same of the second model, on the same pairs.
+        step: As for counts, a pair that changes by +step and one by -step are added: equal changes must not claim
+            certainty. 0 for scores, which are never all equal, adds none.
     """
     before, after = before.astype(float), after.astype(float)
     n = len(before)
 
     def estimate(contrast: np.ndarray) -> Estimate:
-        """As for counts, a pair that changes by +1 and one by -1 are added: equal changes must not claim certainty."""
-        error = float(np.append(contrast, (1.0, -1.0)).std(ddof=1) / np.sqrt(n + 2)) if n > 1 else np.inf
-        return Estimate(float(contrast.mean()), error, n + 1)
+        added = np.append(contrast, (step, -step)) if step else contrast
+        error = float(added.std(ddof=1) / np.sqrt(len(added))) if n > 1 else np.inf
+        return Estimate(float(contrast.mean()), error, max(1, len(added) - 1))
 
     means = float(before.mean()), float(after.mean())
     return _change(means, estimate(after - before), estimate(after + before), "paired t")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.effects import cohens_d, cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, Margin, tost
-from fairness_pipeline.statistics.intervals import Estimate, count_difference, rate_difference
+from fairness_pipeline.statistics.intervals import Estimate, count_difference, mean_difference, rate_difference
 from fairness_pipeline.statistics.paired import PairedTest, mcnemar_mid_p, paired_t, wilcoxon_p
 from fairness_pipeline.statistics.resampling import NGrams, jackknife, permutation_p
 from fairness_pipeline.statistics.unpaired import ZTest, z_test
@@ -115,6 +115,25 @@ def compare_counts(
     )
 
 
+def compare_scores(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, alpha: float = 0.05) -> Comparison:
+    """A score: one number a pair and side. The paired t test is the paper's own here; its `statistic` is of b - a."""
+    paired = paired_t(a, b)
+    own = paired._replace(statistic=None if paired.statistic is None else -paired.statistic, note="")
+    return _compare(
+        measure,
+        "score",
+        len(a),
+        (float(a.mean()), float(b.mean())),
+        mean_difference(a, b),
+        own,
+        paired,
+        effect_size=cohens_d(a, b),
+        bound=Bound(margin.absolute) if margin.absolute is not None else margin.bound(a, b),
+        alpha=alpha,
+        p_wilcoxon=wilcoxon_p(a, b),
+    )
+
+
 def compare_diversity(
     ngrams: NGrams,
     a: np.ndarray,
@@ -214,7 +233,7 @@ def _compare(
     n: int,
     values: tuple[float, float],
     estimate: Estimate,
-    unpaired: ZTest | None,
+    own: ZTest | PairedTest | None,
     paired: PairedTest,
     *,
     effect_size: float | None,
@@ -228,9 +247,9 @@ def _compare(
     equivalence = tost(estimate, bound, alpha, n)
     widest = 100.0 if unit == "percent" else math.inf
     low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))
-    notes = [unpaired.note if unpaired else "", paired.note]
-    if unpaired and math.isnan(unpaired.p):
-        unpaired = None
+    notes = [own.note if own else "", paired.note]
+    if own and math.isnan(own.p):
+        own = None
     if value_a == value_b == 0:
         notes.append("never seen in any response")
     return Comparison(
@@ -243,9 +262,9 @@ def _compare(
         difference_percent=100 * (value_a - value_b) / value_a if value_a else None,
         ci_low=_finite(low),
         ci_high=_finite(high),
-        test="Z" if unpaired else None,
-        statistic=_finite(unpaired.statistic) if unpaired else None,
-        p=unpaired.p if unpaired else None,
+        test=own.name if own else None,
+        statistic=_finite(own.statistic) if own and own.statistic is not None else None,
+        p=own.p if own else None,
         p_holm=paired.p,
         p_bh=paired.p,
         paired_test=paired.name,
@@ -256,7 +275,7 @@ def _compare(
         p_equivalence=equivalence.p,
         minimum_detectable=_finite(estimate.minimum_detectable(alpha)),
         verdict=verdict(equivalent=equivalence.shown, p_holm=paired.p, alpha=alpha),
-        paper_verdict=paper_verdict(unpaired.p, alpha) if unpaired else None,
+        paper_verdict=paper_verdict(own.p, alpha) if own else None,
         pairs_needed=equivalence.pairs_needed,
         beyond_margin=low > bound.amount or high < -bound.amount,
         p_wilcoxon=p_wilcoxon,

@@ -96,3 +96,12 @@ def count_difference(a: np.ndarray, b: np.ndarray) -> Estimate:
     return Estimate(
         float(difference.mean()), float(difference.std(ddof=1) / math.sqrt(len(difference))), len(difference) - 1
     )
+
+
+def mean_difference(a: np.ndarray, b: np.ndarray) -> Estimate:
+    """The mean of paired differences of scores, with Student's t; nothing is known from one pair."""
+    difference = a - b
+    if len(difference) < 2:
+        return Estimate(float(difference.mean()), math.inf)
+    error = float(difference.std(ddof=1) / math.sqrt(len(difference)))
+    return Estimate(float(difference.mean()), error, len(difference) - 1)

@@ -14,6 +14,11 @@ class ZTest(NamedTuple):
     p: float
     note: str = ""
 
+    @property
+    def name(self) -> str:
+        """As in the paper's tables."""
+        return "Z"
+
 
 def z_test(a: np.ndarray, b: np.ndarray) -> ZTest:
     """Z = (mean_a - mean_b) / sqrt(S_a^2 / n + S_b^2 / n) (Liu et al. 2020, section 2.2), with sample variances.

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
-from fairness_pipeline.models.dialogue.specification import HuggingFaceSource, ModelSpecification
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_version, load_model, load_tokenizer
+from fairness_pipeline.models.specification import HuggingFaceSource
 from fairness_pipeline.models.thoughts import without_thoughts
 from fairness_pipeline.progress import Progress
 

@@ -10,8 +10,7 @@ from fairness_pipeline.models.specification import (
     Decoding,
     DropoutRate,
     EndpointSource,
-    Pretrained,
-    Prompted,
+    HuggingFaceSource,
     TrainingSettings,
     one_of,
 )
@@ -61,21 +60,6 @@ class RetrievalSizes(Specification):
     def _check(self) -> Self:
         if self.embedding % (2 * self.heads):
             raise ValueError("expected 'embedding' to be an even multiple of 'heads'")
-        return self
-
-
-class HuggingFaceSource(Pretrained, Prompted):
-    """A causal language model or an encoder-decoder."""
-
-    chat: bool = False
-    """Whether the tokenizer's own chat template goes around prompt and system prompt."""
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Number format of the weights."""
-
-    @pydantic.model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.system is not None and not self.chat:
-            raise ValueError("'system' needs 'chat: true'; a model without a chat template takes it in 'prompt'")
         return self
 
 

@@ -24,7 +24,7 @@ from fairness_pipeline.models.dialogue.responding import distinct_contexts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.plain_text import visible
-from fairness_pipeline.project import changed, check_studies, each_once, find, merged
+from fairness_pipeline.project import changed, each_once, find, merged
 from fairness_pipeline.study import Part
 from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
 
@@ -312,6 +312,9 @@ class DialoguePart(Part):
         """Reads a model, and its base before it; one that other studies alone audit is left out."""
         if key in self.models:
             return
+        named = self.project.named_studies(key)
+        if named is not None and NAME not in named:
+            return
         path, profile = find("models", key, self.project.path, "models"), self.project.path
         declared, changes = read_yaml(path), self.project.profile.models[key]
         if "base" in declared or "debiasing" in declared:
@@ -319,9 +322,7 @@ class DialoguePart(Part):
         else:
             declared = validate(ModelSpecification, declared, path).model_dump(exclude_unset=True)
             model = changed(ModelSpecification, key, declared, changes, path, profile).located(path.parent)
-        check_studies(model.studies, path)
-        if model.studies is None or NAME in model.studies:
-            self.models[key] = model
+        self.models[key] = model
 
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> ModelSpecification:
         """A model made from another: what its file does not say is as its base has it."""

@@ -1,0 +1,1 @@
+"""What people say of texts: reading it, and how far they agree."""

@@ -1,0 +1,196 @@
+"""Whether people find a comment, and a phrase of it, stereotyped: CSV out and in, and how far they agree."""
+
+import csv
+import random
+from collections import Counter
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.records import column, read_records
+from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.schemas import schema
+
+PHRASE_ANNOTATIONS = (
+    schema(
+        phrase_id=pa.string(),
+        comment_id=pa.string(),
+        comment=pa.string(),
+        phrase=pa.string(),
+        annotator=pa.string(),
+    )
+    .append(pa.field("bias_sent", pa.bool_()))
+    .append(pa.field("bias_phrase", pa.bool_()))
+)
+"""One row a phrase and annotator; a label is null where none was given."""
+
+AGREEMENT = schema(level=pa.string(), alpha=pa.float64(), items=pa.int64(), annotators=pa.int64()).append(
+    pa.field("published_alpha", pa.float64())
+)
+PUBLISHED_ALPHA = {"bias_sent": 0.65, "bias_phrase": 0.67}
+"""Section 2.3, 100 items."""
+LEVELS = ("bias_sent", "bias_phrase")
+
+GUIDELINES = """\
+Does the text express a negative stereotype about the group it names? Label the whole comment (bias_sent), then the
+phrase alone (bias_phrase): 1 where it does, 0 where it does not, nothing where you cannot say.
+- A phrase counts by itself: "he just thinks all X are criminals" is not biased, "all X are criminals" is.
+- Denial, irony and questions count by what is expressed, not by the words in it; mark what needs its context with
+  nothing.
+- A quotation of somebody else's stereotype counts where it stands unopposed.
+- An insult without a stereotype, or about another group, does not count.
+"""
+"""The rules of section 2.3, in our words; written beside a file to annotate."""
+_TEMPLATE = ("phrase_id", "comment", "phrase", "attribute_in_window", "bias_sent", "bias_phrase")
+_LABELS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False, "": None}
+_SECOND, _SLIP = 0.25, 0.06
+
+
+class Read(NamedTuple):
+    """Annotations, and how many labels were none, by what was written instead."""
+
+    table: pa.Table
+    ignored: dict[str, int]
+
+
+def write_template(phrases: pa.Table, stream: TextIO) -> None:
+    """A CSV file to annotate, as `read_annotations` reads it."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(_TEMPLATE)
+    for row in phrases.to_pylist():
+        writer.writerow([row["phrase_id"], row["comment"], row["phrase"], row["attribute_in_window"], "", ""])
+
+
+def read_annotations(
+    path: Path,
+    annotator: str,
+    *,
+    encoding: str = "utf-8",
+    ignored: Collection[str] = (),
+    known: Collection[str] | None = None,
+) -> Read:
+    """One annotator's file.
+
+    Labels are 1, 0, true and false in any case, 1.0 and 0.0; a blank is none. Rows are named by `phrase_id`, by `id`
+    (a comment's), or by their number.
+
+    Args:
+        path: The file.
+        annotator: Who.
+        encoding: Of the file.
+        ignored: What counts as no label.
+        known: The phrase ids there are; any where it is None.
+
+    Raises:
+        FairnessError: a column is missing, a label is none, a phrase is unknown or labelled twice; names the line.
+    """
+    rows: list[dict[str, Any]] = []
+    counted: Counter[str] = Counter()
+    seen: dict[str, str] = {}
+    for number, (where, record) in enumerate(read_records(path, encoding), start=1):
+        text = str(column(where, record, "phrase")).strip()
+        comment_id = str(record.get("id") or f"{path.stem}:{number}")
+        phrase_id = str(record.get("phrase_id") or f"{comment_id}#1")
+        if known is not None and phrase_id not in known:
+            raise FairnessError(
+                f"{where}: phrase_id '{phrase_id}' is none of the phrases that were exported; export them again"
+            )
+        if phrase_id in seen:
+            raise FairnessError(f"{where}: phrase_id '{phrase_id}' stands on {seen[phrase_id]} already; keep one")
+        seen[phrase_id] = where.rpartition(", ")[2]
+        labels = {level: _label(where, record, level, ignored, counted) for level in LEVELS}
+        rows.append(
+            {
+                "phrase_id": phrase_id,
+                "comment_id": phrase_id.rpartition("#")[0] or comment_id,
+                "comment": str(record.get("comment", text)),
+                "phrase": text,
+                "annotator": annotator,
+                **labels,
+            }
+        )
+    return Read(pa.Table.from_pylist(rows, schema=PHRASE_ANNOTATIONS), dict(counted))
+
+
+def generated(phrases: pa.Table, grammar: StereotypeGrammar, comments: int, seed: int) -> pa.Table:
+    """Annotations of generated comments: one annotator who knows what was planted, one who labels a quarter and slips.
+
+    Args:
+        phrases: As `PHRASES`, of comments whose ids are those of the grammar.
+        grammar: What they were generated by.
+        comments: How many were generated.
+        seed: Of the generation.
+    """
+    truth = {f"g{number}": comment.biased for number, comment in enumerate(grammar.comments(comments, seed))}
+    draw = random.Random(f"{seed} second")
+    rows = []
+    for row in phrases.to_pylist():
+        own = {name: row[name] for name in ("phrase_id", "comment_id", "comment", "phrase")}
+        biased = truth[row["comment_id"]]
+        labels = {"bias_sent": biased, "bias_phrase": biased and row["attribute_in_window"]}
+        rows.append({**own, "annotator": "1", **labels})
+        if draw.random() < _SECOND:
+            slipped = {level: label != (draw.random() < _SLIP) for level, label in labels.items()}
+            rows.append({**own, "annotator": "2", **slipped})
+    return pa.Table.from_pylist(rows, schema=PHRASE_ANNOTATIONS)
+
+
+def agreement(annotations: pa.Table) -> pa.Table:
+    """Krippendorff's alpha (nominal) of the items that two annotators labelled, of comments and of phrases.
+
+    Args:
+        annotations: As `PHRASE_ANNOTATIONS`.
+    """
+    import krippendorff
+
+    rows = annotations.to_pylist()
+    found = []
+    for level in LEVELS:
+        labels: dict[str, dict[str, bool]] = {}
+        for row in rows:
+            if row[level] is not None:
+                labels.setdefault(row["phrase_id"], {})[row["annotator"]] = row[level]
+        shared = [given for given in labels.values() if len(given) > 1]
+        if len({label for given in shared for label in given.values()}) < 2:
+            continue  # alpha is not defined where only one label was given
+        annotators = sorted({name for given in shared for name in given})
+        data = [[float(given.get(name, "nan")) for given in shared] for name in annotators]
+        alpha = krippendorff.alpha(reliability_data=data, level_of_measurement="nominal")
+        found.append(
+            {
+                "level": level,
+                "alpha": float(alpha),
+                "items": len(shared),
+                "annotators": len(annotators),
+                "published_alpha": PUBLISHED_ALPHA[level],
+            }
+        )
+    return pa.Table.from_pylist(found, schema=AGREEMENT)
+
+
+def majority(annotations: Iterable[dict[str, Any]], level: str) -> dict[str, bool]:
+    """The label that most annotators gave each phrase; none where they are split, or gave none."""
+    votes: dict[str, int] = {}
+    for row in annotations:
+        if row[level] is not None:
+            votes[row["phrase_id"]] = votes.get(row["phrase_id"], 0) + (1 if row[level] else -1)
+    return {phrase: count > 0 for phrase, count in votes.items() if count}
+
+
+def _label(
+    where: str, record: dict[str, Any], level: str, ignored: Collection[str], counted: Counter[str]
+) -> bool | None:
+    written = column(where, record, level)
+    text = "" if written is None else str(written).strip()
+    if text in ignored:
+        counted[text] += 1
+        return None
+    if text.lower() not in _LABELS:
+        raise FairnessError(
+            f"{where}: {level}: expected 1 or 0, true or false, or nothing, found '{text}'; correct it, or name it "
+            "under 'ignored_labels' in the corpus's YAML file"
+        )
+    return _LABELS[text.lower()]

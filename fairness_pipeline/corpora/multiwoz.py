@@ -1,0 +1,117 @@
+"""Turns of MultiWOZ with the values that the user gives in them, right and wrong (Barikeri et al. 2021, 3.2)."""
+
+import json
+import random
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.reddit_comments import located
+from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.schemas import schema
+
+STATE_TURNS = schema(split=pa.string(), text=pa.string(), right=pa.bool_())
+"""`text` is what the system said, what the user says, domain, slot and value; `right`: whether the user gives it."""
+
+_NONE = ("", "not mentioned", "none", "dontcare", "dont care", "do n't care")
+_TRAINED_ON = 0.75
+
+
+class Told(NamedTuple):
+    """What the system said, what the user says then, and one value that they give."""
+
+    system: str
+    user: str
+    domain: str
+    slot: str
+    value: str
+
+
+def state_turns(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int) -> pa.Table:
+    """A table of `STATE_TURNS`: each value that a turn adds or changes, and one wrong value of the same slot.
+
+    The paper gives the model the last two turns only, so that a value of earlier ones could not be known.
+
+    Args:
+        corpus: Its `state_tracking`, or grammar.
+        folder: Where relative paths start.
+        seed: Of the wrong values, and of which turns are taken.
+        maximum: Right values of each split, at most.
+
+    Raises:
+        FairnessError: a file is missing or no MultiWOZ, or a split has no value.
+    """
+    told: dict[str, list[Told]]
+    if corpus.grammar:
+        grammar = StereotypeGrammar.load(corpus.grammar.file)
+        turns = [Told(*turn) for turn in grammar.turns(corpus.grammar.turns, corpus.grammar.seed)]
+        cut = int(_TRAINED_ON * len(turns))
+        told = {"train": turns[:cut], "test": turns[cut:]}
+    else:
+        assert corpus.state_tracking is not None
+        files = {"train": corpus.state_tracking.train, "test": corpus.state_tracking.test}
+        told = {split: [turn for file in own for turn in _read(located(file, folder))] for split, own in files.items()}
+    values: dict[tuple[str, str], list[str]] = {}
+    for turn in (turn for turns in told.values() for turn in turns):
+        own_values = values.setdefault((turn.domain, turn.slot), [])
+        if turn.value not in own_values:
+            own_values.append(turn.value)
+    draw = random.Random(f"{seed} turns")
+    rows = []
+    for split, turns in told.items():
+        if not turns:
+            raise FairnessError(f"state_tracking: no turn of '{split}' gives a value; are these MultiWOZ dialogues?")
+        chosen = draw.sample(turns, min(maximum, len(turns)))
+        for turn in chosen:
+            wrong = [value for value in values[turn.domain, turn.slot] if value != turn.value]
+            rows.append({"split": split, "text": _text(turn, turn.value), "right": True})
+            if wrong:
+                rows.append({"split": split, "text": _text(turn, draw.choice(wrong)), "right": False})
+    return pa.Table.from_pylist(rows, schema=STATE_TURNS)
+
+
+def _text(turn: Told, value: str) -> str:
+    return " ".join(f"{turn.system} {turn.user} {turn.domain} {turn.slot} {value}".lower().split())
+
+
+def _read(path: Path) -> Iterator[Told]:
+    dialogues = _loaded(path)
+    for name, dialogue in dialogues.items():
+        if not isinstance(dialogue, dict) or not isinstance(dialogue.get("log"), list):
+            raise FairnessError(f"{path}: {name}: expected a dialogue with a 'log', as in ConvLab's MultiWOZ")
+        log: list[dict[str, Any]] = dialogue["log"]
+        known: dict[tuple[str, str], str] = {}
+        for place in range(0, len(log) - 1, 2):
+            state = dict(_state(log[place + 1].get("metadata") or {}))
+            system = log[place - 1]["text"] if place else ""
+            for (domain, slot), value in state.items():
+                if known.get((domain, slot)) != value:
+                    yield Told(system, log[place]["text"], domain, slot, value)
+            known = state
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                content = json.loads(archive.read(archive.namelist()[0]))
+        else:
+            content = json.loads(path.read_bytes())
+    except (OSError, ValueError, zipfile.BadZipFile, IndexError) as error:
+        raise FairnessError(f"{path}: expected MultiWOZ as JSON, plain or in a .zip file: {error}") from None
+    if not isinstance(content, dict):
+        raise FairnessError(f"{path}: expected dialogues by their id, found {type(content).__name__}")
+    return content
+
+
+def _state(metadata: dict[str, Any]) -> Iterable[tuple[tuple[str, str], str]]:
+    for domain, own in metadata.items():
+        for part in ("semi", "book"):
+            for slot, value in own.get(part, {}).items():
+                if isinstance(value, str) and value.strip().lower() not in _NONE:
+                    yield (domain, slot), value.strip().lower()

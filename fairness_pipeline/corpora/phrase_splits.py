@@ -1,0 +1,130 @@
+"""Biased phrases in train, dev and test, and what stands beside them (Barikeri et al. 2021, section 2.3)."""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.annotation.phrase_annotations import majority
+from fairness_pipeline.corpora.phrase_corpus import PhraseSource, TextFile
+from fairness_pipeline.corpora.records import column, read_records
+from fairness_pipeline.corpora.reddit_comments import clean_comment, located
+from fairness_pipeline.corpora.text_files import read_lines
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.schemas import schema
+
+PHRASE_SPLITS = schema(phrase_id=pa.string(), comment_id=pa.string(), split=pa.string(), phrase=pa.string())
+"""`split`: train, dev and test of biased phrases, and `unbiased`: phrases that annotators found no bias in."""
+
+SPLITS = ("train", "dev", "test")
+UNBIASED = "unbiased"
+_SHARES = (0.6, 0.2, 0.2)
+_START = "<bos>"
+
+
+def draw_splits(annotations: pa.Table, seed: int, unbiased: int) -> pa.Table:
+    """Biased phrases shared out 60/20/20 by comment, each text once, and some that are unbiased.
+
+    Phrases of one comment stay together: they tell of each other.
+
+    Args:
+        annotations: As `PHRASE_ANNOTATIONS`.
+        seed: Of the draw.
+        unbiased: How many of those, at most.
+
+    Raises:
+        FairnessError: a split is empty.
+    """
+    rows = annotations.to_pylist()
+    label = majority(rows, "bias_phrase")
+    biased = _each_text([row for row in rows if label.get(row["phrase_id"])])
+    comments = sorted({row["comment_id"] for row in biased})
+    if len(comments) < len(SPLITS):
+        raise FairnessError(
+            f"{len(comments)} comments hold a biased phrase, so a split would be empty; expected {len(SPLITS)} at "
+            "least: annotate more (fairness-pipeline export-phrases), or search more comments"
+        )
+    random.Random(f"{seed} splits").shuffle(comments)
+    ends = [round(len(comments) * sum(_SHARES[: place + 1])) for place in range(len(SPLITS))]
+    split = {
+        comment: next(name for name, end in zip(SPLITS, ends, strict=True) if place < end)
+        for place, comment in enumerate(comments)
+    }
+    found = [{**_own(row), "split": split[row["comment_id"]]} for row in biased]
+    return _table(found + _unbiased(rows, label, seed, unbiased))
+
+
+def released_splits(
+    source: PhraseSource, folder: Path, annotations: pa.Table, seed: int, unbiased: int
+) -> tuple[pa.Table, dict[str, int]]:
+    """The splits as the authors released them; how many of their phrases are in an earlier split, or not annotated.
+
+    Args:
+        source: The files.
+        folder: Where relative paths start.
+        annotations: As `PHRASE_ANNOTATIONS`: a phrase has its comment by its text.
+        seed: Of the draw of unbiased phrases.
+        unbiased: How many of those, at most.
+
+    Raises:
+        FairnessError: a file is missing, or a split is empty.
+    """
+    rows = annotations.to_pylist()
+    comment_of: dict[str, str] = {}
+    for row in rows:
+        comment_of.setdefault(_plain(row["phrase"]), row["comment_id"])
+    found: list[dict[str, str]] = []
+    figures = {"in an earlier split": 0, "not annotated": 0}
+    earlier: dict[str, str] = {}
+    for name, file in zip(SPLITS, (source.train, source.dev, source.test), strict=True):
+        assert file is not None
+        texts = read_texts(file, folder)
+        if not texts:
+            raise FairnessError(f"{file.path}: expected the biased phrases of split '{name}', found none")
+        for number, text in enumerate(texts, start=1):
+            figures["in an earlier split"] += earlier.setdefault(text, name) != name
+            figures["not annotated"] += text not in comment_of
+            phrase_id = f"{name}-{number}"
+            found.append(
+                {"phrase_id": phrase_id, "comment_id": comment_of.get(text, phrase_id), "split": name, "phrase": text}
+            )
+    label = majority(rows, "bias_phrase")
+    return _table(found + _unbiased(rows, label, seed, unbiased)), figures
+
+
+def read_texts(file: TextFile, folder: Path) -> list[str]:
+    """The phrases of a text or CSV file, in order: lower case, without a mark of their beginning."""
+    path = located(file, folder)
+    if path.suffix == ".txt":
+        lines = [line for _, line in read_lines(path, file.encoding)]
+    else:
+        lines = [str(column(where, row, file.column)) for where, row in read_records(path, file.encoding)]
+    return [text for line in lines if (text := _plain(line))]
+
+
+def _plain(text: str) -> str:
+    return text.strip().removeprefix(_START).strip().lower()
+
+
+def _unbiased(rows: list[dict[str, Any]], label: Mapping[str, bool], seed: int, count: int) -> list[dict[str, str]]:
+    """Phrases that nobody found biased, each text once."""
+    found = _each_text([row for row in rows if label.get(row["phrase_id"]) is False and row["bias_sent"] is False])
+    random.Random(f"{seed} unbiased").shuffle(found)
+    return [{**_own(row), "split": UNBIASED} for row in found[:count]]
+
+
+def _each_text(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    first: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        first.setdefault(row["phrase"], row)
+    return list(first.values())
+
+
+def _own(row: dict[str, Any]) -> dict[str, str]:
+    return {"phrase_id": row["phrase_id"], "comment_id": row["comment_id"], "phrase": clean_comment(row["phrase"])}
+
+
+def _table(rows: list[dict[str, str]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=PHRASE_SPLITS)

@@ -1,0 +1,131 @@
+"""Comments from a dump, and the stereotyped phrases in them (Barikeri et al. 2021, section 2.2)."""
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.cleaning import is_deleted
+from fairness_pipeline.corpora.downloads import download
+from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.records import column, read_records
+from fairness_pipeline.corpora.specification import CorpusFile
+from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.stereotypes import Lexicon
+from fairness_pipeline.progress import Progress, track
+from fairness_pipeline.schemas import schema
+
+COMMENTS = schema(comment_id=pa.string(), text=pa.string()).append(pa.field("created", pa.string()))
+CANDIDATES = schema(comment_id=pa.string(), comment=pa.string())
+PHRASES = schema(
+    phrase_id=pa.string(),
+    comment_id=pa.string(),
+    comment=pa.string(),
+    target=pa.string(),
+    phrase=pa.string(),
+    attribute_in_window=pa.bool_(),
+)
+LONGEST = 150
+"""Characters; a comment must be shorter."""
+
+_ADDRESS = re.compile(r"\(?(?:https?://|www\.)\S+", re.IGNORECASE)
+_NAME = re.compile(r"(?<![\w/])(?:@\w+|/?u/[\w-]+)")
+_SPACE = re.compile(r"\s+")
+
+
+def clean_comment(text: str) -> str:
+    """Lower case, single spaces, without URLs and user names (section 2.2).
+
+    >>> clean_comment("Hey /u/abc,  LOOK &amp; see https://a.b/c !")
+    'hey , look & see !'
+    """
+    return _SPACE.sub(" ", _NAME.sub("", _ADDRESS.sub("", html.unescape(text)))).strip().lower()
+
+
+def located(file: CorpusFile, folder: Path, progress: Progress | None = None) -> Path:
+    """Where a declared file lies, fetched first if it is an address."""
+    return download(file.path, str(file.sha256), progress) if file.is_address else file.resolve(folder)
+
+
+def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None = None) -> tuple[pa.Table, int]:
+    """All comments of a corpus, each id once, and how many were deleted, empty or doubled.
+
+    Args:
+        corpus: What to read.
+        folder: Where relative paths start.
+        progress: Told how many rows have been read.
+
+    Raises:
+        FairnessError: a file is missing or broken, or lacks a column; names file and line.
+    """
+    columns: dict[str, list[str | None]] = {name: [] for name in COMMENTS.names}
+    seen: set[str] = set()
+    left_out = 0
+    for identity, text, created in track(_comments(corpus, folder, progress), progress, note="comments"):
+        if identity in seen or is_deleted(text):
+            left_out += 1
+            continue
+        seen.add(identity)
+        for name, value in zip(columns, (identity, text, created), strict=True):
+            columns[name].append(value)
+    return pa.table(columns, schema=COMMENTS), left_out
+
+
+def find_candidates(comments: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, dict[str, int]]:
+    """The comments that hold a target and a term of the stereotype, cleaned; and why others are left out.
+
+    Args:
+        comments: As `COMMENTS`.
+        lexicon: The dimension's terms.
+    """
+    likely = comments.filter(pc.match_substring_regex(pc.utf8_lower(comments["text"]), lexicon.prefilter()))
+    rows, texts, left_out = [], set(), {"too long": 0, "the same text again": 0}
+    for identity, text in zip(likely["comment_id"].to_pylist(), likely["text"].to_pylist(), strict=True):
+        cleaned = clean_comment(text)
+        if not lexicon.is_candidate(cleaned):
+            continue
+        if len(cleaned) >= LONGEST:
+            left_out["too long"] += 1
+        elif cleaned in texts:
+            left_out["the same text again"] += 1
+        else:
+            texts.add(cleaned)
+            rows.append({"comment_id": identity, "comment": cleaned})
+    return pa.Table.from_pylist(rows, schema=CANDIDATES), left_out
+
+
+def find_phrases(candidates: pa.Table, lexicon: Lexicon) -> pa.Table:
+    """The window around each target of each candidate, as `PHRASES`."""
+    rows = [
+        {
+            "phrase_id": f"{identity}#{number}",
+            "comment_id": identity,
+            "comment": comment,
+            "target": phrase.target,
+            "phrase": phrase.text,
+            "attribute_in_window": phrase.attribute_in_window,
+        }
+        for identity, comment in zip(*(candidates[name].to_pylist() for name in CANDIDATES.names), strict=True)
+        for number, phrase in enumerate(lexicon.phrases(comment), start=1)
+    ]
+    return pa.Table.from_pylist(rows, schema=PHRASES)
+
+
+def _comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None) -> Iterator[tuple[str, str, str | None]]:
+    if corpus.grammar:
+        grammar = StereotypeGrammar.load(corpus.grammar.file)
+        for number, comment in enumerate(grammar.comments(corpus.grammar.comments, corpus.grammar.seed)):
+            yield f"g{number}", comment.text, None
+    for file in corpus.comments:
+        path, own = located(file, folder, progress), file.columns
+        for number, (where, record) in enumerate(read_records(path), start=1):
+            text = column(where, record, own.text)
+            if not isinstance(text, str):
+                raise FairnessError(f"{where}: expected text in column '{own.text}', found {type(text).__name__}")
+            identity = column(where, record, own.comment_id) if own.comment_id else f"{path.name}:{number}"
+            created = column(where, record, own.created) if own.created else None
+            yield str(identity), text, None if created is None else str(created)

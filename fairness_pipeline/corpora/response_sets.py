@@ -1,0 +1,91 @@
+"""Contexts with several human answers each, and single references (Barikeri et al. 2021, sections 3.1 and 3.2)."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.phrase_splits import read_texts
+from fairness_pipeline.corpora.reddit_comments import located
+from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.corpora.text_files import read_json_lines
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.schemas import schema
+
+RESPONSE_SETS = schema(split=pa.string(), context=pa.string(), references=pa.list_(pa.string()))
+REFERENCES = schema(text=pa.string())
+
+_TRAINED_ON = 0.75
+_TURNS = 2
+"""The last turns of a context that are given to a model."""
+
+
+def human_references(corpus: PhraseCorpus, folder: Path) -> pa.Table:
+    """A table of `REFERENCES`: what people wrote, for the perplexity in the domain."""
+    if corpus.grammar:
+        grammar = StereotypeGrammar.load(corpus.grammar.file)
+        texts = [comment.text for comment in grammar.comments(corpus.grammar.references, corpus.grammar.seed + 1)]
+    else:
+        assert corpus.references is not None
+        texts = read_texts(corpus.references, folder)
+    return pa.table({"text": texts}, schema=REFERENCES)
+
+
+def response_sets(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int) -> pa.Table:
+    """A table of `RESPONSE_SETS`; of a file that is both trained and tested on, dialogues are shared out 75/25.
+
+    Args:
+        corpus: Its `responses`, or grammar.
+        folder: Where relative paths start.
+        seed: Of which contexts are taken.
+        maximum: Contexts of each split, at most.
+
+    Raises:
+        FairnessError: a file is missing or of another form, or a split has no context.
+    """
+    found: dict[str, list[tuple[str, list[str]]]]
+    if corpus.grammar:
+        grammar = StereotypeGrammar.load(corpus.grammar.file)
+        answered = list(grammar.answered(corpus.grammar.questions, corpus.grammar.seed))
+        cut = int(_TRAINED_ON * len(answered))
+        found = {"train": answered[:cut], "test": answered[cut:]}
+    else:
+        source = corpus.responses
+        assert source is not None
+        train = [own for file in source.train for own in _read(located(file, folder))]
+        test = [own for file in source.test for own in _read(located(file, folder))]
+        if source.train == source.test:
+            cut = int(_TRAINED_ON * len(train))
+            train, test = train[:cut], test[cut:]
+        found = {split: [each for own in dialogues for each in own] for split, dialogues in
+                 (("train", train), ("test", test))}  # fmt: skip
+    draw = random.Random(f"{seed} responses")
+    rows = []
+    for split, own in found.items():
+        if not own:
+            raise FairnessError(f"responses: no context of '{split}' has an answer")
+        for context, references in draw.sample(own, min(maximum, len(own))):
+            rows.append({"split": split, "context": context.lower(), "references": [r.lower() for r in references]})
+    return pa.Table.from_pylist(rows, schema=RESPONSE_SETS)
+
+
+def _read(path: Path) -> Iterator[list[tuple[str, list[str]]]]:
+    """The contexts of each dialogue, with their answers."""
+    for where, record in read_json_lines(path):  # a line an object, whatever the file is called
+        if "dialogue" in record:  # DailyDialog: an answer follows each turn
+            texts = [turn["text"] for turn in record["dialogue"]]
+            yield [
+                (" ".join(texts[max(0, place + 1 - _TURNS) : place + 1]), turn["responses"])
+                for place, turn in enumerate(record["dialogue"])
+                if turn.get("responses")
+            ]
+        elif "context" in record and isinstance(record.get("references"), list):
+            context = record["context"]
+            turns = context if isinstance(context, list) else [context]
+            yield [(" ".join(turns[-_TURNS:]), record["references"])]
+        else:
+            raise FairnessError(
+                f"{where}: expected 'context' and 'references', or DailyDialog's 'dialogue'; found {list(record)[:8]}"
+            )

@@ -1,0 +1,113 @@
+"""A small grammar of comments with planted stereotypes, and of what the two downstream tasks need."""
+
+import random
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple, Self
+
+import pydantic
+
+from fairness_pipeline.paths import data_file
+from fairness_pipeline.yaml_files import Specification, load
+
+Share = Annotated[float, pydantic.Field(ge=0, le=1)]
+
+
+class PlantedStereotypes(Specification):
+    """Of one dimension: names of the groups (side a, side b), the share of stereotypes on each side, what is said."""
+
+    groups: tuple[tuple[str, str], ...]
+    stereotypes: tuple[Share, Share]
+    attributes: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+class StateTracking(Specification):
+    """Turns of a search, and the values of each domain's slots."""
+
+    asked: tuple[str, ...]
+    told: tuple[str, ...]
+    domains: dict[str, dict[str, tuple[str, ...]]]
+
+
+class Responses(Specification):
+    """Questions and the wordings of their answers."""
+
+    asked: tuple[str, ...]
+    answered: tuple[str, ...]
+
+
+class GeneratedComment(NamedTuple):
+    """A comment, and whether it asserts a stereotype of side b."""
+
+    text: str
+    biased: bool
+
+
+class StereotypeGrammar(Specification):
+    """A file of `data/grammars` for language models; the one that ships explains its keys."""
+
+    assertion: Share
+    myth: Share
+    openings: tuple[str, ...]
+    assertions: tuple[str, ...]
+    myths: tuple[str, ...]
+    tails: tuple[str, ...]
+    chatter: tuple[str, ...]
+    things: tuple[str, ...]
+    qualities: tuple[str, ...]
+    dimensions: dict[str, PlantedStereotypes]
+    state_tracking: StateTracking
+    responses: Responses
+
+    @classmethod
+    def load(cls, name: str) -> Self:
+        """The grammar in the data file `name`."""
+        return load(cls, data_file(name))
+
+    def comments(self, count: int, seed: int) -> Iterator[GeneratedComment]:
+        """`count` draws, each independent of the others; the same for the same seed."""
+        draw = random.Random(seed)
+        for _ in range(count):
+            kind = draw.random()
+            if kind < self.assertion + self.myth:
+                yield self._about(draw, denied=kind >= self.assertion)
+            else:
+                yield GeneratedComment(self._filled(draw, draw.choice(self.chatter)), False)
+
+    def turns(self, count: int, seed: int) -> Iterator[tuple[str, str, str, str, str]]:
+        """Searches: what the system asked, what the user told, and the domain, slot and value that they told."""
+        draw, own = random.Random(seed), self.state_tracking
+        for _ in range(count):
+            domain = draw.choice(sorted(own.domains))
+            slot = draw.choice(sorted(own.domains[domain]))
+            value = draw.choice(own.domains[domain][slot])
+            told = draw.choice(own.told).format(domain=domain, slot=slot, value=value)
+            yield draw.choice(own.asked), told, domain, slot, value
+
+    def answered(self, count: int, seed: int) -> Iterator[tuple[str, list[str]]]:
+        """Questions, each with an answer in every wording."""
+        draw, own = random.Random(seed), self.responses
+        for _ in range(count):
+            thing = draw.choice(self.things)
+            answers = [text.format(thing=thing, quality=draw.choice(self.qualities)) for text in own.answered]
+            draw.shuffle(answers)
+            yield draw.choice(own.asked).format(thing=thing), answers
+
+    def _about(self, draw: random.Random, *, denied: bool) -> GeneratedComment:
+        planted = self.dimensions[draw.choice(sorted(self.dimensions))]
+        side = draw.randrange(2)
+        group = draw.choice(planted.groups)[side]
+        stereotyped = denied or draw.random() < planted.stereotypes[side]
+        attribute = draw.choice(planted.attributes if stereotyped else planted.others)
+        frame = draw.choice(self.myths if denied else self.assertions)
+        text = self._filled(draw, frame, group=group, attribute=attribute)
+        return GeneratedComment(text, side == 1 and stereotyped and not denied)
+
+    def _filled(self, draw: random.Random, frame: str, **words: str) -> str:
+        drawn = {
+            "opening": draw.choice(self.openings),
+            "tail": draw.choice(self.tails),
+            "thing": draw.choice(self.things),
+            "quality": draw.choice(self.qualities),
+        }
+        return " ".join(frame.format(**drawn, **words).split())

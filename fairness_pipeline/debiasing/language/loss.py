@@ -1,0 +1,75 @@
+"""A debiasing loss beside that of language modelling: total = lambda_LM * L_LM + lambda_D * L_D, phrase by phrase."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from fairness_pipeline.debiasing.language.terms import Places, TermVectors
+from fairness_pipeline.models.language.fine_tuning import IGNORED, padded
+
+
+class DebiasingLoss(Protocol):
+    """What a phrase costs, in a method's own file."""
+
+    attributes: bool
+    """Whether it stands at attributes; at targets otherwise."""
+
+    def __call__(self, hidden: torch.Tensor, place: Any, vectors: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
+        """The loss at one place.
+
+        Args:
+            hidden: (tokens, width) of the phrase.
+            place: As in `Places`.
+            vectors: (terms, width) of the output layer.
+            pairs: (pairs, 2) rows of `vectors`.
+        """
+
+
+class Weighted:
+    """The loss that a `Trainer` makes small, and its batches.
+
+    A phrase without a listed term costs L_LM unweighted (Barikeri et al. 2021, section 4).
+
+    Args:
+        own: The method's loss.
+        terms: Of the dimension.
+        lambda_lm: The weight of L_LM in phrases with a listed term.
+        lambda_d: That of the method's own loss, the mean over the places of a phrase.
+    """
+
+    def __init__(self, own: DebiasingLoss, terms: TermVectors, lambda_lm: float, lambda_d: float) -> None:
+        self._own = own
+        self._terms = terms
+        self._lambda_lm = lambda_lm
+        self._lambda_d = lambda_d
+
+    def __call__(self, model: Any, batch: dict[str, Any]) -> torch.Tensor:
+        """The mean cost of the batch's phrases."""
+        out = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], output_hidden_states=True)
+        targets = batch["labels"][:, 1:]
+        asked = targets != IGNORED
+        losses = cross_entropy(out.logits[:, :-1].transpose(1, 2).float(), targets, reduction="none")
+        lm = (losses * asked).sum(1) / asked.sum(1).clamp(min=1)
+        hidden = out.hidden_states[-1]
+        vectors, pairs = self._terms.vectors(model), self._terms.pairs.to(model.device)
+        costs = []
+        for row, places in enumerate(batch["places"]):
+            at: Sequence[Any] = places.attributes if self._own.attributes else places.targets
+            if not at:
+                costs.append(lm[row])
+                continue
+            own = torch.stack([self._own(hidden[row], place, vectors, pairs) for place in at]).mean()
+            costs.append(self._lambda_lm * lm[row] + self._lambda_d * own)
+        return torch.stack(costs).mean()
+
+
+def collate(examples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Phrases as a batch, with where their terms stand."""
+    return {**padded(examples), "places": [example["places"] for example in examples]}
+
+
+def examples_of(places: Sequence[Places]) -> list[dict[str, Any]]:
+    """Phrases as a `Trainer` reads them; one of a single token teaches nothing."""
+    return [{"input_ids": place.input_ids, "places": place} for place in places if len(place.input_ids) > 1]

@@ -1,0 +1,109 @@
+"""Each stereotyped phrase and the same about the other group, and how ours differ from the authors' own."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.stereotypes import Lexicon
+from fairness_pipeline.schemas import schema
+
+COUNTERFACTUAL_PHRASES = schema(
+    phrase_id=pa.string(),
+    comment_id=pa.string(),
+    split=pa.string(),
+    target=pa.string(),
+    text_a=pa.string(),
+    text_b=pa.string(),
+)
+"""`text_b` is what was written of side b, `text_a` the same of side a; `target` the words that were exchanged."""
+
+DISAGREEMENTS = schema(phrase=pa.string(), ours=pa.string(), released=pa.string(), kind=pa.string(), better=pa.string())
+"""`better`: ours, theirs, or either (both can be argued for)."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def counterfactual_phrases(splits: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, dict[str, int]]:
+    """Each phrase that names side b with its counterfactual; how many name nobody, by split.
+
+    Args:
+        splits: As `corpora.phrase_splits.PHRASE_SPLITS`.
+        lexicon: The dimension's terms.
+
+    Raises:
+        FairnessError: no phrase of a split names side b.
+    """
+    rows, left_out, kept = [], dict[str, int](), dict[str, int]()
+    for row in splits.to_pylist():
+        swap = lexicon.counterfactual(row["phrase"], row["phrase_id"])
+        own = [term.b.lower() for term in swap.terms]
+        if not own or swap.text == row["phrase"]:
+            left_out[row["split"]] = left_out.get(row["split"], 0) + 1
+            continue
+        kept[row["split"]] = kept.get(row["split"], 0) + 1
+        rows.append(
+            {
+                "phrase_id": row["phrase_id"],
+                "comment_id": row["comment_id"],
+                "split": row["split"],
+                "target": ", ".join(dict.fromkeys(own)),
+                "text_a": swap.text,
+                "text_b": row["phrase"],
+            }
+        )
+    for split in ("train", "dev", "test"):
+        if not kept.get(split):
+            raise FairnessError(
+                f"no phrase of split '{split}' holds a word of the dimension's 'stereotypes.pairs'; add the words that "
+                "its phrases are about"
+            )
+    return pa.Table.from_pylist(rows, schema=COUNTERFACTUAL_PHRASES), left_out
+
+
+def disagreements(released: Iterable[tuple[str, str]], lexicon: Lexicon) -> tuple[pa.Table, int]:
+    """Where our counterfactual of a phrase is another than the authors', classed; and how many were compared.
+
+    A word of the group that is left, or a piece of a word that was exchanged (`nurse-midhusband`, `muslimity`), is a
+    fault; an article that does not fit (`an christian`) as well. What remains is a matter of choice.
+
+    Args:
+        released: Phrases of side b, and the authors' counterparts.
+        lexicon: The dimension's terms.
+    """
+    rows: list[dict[str, Any]] = []
+    total = 0
+    for phrase, theirs in released:
+        total += 1
+        ours = lexicon.counterfactual(phrase, phrase).text
+        if ours != theirs:
+            kind, better = _classed(phrase, ours, theirs, lexicon)
+            rows.append({"phrase": phrase, "ours": ours, "released": theirs, "kind": kind, "better": better})
+    return pa.Table.from_pylist(rows, schema=DISAGREEMENTS), total
+
+
+def _classed(phrase: str, ours: str, theirs: str, lexicon: Lexicon) -> tuple[str, str]:
+    known = set(_WORD.findall(phrase)) | {
+        word for pair in lexicon.pairs for side in pair for word in _WORD.findall(side)
+    }
+    new = [word for word in _WORD.findall(theirs) if word not in known and word.removesuffix("s") not in known]
+    if new:
+        return f"exchanged inside a word: {new[0]}", "ours"
+    if (left := _left(theirs, phrase, lexicon)) and not _left(ours, phrase, lexicon):
+        return f"left as it was: {left}", "ours"
+    if (left := _left(ours, phrase, lexicon)) and not _left(theirs, phrase, lexicon):
+        return f"left as it was: {left}", "theirs"
+    if re.sub(r"\ban?\b", "a", ours) == re.sub(r"\ban?\b", "a", theirs):
+        return "article", "ours"
+    return "another word exchanged, or another counterpart", "either"
+
+
+def _left(text: str, phrase: str, lexicon: Lexicon) -> str | None:
+    """A word of side b at a place where the phrase has the same word: it was not exchanged."""
+    before, after = phrase.split(), text.split()
+    if len(before) != len(after):
+        return None
+    kept = [own for own, word in zip(before, after, strict=True) if own == word]
+    return next((word for word in kept if lexicon.names_b(word)), None)

@@ -1,0 +1,138 @@
+"""Stereotyped phrases: finding them in comments, and the same phrases about the other group (Barikeri et al. 2021)."""
+
+import re
+from typing import NamedTuple
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.dimensions import Dimension, Stereotypes, WordPair, with_plurals
+from fairness_pipeline.lexicons.matching import Match, TermMatcher
+from fairness_pipeline.lexicons.swapping import Swap, Swapper
+from fairness_pipeline.lexicons.text import fold
+
+WINDOW = 7
+"""Tokens on either side of a target's first word (section 2.2)."""
+_TOKEN = re.compile(r"\S+")
+
+
+class Phrase(NamedTuple):
+    """A target in a comment: its words, the window around it, and whether the stereotype's term is in the window."""
+
+    target: str
+    text: str
+    attribute_in_window: bool
+
+
+class Lexicon:
+    """The terms of a dimension's stereotypes.
+
+    Args:
+        dimension: With `stereotypes`, or a list `stereotypical` to take their place.
+
+    Raises:
+        FairnessError: it has neither.
+
+    Examples:
+        >>> from fairness_pipeline.project import load_dimension
+        >>> lexicon = Lexicon(load_dimension("religion2"))
+        >>> [phrase.text for phrase in lexicon.phrases("they say that islam is violent")]
+        ['they say that islam is violent']
+        >>> lexicon.counterfactual("muslims' lawful wives are not an islamic threat", "1").text
+        "christians' lawful wives are not a christian threat"
+    """
+
+    def __init__(self, dimension: Dimension) -> None:
+        own = stereotypes_of(dimension)
+        named = own.attributes
+        self.attributes = dimension.attribute_words[named] if isinstance(named, str) else named
+        self.pairs = own.pairs
+        self._targets = TermMatcher(own.targets)
+        self._attribute = re.compile(rf"(?<!\w)(?:{'|'.join(map(_pattern, self.attributes))})(?!\w)")
+        self._dimension = dimension
+        self._pairs = with_plurals(own.pairs)
+        self._swapper = self._of(self._pairs)
+        self._own: dict[frozenset[str], Swapper] = {}
+
+    def prefilter(self) -> str:
+        """An RE2 pattern that a lower-cased text with a target matches (and some more), for a whole column at once."""
+        return self._targets.prefilter()
+
+    def is_candidate(self, comment: str) -> bool:
+        """Whether a cleaned comment holds a target and a term of the stereotype."""
+        return bool(self._targets.find(comment)) and self.holds_attribute(comment)
+
+    def holds_attribute(self, text: str) -> bool:
+        """Whether a text holds a term of the stereotype."""
+        return self._attribute.search(fold(text)) is not None
+
+    def attribute_spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the terms of the stereotype stand in a text."""
+        return [found.span() for found in self._attribute.finditer(fold(text))]
+
+    def term_spans(self, text: str) -> list[Match]:
+        """Where words of either group stand in a text."""
+        return [match for match, _ in self._swapper.find(text)]
+
+    def phrases(self, comment: str) -> list[Phrase]:
+        """The window of seven tokens on either side of each target's first word."""
+        tokens = [found.span() for found in _TOKEN.finditer(comment)]
+        found = []
+        for match in self._targets.find(comment):
+            place = next(i for i, (_, end) in enumerate(tokens) if end > match.start)
+            first, last = tokens[max(0, place - WINDOW)], tokens[min(len(tokens) - 1, place + WINDOW)]
+            text = comment[first[0] : last[1]]
+            found.append(Phrase(match.term, text, self.holds_attribute(text)))
+        return found
+
+    def counterfactual(self, phrase: str, key: str) -> Swap:
+        """The same phrase about side a.
+
+        A word of side a becomes that of side b which it stands beside: `blacks are worse than whites` is turned into
+        its converse, but the `he` whose `mom` became a `dad` stays, as in the released counterparts.
+
+        Args:
+            phrase: A text.
+            key: Its own name.
+        """
+        present = frozenset(_stem(match.term) for match, side in self._swapper.find(phrase) if side == "b")
+        if present not in self._own:
+            pairs = tuple(pair for pair in self._pairs if _stem(pair[1]) in present)
+            self._own[present] = self._of(pairs) if pairs else self._swapper
+        return self._own[present].swap(phrase, "both" if present else "b", key)
+
+    def names_b(self, text: str) -> bool:
+        """Whether a word of side b stands in a text."""
+        return any(side == "b" for _, side in self._swapper.find(text))
+
+    def _of(self, pairs: tuple[WordPair, ...]) -> Swapper:
+        return Swapper(self._dimension.model_copy(update={"pairs": pairs, "pronouns": None}))
+
+
+def stereotypes_of(dimension: Dimension) -> Stereotypes:
+    """What a dimension's stereotyped phrases are sought with: its own section, or its pairs and list `stereotypical`.
+
+    Raises:
+        FairnessError: it has neither.
+    """
+    if dimension.stereotypes:
+        return dimension.stereotypes
+    if "stereotypical" not in dimension.attribute_words:
+        raise FairnessError(
+            f"dimension '{dimension.label}' has no stereotypes: give its file a section 'stereotypes' (targets, "
+            "attributes, pairs), or a list 'stereotypical' under 'attribute_words'"
+        )
+    targets = tuple(dict.fromkeys(b for _, b in dimension.pairs))
+    return Stereotypes(targets=targets, attributes="stereotypical", pairs=dimension.pairs)
+
+
+def has_stereotypes(dimension: Dimension) -> bool:
+    """Whether language models can be audited in a dimension."""
+    return dimension.stereotypes is not None or "stereotypical" in dimension.attribute_words
+
+
+def _stem(term: str) -> str:
+    return " ".join(fold(term).split()).removesuffix("s")
+
+
+def _pattern(term: str) -> str:
+    words = re.escape(fold(term).removesuffix("*")).replace(r"\ ", r"\s+")
+    return words + (r"\w*" if term.endswith("*") else "")

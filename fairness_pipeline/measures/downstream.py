@@ -1,0 +1,80 @@
+"""What debiasing costs a language model: perplexity, state tracking, responses (Barikeri et al. 2021, section 3.2)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import pyarrow as pa
+from pydantic import Field
+
+from fairness_pipeline.models.specification import Rate
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.yaml_files import Positive, Specification
+
+DOWNSTREAM = schema(
+    metric=pa.string(), value=pa.float64(), unit=pa.string(), n=pa.int64(), signature=pa.string()
+).append(pa.field("published_value", pa.float64()))
+"""`signature` says how the number was made."""
+
+
+class Tuning(Specification):
+    """How a model is tuned for a task; the paper's settings, where it says."""
+
+    batch: Positive
+    """Examples of a step."""
+    epochs: Positive = 1
+    """Passes over the examples."""
+    learning_rate: Rate = 5e-5
+    """At the start; it falls to 0 in a straight line."""
+    longest: Positive = 128
+    """Tokens of an example; longer ones are cut at the front."""
+    maximum: Positive = 20_000
+    """Examples of a split, at most: right values, or contexts."""
+
+
+class StateTrackingSettings(Tuning):
+    """Dialogue state tracking."""
+
+    batch: Positive = 48
+    """Examples of a step."""
+
+
+class ResponseSettings(Tuning):
+    """Response generation."""
+
+    batch: Positive = 80
+    """Examples of a step."""
+    top_k: Positive = 50
+    """The likeliest tokens that are drawn from."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 0.95
+    """Share of the probability that is drawn from."""
+    max_tokens: Positive = 30
+    """Tokens of an answer, at most."""
+
+
+class Given(NamedTuple):
+    """A model on its device, its tokenizer, a folder for unfinished work, the seed, and who is told how far it is."""
+
+    model: Any
+    tokenizer: Any
+    folder: Path
+    seed: int
+    progress: Progress | None = None
+
+    @property
+    def positions(self) -> int | None:
+        """Tokens that the model reads, at most; None where it does not say."""
+        found = getattr(self.model.config, "max_position_embeddings", None)
+        return found if isinstance(found, int) else None
+
+    def longest(self, wanted: int) -> int:
+        """The wanted length, or what the model reads."""
+        return min(wanted, self.positions or wanted)
+
+
+def rows_of(found: list[tuple[str, float, str, int, str]], published: Mapping[str, float]) -> pa.Table:
+    """A table of `DOWNSTREAM` from metric, value, unit, n and signature."""
+    names = DOWNSTREAM.names
+    rows = [{**dict(zip(names, row, strict=False)), "published_value": published.get(row[0])} for row in found]
+    return pa.Table.from_pylist(rows, schema=DOWNSTREAM)

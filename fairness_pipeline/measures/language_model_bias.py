@@ -1,0 +1,222 @@
+"""LMB: does a language model find a stereotype likelier of one group than of the other? (Barikeri et al. 2021, 3.1)"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from scipy import stats
+
+from fairness_pipeline.corpora.phrase_splits import UNBIASED
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Row
+from fairness_pipeline.measures.settings import Share
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.statistics.clusters import clustered
+from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, adjusted, compare_scores
+from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.yaml_files import Positive, Specification
+
+PHRASE_PERPLEXITIES = schema(
+    phrase_id=pa.string(),
+    comment_id=pa.string(),
+    split=pa.string(),
+    target=pa.string(),
+    side=pa.string(),
+    text=pa.string(),
+    tokens=pa.int64(),
+    perplexity=pa.float64(),
+)
+"""`text` is empty, and `tokens` 0, where only the perplexities were published."""
+
+_OWN: list[pa.Field] = [
+    pa.field("left_out", pa.int64(), False),
+    pa.field("p_comments", pa.float64()),
+    pa.field("p_targets", pa.float64()),
+    pa.field("unbiased_n", pa.int64()),
+    pa.field("unbiased_difference", pa.float64()),
+    pa.field("p_unbiased", pa.float64()),
+    pa.field("p_beyond_unbiased", pa.float64()),
+    pa.field("survives", pa.string(), False),
+]
+LANGUAGE_MODEL_BIAS = pa.schema([*COMPARISON, *_OWN])
+"""`left_out`: pairs with an outlier. `p_comments`, `p_targets`: of tests that take the phrases of a comment, or of a
+target word, for one observation. `unbiased_*`: the same exchange in phrases that annotators found no bias in, which
+is what the words alone make, and p that the stereotyped phrases differ by another amount. `survives`: which of the
+clustered tests reject with the paired one."""
+
+LOG, PAPER, ALL = "log_perplexity", "perplexity", "log_perplexity_all_pairs"
+"""The verdict's row; the paper's; the verdict's without leaving out outliers."""
+_SPREAD = 3.0
+
+
+class LanguageModelBiasSettings(Specification):
+    """How perplexities are judged."""
+
+    margin: Margin = Margin(absolute=0.05)
+    """The largest difference of log-perplexities that does not matter: 0.05 is about 5% of a perplexity."""
+    alpha: Share = 0.05
+    """Level of the tests."""
+    unbiased: Positive = 250
+    """Phrases without bias that are scored beside, at most."""
+
+
+class Pairs(NamedTuple):
+    """Perplexities of both sides of each phrase, its comment and its target words (numbered from 0)."""
+
+    ids: list[str]
+    a: np.ndarray
+    b: np.ndarray
+    comment: np.ndarray
+    target: np.ndarray
+
+    def take(self, kept: np.ndarray) -> "Pairs":
+        """The pairs for which `kept` says yes."""
+        ids = [name for name, keep in zip(self.ids, kept, strict=True) if keep]
+        return Pairs(ids, *(values[kept] for values in self[1:]))
+
+
+def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
+    """The pairs of some splits.
+
+    Args:
+        perplexities: As `PHRASE_PERPLEXITIES`.
+        splits: Which.
+
+    Raises:
+        FairnessError: a phrase lacks a side.
+    """
+    rows = [row for row in perplexities.to_pylist() if row["split"] in splits]
+    sides: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        sides.setdefault(row["phrase_id"], {})[row["side"]] = row
+    if missing := [name for name, own in sides.items() if len(own) != 2]:
+        raise FairnessError(f"phrase '{missing[0]}' has no perplexity on both sides")
+    both = list(sides.values())
+    return Pairs(
+        list(sides),
+        np.array([own["a"]["perplexity"] for own in both]),
+        np.array([own["b"]["perplexity"] for own in both]),
+        _numbered([own["b"]["comment_id"] for own in both]),
+        _numbered([own["b"]["target"] for own in both]),
+    )
+
+
+def without_outliers(base: Pairs) -> set[str]:
+    """The phrases both of whose perplexities lie within mean +/- 3 population standard deviations of their side.
+
+    Args:
+        base: The base model's perplexities, of dev and test.
+    """
+    kept = np.ones(len(base.ids), dtype=bool)
+    for values in (base.a, base.b):
+        kept &= np.abs(values - values.mean()) <= _SPREAD * values.std()
+    return {name for name, keep in zip(base.ids, kept, strict=True) if keep}
+
+
+def paper_test(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """Student's paired t of b - a, and its two-sided p: below 0 the phrase about side b is likelier (section 3.1)."""
+    found = stats.ttest_rel(b, a)
+    return float(found.statistic), float(found.pvalue)
+
+
+def language_model_bias(
+    perplexities: pa.Table,
+    base: pa.Table | None,
+    settings: LanguageModelBiasSettings,
+    published: Mapping[str, str],
+) -> pa.Table:
+    """A table of `LANGUAGE_MODEL_BIAS`.
+
+    Args:
+        perplexities: Of the model, as `PHRASE_PERPLEXITIES`.
+        base: Of the model it was made from (or of itself), whose outliers are left out; None leaves no pair out.
+        settings: Margin and level.
+        published: The paper's finding, by measure.
+
+    Raises:
+        FairnessError: fewer than two pairs are left.
+    """
+    test = pairs_of(perplexities, "test")
+    kept = without_outliers(pairs_of(base, "dev", "test")) if base is not None else set(test.ids)
+    chosen = test.take(np.array([name in kept for name in test.ids], dtype=bool))
+    if len(chosen.ids) < 2:
+        raise FairnessError(f"{len(chosen.ids)} pairs are left without outliers, of {len(test.ids)}; two at least")
+    unbiased = pairs_of(perplexities, UNBIASED)
+    relative, alpha = Margin(relative=0.05), settings.alpha
+    logged = np.log(chosen.a), np.log(chosen.b)
+    rows: list[tuple[Comparison, Pairs, Callable[[np.ndarray], np.ndarray]]] = [
+        (compare_scores(LOG, *logged, settings.margin, alpha), chosen, np.log),
+        (compare_scores(PAPER, chosen.a, chosen.b, relative, alpha), chosen, np.asarray),
+    ]
+    if base is not None:
+        rows.append((compare_scores(ALL, np.log(test.a), np.log(test.b), settings.margin, alpha), test, np.log))
+    judged = adjusted([row for row, _, _ in rows], alpha, parts=(PAPER, ALL))
+    found = []
+    for row, (_, pairs, scale) in zip(judged, rows, strict=True):
+        own = _beside(row, scale(pairs.a) - scale(pairs.b), pairs, scale(unbiased.a) - scale(unbiased.b), alpha)
+        found.append(
+            {
+                **asdict(row),
+                **own,
+                "published_p": published.get(row.measure),
+                "left_out": len(test.ids) - len(pairs.ids),
+                "note": "; ".join(filter(None, [row.note, _disagreement(row, judged, alpha)])),
+            }
+        )
+    return pa.Table.from_pylist(found, schema=LANGUAGE_MODEL_BIAS)
+
+
+def reservations(row: Row, alpha: float) -> list[str]:
+    """What would undo a row's finding, in words; nothing where it stands."""
+    found = []
+    for name, what in (("p_targets", "target word"), ("p_comments", "comment")):
+        if row[name] is None or row[name] >= alpha:
+            p = "not to be told" if row[name] is None else f"p = {row[name]:.2g}"
+            found.append(f"not shown when all phrases of a {what} count as one ({p})")
+    if row["unbiased_difference"] is not None and row["p_beyond_unbiased"] >= alpha:
+        found.append(
+            f"phrases without bias differ by {row['unbiased_difference']:+.3g} with the same words exchanged, which is "
+            f"not shown to be less (p = {row['p_beyond_unbiased']:.2g})"
+        )
+    return found
+
+
+def _beside(
+    row: Comparison, difference: np.ndarray, pairs: Pairs, unbiased: np.ndarray, alpha: float
+) -> dict[str, Any]:
+    """The tests that respect clusters, and what the exchanged words make where nothing is biased."""
+    clusters = {name: clustered(difference, getattr(pairs, name)) for name in ("comment", "target")}
+    p = {name: own.p_zero() if math.isfinite(own.error) else None for name, own in clusters.items()}
+    own: dict[str, Any] = {"p_comments": p["comment"], "p_targets": p["target"], "unbiased_n": None}
+    if len(unbiased) > 1:
+        own |= {
+            "unbiased_n": len(unbiased),
+            "unbiased_difference": float(unbiased.mean()),
+            "p_unbiased": float(stats.ttest_1samp(unbiased, 0.0).pvalue),
+            "p_beyond_unbiased": float(stats.ttest_ind(difference, unbiased, equal_var=False).pvalue),
+        }
+    shown = [f"{name}s" for name, value in p.items() if value is not None and value < alpha]
+    survives = " and ".join(shown) or "neither" if row.p_paired < alpha else "nothing to survive"
+    return {**own, "survives": survives}
+
+
+def _disagreement(row: Comparison, rows: list[Comparison], alpha: float) -> str:
+    """What the log-perplexities say otherwise than the paper's test."""
+    by_name = {other.measure: other for other in rows}
+    paper, log = by_name[PAPER], by_name[LOG]
+    if row.measure != PAPER:
+        return ""
+    said = []
+    for name, p in (("the paired t test of log-perplexities", log.p_paired), ("Wilcoxon's test", paper.p_wilcoxon)):
+        if p is not None and (p < alpha) != (paper.p_paired < alpha):
+            verb, own = ("rejects", "does not") if p < alpha else ("does not reject", "does")
+            said.append(f"{name} {verb} (p = {p:.2g}) where the paper's {own}")
+    return "; ".join(said)
+
+
+def _numbered(names: list[str]) -> np.ndarray:
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)

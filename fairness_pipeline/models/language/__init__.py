@@ -1,0 +1,1 @@
+"""Language models: what is asked is how likely they find a text."""

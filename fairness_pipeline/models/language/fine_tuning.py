@@ -1,0 +1,187 @@
+"""Training of causal language models by the library's `Trainer`: checkpoints, resumption, and any loss."""
+
+import logging
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+from torch.nn.functional import cross_entropy
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.models.checkpoints import Due
+from fairness_pipeline.progress import Progress, report
+
+IGNORED = -100
+Loss = Callable[[Any, dict[str, torch.Tensor]], torch.Tensor]
+"""Of a model and a batch."""
+
+_STATE = "trainer_state.json"
+_FOLDER = "trainer"
+_CHECKPOINT_SECONDS = 30.0
+
+
+class Recipe(NamedTuple):
+    """Passes over the examples, examples of a step, steps between two updates, learning rate (it falls to 0)."""
+
+    epochs: int
+    batch: int
+    accumulation: int
+    learning_rate: float
+
+
+def language_modelling(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The mean cross-entropy of a batch's tokens, in nats."""
+    logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, :-1]
+    targets = batch["labels"][:, 1:]
+    asked = targets != IGNORED
+    return cross_entropy(logits[asked].float(), targets[asked])
+
+
+def padded(examples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    """Examples with `input_ids` (and `labels`, if not the same) as one batch, padded on the right."""
+    longest = max(len(example["input_ids"]) for example in examples)
+
+    def filled(name: str, value: int) -> torch.Tensor:
+        rows = [example.get(name, example["input_ids"]) for example in examples]
+        return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows])
+
+    present = [[1] * len(example["input_ids"]) + [0] * (longest - len(example["input_ids"])) for example in examples]
+    return {
+        "input_ids": filled("input_ids", 0),
+        "labels": filled("labels", IGNORED),
+        "attention_mask": torch.tensor(present),
+    }
+
+
+def train(
+    model: Any,
+    examples: Sequence[dict[str, Any]],
+    recipe: Recipe,
+    folder: Path,
+    seed: int,
+    *,
+    loss: Loss = language_modelling,
+    collate: Callable[[Sequence[dict[str, Any]]], dict[str, Any]] = padded,
+    progress: Progress | None = None,
+    note: str = "",
+) -> None:
+    """Trains the model in place with Adam (beta 0.9 and 0.999, epsilon 1e-8); goes on from where a killed run stopped.
+
+    Out of a GPU's memory, the batch is halved and the accumulation doubled: the same updates in more steps.
+
+    Args:
+        model: Of the `transformers` library, on its device.
+        examples: What `collate` makes batches of.
+        recipe: How long, and how fast.
+        folder: Where its checkpoints lie while it is trained.
+        seed: Of the order of the examples and the dropout.
+        loss: What is made small.
+        collate: Examples to a batch.
+        progress: Told how many steps of all have passed.
+        note: Told along.
+
+    Raises:
+        FairnessError: nothing to train on, or a loss that is not a number.
+    """
+    if not examples:
+        raise FairnessError("nothing to train on: the split 'train' is empty")
+    while True:
+        try:
+            _run(model, examples, recipe, folder / _FOLDER, seed, loss, collate, progress, note)
+            break
+        except torch.OutOfMemoryError:
+            if recipe.batch == 1:
+                raise FairnessError("one text does not fit into the GPU's memory; set device: cpu") from None
+            recipe = recipe._replace(batch=recipe.batch // 2, accumulation=2 * recipe.accumulation)
+            torch.cuda.empty_cache()
+    shutil.rmtree(folder / _FOLDER, ignore_errors=True)
+
+
+def _run(
+    model: Any,
+    examples: Sequence[dict[str, Any]],
+    recipe: Recipe,
+    folder: Path,
+    seed: int,
+    loss: Loss,
+    collate: Callable[[Sequence[dict[str, Any]]], dict[str, Any]],
+    progress: Progress | None,
+    note: str,
+) -> None:
+    logging.getLogger("transformers.trainer").setLevel(logging.ERROR)
+    arguments = transformers.TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=recipe.epochs,
+        per_device_train_batch_size=recipe.batch,
+        gradient_accumulation_steps=recipe.accumulation,
+        learning_rate=recipe.learning_rate,
+        weight_decay=0.0,
+        max_grad_norm=1.0,
+        lr_scheduler_type="linear",
+        optim="adamw_torch",
+        seed=seed % 2**31,
+        use_cpu=model.device.type == "cpu",
+        save_strategy="no",
+        save_total_limit=1,
+        logging_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        dataloader_pin_memory=False,
+    )
+    trainer = _Trainer(
+        loss=loss,
+        model=model,
+        args=arguments,
+        train_dataset=list(examples),
+        data_collator=collate,
+        callbacks=[_Watch(progress, note)],
+    )
+    trainer.remove_callback(transformers.PrinterCallback)
+    trainer.train(resume_from_checkpoint=_last(folder))
+
+
+class _Trainer(transformers.Trainer):
+    def __init__(self, *, loss: Loss, **options: Any) -> None:
+        super().__init__(**options)
+        self._loss = loss
+        self.model_accepts_loss_kwargs = False  # a step's loss is a mean, to be divided by the accumulated steps
+
+    def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **options: Any) -> torch.Tensor:
+        value = self._loss(model, inputs)
+        if not torch.isfinite(value):
+            raise FairnessError(
+                f"the training loss is {value.item()} in step {self.state.global_step + 1}; lower the learning rate"
+            )
+        return value
+
+
+class _Watch(transformers.TrainerCallback):
+    """Tells how far the training is, and when it is time for a checkpoint."""
+
+    def __init__(self, progress: Progress | None, note: str) -> None:
+        self._progress = progress
+        self._note = note
+        self._due = Due(_CHECKPOINT_SECONDS)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        report(self._progress, state.global_step, state.max_steps, self._note)
+        if self._due() and state.global_step < state.max_steps:
+            control.should_save = True
+        return control
+
+
+def _last(folder: Path) -> str | None:
+    """The last whole checkpoint; what a killed run left of another is taken away."""
+    whole = []
+    for path in folder.glob("checkpoint-*"):
+        if (path / _STATE).is_file():  # written last
+            whole.append(path)
+        else:
+            with suppress(OSError):
+                shutil.rmtree(path)
+    return str(max(whole, key=lambda path: int(path.name.rpartition("-")[2]))) if whole else None

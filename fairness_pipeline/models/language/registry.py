@@ -1,0 +1,143 @@
+"""Language models by architecture: making one ready in a folder, and loading it."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.models.language.specification import LanguageModelSpecification
+from fairness_pipeline.models.pretrained import folder_version, load_model, load_tokenizer
+from fairness_pipeline.progress import Progress
+from fairness_pipeline.threads import use_threads
+
+_SOURCE = "source.json"
+_FIELD = "huggingface.name"
+_END = "<|endoftext|>"
+_DEV = 0.02
+
+
+def prepare(
+    specification: LanguageModelSpecification,
+    comments: list[str],
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Trains a `gpt2` on comments, going on from what is there; finds out which model a `causal_lm` is.
+
+    Args:
+        specification: The model's file.
+        comments: What a `gpt2` is trained on.
+        folder: Where it is made.
+        seed: Of the first weights and the order.
+        progress: Told how many steps of all have passed.
+
+    Returns:
+        Figures of the model.
+
+    Raises:
+        FairnessError: it cannot be loaded, or there is nothing to train on.
+    """
+    use_threads(specification.threads)
+    if specification.huggingface is None:
+        return _trained(specification, comments, folder, seed, progress)
+    source = specification.huggingface
+    configuration, _ = load_tokenizer(source.name, source.revision, _FIELD)
+    commit = getattr(configuration, "_commit_hash", None) or source.revision
+    with replacing(folder / _SOURCE) as path:
+        path.write_text(json.dumps({"name": source.name, "revision": commit}), encoding="utf-8")
+    return {"model_type": configuration.model_type, "revision": commit or folder_version(source.name)}
+
+
+def load(specification: LanguageModelSpecification, folder: Path) -> tuple[Any, Any]:
+    """Model and tokenizer, on their device, ready to be asked.
+
+    Args:
+        specification: The model's file.
+        folder: What `prepare`, or a debiasing method, left.
+
+    Raises:
+        FairnessError: they cannot be loaded, weights are missing, or the tokenizer cannot say where its tokens stand.
+    """
+    import torch
+    import transformers
+
+    from fairness_pipeline.models.devices import device_of
+
+    use_threads(specification.threads)
+    name, revision, dtype = str(folder), None, "float32"
+    if specification.huggingface and (folder / _SOURCE).is_file():
+        name, revision = json.loads((folder / _SOURCE).read_text(encoding="utf-8")).values()
+        dtype = specification.huggingface.dtype
+    _, tokenizer = load_tokenizer(name, revision, _FIELD)
+    if not tokenizer.is_fast:
+        raise FairnessError(f"{_FIELD}: '{name}' has a tokenizer that cannot say where in a text its tokens stand")
+    model = load_model(transformers.AutoModelForCausalLM, name, revision, _FIELD, dtype=getattr(torch, dtype))
+    return model.to(device_of(specification)).eval(), tokenizer
+
+
+def save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Writes a model where `load` finds it."""
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _trained(
+    specification: LanguageModelSpecification,
+    comments: list[str],
+    folder: Path,
+    seed: int,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    import math
+
+    import torch
+    import transformers
+
+    from fairness_pipeline.models.devices import device_of
+    from fairness_pipeline.models.language import fine_tuning
+    from fairness_pipeline.models.language.perplexity import PerplexityScorer
+
+    sizes, fitting = specification.gpt2, specification.fitting
+    assert sizes and fitting
+    texts = [text.lower() for text in comments]
+    random.Random(seed).shuffle(texts)
+    held = max(1, int(_DEV * len(texts)))
+    if len(texts) < 2 * held:
+        raise FairnessError("nothing to train on: the corpus has no comments; a gpt2 is trained on them")
+    tokenizer = _vocabulary(texts[held:], sizes.vocabulary)
+    torch.manual_seed(seed)
+    configuration = transformers.GPT2Config(
+        vocab_size=len(tokenizer), n_positions=sizes.positions, n_embd=sizes.embedding, n_layer=sizes.layers,
+        n_head=sizes.heads, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+    model: Any = transformers.GPT2LMHeadModel(configuration)
+    model.to(device_of(specification))
+    end = tokenizer.eos_token_id
+    encoded = tokenizer(texts[held:], truncation=True, max_length=sizes.positions - 2)["input_ids"]
+    examples = [{"input_ids": [end, *row, end]} for row in encoded]
+    recipe = fine_tuning.Recipe(fitting.epochs, fitting.batch, 1, fitting.learning_rate)
+    fine_tuning.train(model, examples, recipe, folder, seed, progress=progress)
+    save(model, tokenizer, folder)
+    scorer = PerplexityScorer(model.eval(), tokenizer)
+    totals = scorer.totals(texts[:held])
+    return {"held_out_perplexity": round(math.exp(sum(totals.loss) / max(1, sum(totals.tokens))), 4)}
+
+
+def _vocabulary(texts: list[str], size: int) -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=[_END],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=_END, eos_token=_END, pad_token=_END)

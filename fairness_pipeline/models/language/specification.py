@@ -1,0 +1,124 @@
+"""What a file of `data/models` may say of a language model."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import pydantic
+
+from fairness_pipeline.models.specification import Decoding, HuggingFaceSource, Rate
+from fairness_pipeline.yaml_files import Positive, Specification
+
+Architecture = Literal["gpt2", "causal_lm", "perplexities"]
+_SECTIONS = {"gpt2": ("gpt2", "fitting"), "causal_lm": ("huggingface",), "perplexities": ("perplexities",)}
+
+
+class GPT2Sizes(Specification):
+    """Sizes of a GPT-2 that is trained here, and of its own byte-pair vocabulary."""
+
+    layers: Positive
+    """Transformer blocks."""
+    heads: Positive
+    """Attention heads."""
+    embedding: Positive
+    """Width; a multiple of `heads`."""
+    positions: Positive = 128
+    """Tokens of a text, at most."""
+    vocabulary: Annotated[int, pydantic.Field(ge=300)]
+    """Tokens, the 256 bytes among them."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.embedding % self.heads:
+            raise ValueError("expected 'embedding' to be a multiple of 'heads'")
+        return self
+
+
+class Fitting(Specification):
+    """How it is trained."""
+
+    epochs: Positive
+    """Passes over the comments."""
+    batch: Positive
+    """Comments of a step."""
+    learning_rate: Rate
+    """At the start; it falls to 0 in a straight line."""
+
+
+class LanguageModelSpecification(Specification):
+    """One file of `data/models`, with a profile's changes merged in, as the study of language models reads it.
+
+    What the file says for other studies (`corpus`, `decoding`, a prompt) is theirs.
+    """
+
+    architecture: Architecture
+    """`causal_lm` (Hugging Face), `gpt2` (trained here, on the corpus's comments) or `perplexities` (published)."""
+    studies: tuple[str, ...] | None = None
+    """Which studies audit it; all that can, where it names none."""
+    published_as: str | None = None
+    """Its name in the paper's tables."""
+    base: str | None = None
+    """The model that it is made from; what this file does not say is as there."""
+    debiasing: str | None = None
+    """The method: lmd, add, hd, cda, or plain (the control)."""
+    settings: dict[str, Any] | None = None
+    """The method's."""
+    dimensions: tuple[str, ...] | None = None
+    """Which it is made for; all where it names none."""
+    huggingface: HuggingFaceSource | None = None
+    """Where a `causal_lm` comes from."""
+    gpt2: GPT2Sizes | None = None
+    """Sizes of a `gpt2`."""
+    fitting: Fitting | None = None
+    """How a `gpt2` is trained."""
+    perplexities: str | None = None
+    """The data file of published `perplexities`."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where it computes."""
+    threads: Positive = 1
+    """Threads of the processor; a fixed number, as sums split over more differ in the last bits."""
+    corpus: str | None = None
+    """For the study of dialogues."""
+    decoding: Decoding = Decoding()
+    """For the study of dialogues."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        for section in ("huggingface", "gpt2", "fitting", "perplexities"):
+            if (getattr(self, section) is not None) != (section in _SECTIONS[self.architecture]):
+                verb = "needs" if section in _SECTIONS[self.architecture] else "does not take"
+                raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
+        if (self.base is None) != (self.debiasing is None):
+            raise ValueError("'base' and 'debiasing' go together: the model that is debiased, and the method")
+        for part in ("settings", "dimensions"):
+            if getattr(self, part) is not None and self.debiasing is None:
+                raise ValueError(f"'{part}' belong to a method: name it under 'debiasing'")
+        return self
+
+    def located(self, folder: Path) -> Self:
+        """The same with the path of its Hugging Face folder whole; a relative one starts at the YAML's `folder`."""
+        return self.model_copy(update={"huggingface": self.huggingface and self.huggingface.located(folder)})
+
+    @property
+    def may_change(self) -> bool:
+        """Whether another model may stand behind its name tomorrow."""
+        return bool(self.huggingface and self.huggingface.may_change)
+
+    @property
+    def scored(self) -> bool:
+        """Whether it can be asked: published perplexities cannot."""
+        return self.architecture != "perplexities"
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Whose versions decide what it says."""
+        return ("torch", "transformers", "tokenizers") if self.scored else ()
+
+    def identity(self) -> dict[str, object]:
+        """Everything declared that decides what it says."""
+        said: dict[str, object] = self.model_dump(
+            include={"architecture", "base", "debiasing", "settings", "gpt2", "fitting", "perplexities"},
+            exclude_none=True,
+        )
+        if self.huggingface:
+            said["huggingface"] = self.huggingface.model_dump(include={"name", "revision", "dtype"}, exclude_none=True)
+        return {**said, "threads": self.threads}

@@ -1,0 +1,1 @@
+"""Study 2: language-model bias (RedditBias)."""

@@ -1,0 +1,54 @@
+"""What `fairness-pipeline audit` can give this study: a causal language model by folder or id."""
+
+import argparse
+from typing import Any
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.given import Given, put
+from fairness_pipeline.models.language.specification import LanguageModelSpecification
+from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
+
+ASKED_WITH = None
+KIND = "models"
+PROFILE = """\
+# Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
+description: {key}, audited before each release
+seed: 1                          # of every draw: the same seed gives the same tables
+dimensions: [gender, race, religion1, religion2, orientation]
+models:
+  {key}: {{}}                      # its file is models/{key}.yaml; what stands here changes it for this profile
+
+language_model_bias:
+  corpus: reddit_sample          # generated phrases; RedditBias's own: redditbias
+  significance:
+    margin: {{absolute: 0.05}}     # the largest difference of log-perplexities that does not matter: 5% of a perplexity
+"""
+SPLITS = ""
+MODEL_SAYS = {
+    "studies": "which studies audit it",
+    "name": "a folder, or an id (pin it with revision)",
+}
+
+
+def takes(given: Given) -> bool:
+    """Whether this study can audit it."""
+    return given.kind in ("folder", "id") and given.architecture.endswith(("ForCausalLM", "LMHeadModel"))
+
+
+def give(part: LanguageModelPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
+    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+
+    Raises:
+        FairnessError: the profile has a model of this name.
+    """
+    if name in part.project.profile.models:
+        raise FairnessError(f"--name: profile '{part.project.name}' has a model '{name}' already; choose another name")
+    path = part.given_model(name)
+    put(path, specification(part, given, arguments), LanguageModelSpecification, name, part.project.name)
+    return f"'{name}' (causal_lm, asked for the perplexity of phrases): {path}"
+
+
+def specification(part: LanguageModelPart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a model's file says of what was given."""
+    source = {"name": given.name, **({"revision": given.revision} if given.revision else {})}
+    return {"architecture": "causal_lm", "studies": [NAME], "huggingface": source}

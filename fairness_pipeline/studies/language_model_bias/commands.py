@@ -1,0 +1,115 @@
+"""The study's own commands: phrases out to annotate, labels in."""
+
+import argparse
+import shutil
+from pathlib import Path
+
+from fairness_pipeline.commands import Command
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.project import Project
+from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
+from fairness_pipeline.verbs.arguments import check_output
+
+
+def add_commands(command: Command) -> None:
+    """Adds them to the command line."""
+    phrases = command("export-phrases", _export_phrases, "Write phrases that annotators are to label.")
+    phrases.add_argument("--dimension", required=True, help="which dimension")
+    phrases.add_argument("--output", metavar="FILE", required=True, help=".csv; the guidelines are written beside it")
+    phrases.add_argument("--count", type=int, help="so many, drawn at random (default: all)")
+    phrases.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    labels = command("import-annotations", _import_annotations, "Take one annotator's labels from a file.")
+    labels.add_argument("file", help=".csv with phrase_id, phrase, bias_sent and bias_phrase")
+    labels.add_argument("--dimension", required=True, help="which dimension")
+    labels.add_argument("--annotator", required=True, help="a name for who labelled")
+
+
+def _export_phrases(arguments: argparse.Namespace) -> int:
+    import random
+
+    from fairness_pipeline.annotation.phrase_annotations import GUIDELINES, write_template
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.verbs.run import make
+
+    path = Path(arguments.output)
+    if path.suffix != ".csv":
+        raise FairnessError(f"--output: expected a file that ends in .csv, found {path.name}")
+    check_output(path, force=arguments.force)
+    part = _part(arguments.profile)
+    dimension = _dimension(part, arguments.dimension)
+    _check_comments(part)
+    make(part.project, NAME, "bias_phrases", dimension)
+    phrases = Lake(part.project.workspace).read("bias_phrases", {"dimension": dimension})
+    if arguments.count is not None:
+        if arguments.count < 1:
+            raise FairnessError(f"--count: expected 1 or more, found {arguments.count}")
+        places = list(range(phrases.num_rows))
+        random.Random(part.project.profile.seed).shuffle(places)
+        phrases = phrases.take(sorted(places[: arguments.count]))
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+        write_template(phrases, stream)
+    guidelines = path.with_name(f"{path.stem}-guidelines.txt")
+    with replacing(guidelines) as temporary:
+        temporary.write_text(GUIDELINES, encoding="utf-8")
+    print(f"{path}: {phrases.num_rows:,} phrases, and how to label them in {guidelines}; fill in a copy, then:")
+    print(
+        f"fairness-pipeline import-annotations FILE --dimension {dimension} --annotator NAME "
+        f"--profile {arguments.profile}"
+    )
+    return 0
+
+
+def _import_annotations(arguments: argparse.Namespace) -> int:
+    import pyarrow.compute as pc
+
+    from fairness_pipeline.annotation.phrase_annotations import read_annotations
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.paths import check_key
+
+    check_key(arguments.annotator, "--annotator")
+    part, path = _part(arguments.profile), Path(arguments.file)
+    dimension = _dimension(part, arguments.dimension)
+    known = None
+    if part.corpus.grammar or part.corpus.comments:
+        phrases = Lake(part.project.workspace).read("bias_phrases", {"dimension": dimension})
+        known = set(phrases["phrase_id"].to_pylist())
+    read = read_annotations(path, arguments.annotator, ignored=part.corpus.ignored_labels, known=known)
+    labelled = read.table.num_rows - read.table["bias_phrase"].null_count
+    if not labelled:
+        raise FairnessError(f"{path}: no phrase has a label in 'bias_phrase'; fill in 1 or 0")
+    target = part.annotations_folder(dimension) / f"{arguments.annotator}.csv"
+    if target.exists():
+        print(f"the labels of '{arguments.annotator}' that were imported before are replaced")
+    with replacing(target) as temporary:
+        shutil.copyfile(path, temporary)
+    biased = int(pc.sum(read.table["bias_phrase"].cast("int64")).as_py() or 0)
+    print(f"{labelled:,} labels of '{arguments.annotator}', {biased:,} of them biased phrases, in {target}; now:")
+    print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --dimension {dimension}")
+    return 0
+
+
+def _check_comments(part: LanguageModelPart) -> None:
+    if not (part.corpus.grammar or part.corpus.comments):
+        raise FairnessError(
+            f"corpus '{part.settings.corpus}' has no comments to seek phrases in: name some under 'comments' in its "
+            "YAML file"
+        )
+
+
+def _dimension(part: LanguageModelPart, asked: str) -> str:
+    if asked not in part.dimensions:
+        raise FairnessError(
+            f"--dimension: '{asked}' is none of profile '{part.project.name}' with stereotypes: "
+            f"{', '.join(part.dimensions)}"
+        )
+    return asked
+
+
+def _part(profile: str) -> LanguageModelPart:
+    """What a profile says of this study; raises FairnessError if nothing."""
+    part = Project(profile).parts.get(NAME)
+    if not isinstance(part, LanguageModelPart):
+        raise FairnessError(f"profile '{profile}' takes no part in {NAME}: give it a section of this name")
+    return part

@@ -1,0 +1,256 @@
+"""What a profile says of this study: a corpus of stereotyped phrases, language models, and how they are judged."""
+
+import csv
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairness_pipeline import paths
+from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.debiasing.language.registry import check_method
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.given import check_free
+from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.lexicons.stereotypes import has_stereotypes
+from fairness_pipeline.measures.downstream import ResponseSettings, StateTrackingSettings
+from fairness_pipeline.measures.language_model_bias import LOG, LanguageModelBiasSettings
+from fairness_pipeline.models.language.specification import LanguageModelSpecification
+from fairness_pipeline.models.pretrained import folder_files
+from fairness_pipeline.project import changed, find, merged
+from fairness_pipeline.study import Part
+from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
+
+if TYPE_CHECKING:
+    from fairness_pipeline.project import Project
+
+NAME = "language_model_bias"
+ARCHITECTURES = ("gpt2", "causal_lm", "perplexities")
+_FIGURES = ("perplexity_a", "perplexity_b")
+
+
+class LanguageModelBias(Specification):
+    """The section of a profile. Models given to `audit`, and imported annotations, come on top of what it names."""
+
+    corpus: str
+    """The phrases; a file of data/corpora."""
+    debias: tuple[str, ...] | None = None
+    """Dimensions in which debiased models are made unasked; all where it is left out."""
+    significance: LanguageModelBiasSettings = LanguageModelBiasSettings()
+    """How perplexities are judged."""
+    state_tracking: StateTrackingSettings = StateTrackingSettings()
+    """How models are tuned to track what a user wants."""
+    responses: ResponseSettings = ResponseSettings()
+    """How models are tuned to answer."""
+    examples: Positive = 8
+    """Phrases shown for each audit."""
+
+
+class LanguageModelPart(Part):
+    """The section, resolved.
+
+    Raises:
+        FairnessError: the corpus or a model that the profile names is missing or wrong.
+    """
+
+    settings: LanguageModelBias
+
+    def __init__(self, project: "Project", settings: LanguageModelBias) -> None:
+        super().__init__(project, settings)
+        path = find("corpora", settings.corpus, project.path, f"{NAME}.corpus")
+        self.corpus: PhraseCorpus = load(PhraseCorpus, path)
+        self.folder = path.parent
+        self.dimensions = {key: own for key, own in project.dimensions.items() if has_stereotypes(own)}
+        self.models: dict[str, LanguageModelSpecification] = {}
+        for key in project.profile.models:
+            self._add_model(key)
+        for file in sorted((project.workspace / "language_models").glob("*.yaml")):
+            check_free(file, self.models, project.name)
+            self.models[file.stem] = load(LanguageModelSpecification, file)
+        self.subjects = self.models
+        self.axes = {"dimension": list(self.dimensions), "model": list(self.models)}
+        for key in settings.debias or ():
+            if key not in self.dimensions:
+                raise FairnessError(
+                    f"{project.path}: {NAME}.debias: '{key}' is none of the profile's dimensions with stereotypes: "
+                    f"{', '.join(self.dimensions)}"
+                )
+        for key in self.corpus.phrases:
+            if key in project.dimensions and key not in self.dimensions:
+                raise FairnessError(
+                    f"{path}: phrases: dimension '{key}' has no stereotypes; give its file a section 'stereotypes'"
+                )
+
+    # What the shared code asks
+
+    @property
+    def level(self) -> float:
+        """That of its tests."""
+        return self.settings.significance.alpha
+
+    def expected(self) -> list[Key]:
+        """Every dimension and model that is made for it, or was published in it."""
+        keys = ({"dimension": dimension, "model": model} for dimension in self.dimensions for model in self.models)
+        return [key for key in keys if self.measured(key)]
+
+    def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
+        """Debiased models only where the profile says so, or asked for in a dimension by name."""
+        wanted = self.settings.debias
+        if wanted is None or "dimension" not in key or "model" not in key or "dimension" in named:
+            return True
+        return key["dimension"] in wanted or not self.base_of(key)
+
+    def base_of(self, key: Key) -> Key | None:
+        """The model that a debiased one was made from."""
+        base = self.models[key["model"]].base if "model" in key else None
+        return {**key, "model": base} if base else None
+
+    def measures(self) -> list[str]:
+        """The row that a verdict hangs on."""
+        return [LOG]
+
+    @property
+    def given(self) -> Mapping[str, Path]:
+        """Models given to `audit`."""
+        return {path.stem: path for path in sorted((self.project.workspace / "language_models").glob("*.yaml"))}
+
+    def files(self) -> Iterator[Path]:
+        """Corpus files, imported annotations, model folders."""
+        if self.corpus.grammar:
+            yield paths.data_file(self.corpus.grammar.file)
+        for file in self.corpus.files():
+            with suppress(FairnessError):
+                if not file.is_address:
+                    yield file.resolve(self.folder)
+        for dimension in self.dimensions:
+            yield from self.imported(dimension)
+        for model in self.models.values():
+            yield from folder_files(model.huggingface.name) if model.huggingface else ()
+
+    # What the study itself asks
+
+    def is_annotated(self, dimension: str) -> bool:
+        """Whether there are labels in a dimension: released, imported, or generated."""
+        if self.grammar:
+            return dimension in self.grammar.dimensions
+        return dimension in self.corpus.phrases or bool(self.imported(dimension))
+
+    def asked(self, key: Key) -> bool:
+        """Whether a model is asked in a dimension."""
+        model = self.models[key["model"]]
+        made = model.dimensions is None or key["dimension"] in model.dimensions
+        return model.scored and made and self.is_annotated(key["dimension"])
+
+    def measured(self, key: Key) -> bool:
+        """Whether there are perplexities of a model in a dimension: asked for, or published."""
+        model = self.models[key["model"]]
+        return self.asked(key) if model.scored else bool(self.published(key))
+
+    def published(self, key: Key) -> list[dict[str, str]]:
+        """The published perplexities of a model in a dimension, a phrase a row."""
+        return [row for row in self._figures(key["model"]) if row["dimension"] == key["dimension"]]
+
+    def annotations_folder(self, dimension: str) -> Path:
+        """Where imported annotations of a dimension lie, a file an annotator."""
+        return self.project.workspace / "annotations" / dimension
+
+    def imported(self, dimension: str) -> list[Path]:
+        """Imported annotations of a dimension, a file an annotator."""
+        return sorted(self.annotations_folder(dimension).glob("[!.]*.csv"))
+
+    def given_model(self, model: str) -> Path:
+        """Where the file of a model lies that was given to `audit`."""
+        return self.project.workspace / "language_models" / f"{model}.yaml"
+
+    @cached_property
+    def grammar(self) -> StereotypeGrammar | None:
+        """What everything is generated from; None where it is read."""
+        return StereotypeGrammar.load(self.corpus.grammar.file) if self.corpus.grammar else None
+
+    def _figures(self, model: str) -> list[dict[str, str]]:
+        """The rows of a file of published perplexities.
+
+        Raises:
+            FairnessError: a column is missing, or a perplexity is no number of 1 or more.
+        """
+        name = self.models[model].perplexities
+        assert name is not None
+        path = paths.data_file(name)
+        with path.open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        for number, row in enumerate(rows, start=2):
+            for column in ("dimension", "phrase", "comment", "target", *_FIGURES):
+                if row.get(column) in (None, ""):
+                    raise FairnessError(f"{path}, line {number}: expected a value in column '{column}', found none")
+            for column in _FIGURES:
+                if not re.fullmatch(r"\d+(\.\d+)?(e\+?\d+)?", row[column]) or float(row[column]) < 1:
+                    raise FairnessError(
+                        f"{path}, line {number}: {column}: expected a perplexity (1 or more), found '{row[column]}'"
+                    )
+        return rows
+
+    def _add_model(self, key: str) -> None:
+        """Reads a model, and its base before it; one that other studies alone audit is left out."""
+        if key in self.models:
+            return
+        project = self.project
+        named = project.named_studies(key)
+        path = find("models", key, project.path, "models")
+        declared, changes = read_yaml(path), project.profile.models[key]
+        if named is None and not self._can_audit(declared, key):
+            return
+        if named is not None and NAME not in named:
+            return
+        if "base" in declared or "debiasing" in declared:
+            self.models[key] = self._debiased(key, declared, path)
+            return
+        content = validate(LanguageModelSpecification, declared, path).model_dump(exclude_unset=True)
+        self.models[key] = changed(LanguageModelSpecification, key, content, changes, path, project.path).located(
+            path.parent
+        )
+
+    def _can_audit(self, declared: dict[str, Any], key: str) -> bool:
+        """Whether a model whose file names no study is a language model as it was published."""
+        whole = merged(declared, self.project.profile.models[key])
+        return whole.get("architecture") in ARCHITECTURES and "training" not in whole and "base" not in whole
+
+    def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> LanguageModelSpecification:
+        """A model made from another: what its file does not say is as its base has it."""
+        profile, models = self.project.path, self.project.profile.models
+        changes = models[key]
+        method = check_method(merged(declared, changes).get("debiasing"), path)
+        base_key = declared.get("base")
+        if not isinstance(base_key, str) or base_key not in models:
+            raise FairnessError(
+                f"{path}: base: '{base_key}' is no model of {profile}; '{key}' is made from it, so list both under "
+                f"'models'; listed: {', '.join(models)}"
+            )
+        self._add_model(base_key)
+        base = self.models.get(base_key)
+        if base is None or base.base or not base.scored:
+            raise FairnessError(f"{path}: base: '{base_key}' is no language model with weights that are as published")
+        inherited = base.model_dump(exclude_unset=True, exclude={"published_as", "studies"})
+        validate(LanguageModelSpecification, merged(inherited, declared), path)
+        model = changed(LanguageModelSpecification, key, merged(inherited, declared), changes, path, profile).located(
+            path.parent
+        )
+        where = path if "settings" in declared and "settings" not in changes else profile
+        validate(method.settings, model.settings or {}, where, under=("settings",))
+        for dimension in model.dimensions or ():
+            if dimension not in self.dimensions:
+                raise FairnessError(
+                    f"{path}: dimensions: '{dimension}' is none of {profile} with stereotypes; those: "
+                    f"{', '.join(self.dimensions)}"
+                )
+        return model
+
+    def unfit(self, key: Key, lake: Lake) -> str | None:
+        """Weights that were never trained: as likely to write any token as any other."""
+        card = lake.card("phrase_perplexities", key)
+        figures = card.figures if card else {}
+        if figures.get("guesses"):
+            return "its weights predict no better than guessing; was it trained?"
+        return None

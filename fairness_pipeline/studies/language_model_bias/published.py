@@ -1,0 +1,42 @@
+"""What the paper prints, to stand beside ours."""
+
+import csv
+from functools import lru_cache
+
+from fairness_pipeline.measures.language_model_bias import PAPER
+from fairness_pipeline.paths import data_file
+
+TABLES = ("redditbias_bias_findings", "redditbias_counts", "redditbias_downstream", "redditbias_perplexities")
+"""Files of `data/published`."""
+MODELS = ("DialoGPT", "LMD", "ADD", "HD", "CDA")
+DOUBTFUL = "crg_nist2"
+"""The paper's table of NIST-2 repeats that of METEOR cell for cell: which of the two it belongs to cannot be told."""
+
+
+@lru_cache(maxsize=len(TABLES))
+def rows(table: str) -> tuple[dict[str, str], ...]:
+    """A table of `TABLES`, dimensions by our names."""
+    with data_file(f"published/{table}.csv").open(encoding="utf-8", newline="") as lines:
+        return tuple(csv.DictReader(lines))
+
+
+def findings(model: str | None, dimension: str) -> dict[str, str]:
+    """What section 5.2 says of a model's bias, by our measure: `p < 0.05` or `not significant`."""
+    for row in rows("redditbias_bias_findings"):
+        if (row["model"], row["dimension"]) == (model, dimension) and row["significant_stereotypical_bias"]:
+            return {PAPER: "p < 0.05" if row["significant_stereotypical_bias"] == "yes" else "not significant"}
+    return {}
+
+
+def downstream(model: str | None, dimension: str | None) -> dict[str, float]:
+    """What tables 4, 5 and appendix C print of a model, by metric; the base's values are the same in all dimensions."""
+    return {
+        row["metric"]: float(row["value"])
+        for row in rows("redditbias_downstream")
+        if row["model"] == model and dimension in (None, row["dimension"])
+    }
+
+
+def counts(dimension: str) -> dict[str, str] | None:
+    """Table 3's row of a dimension, if it has one."""
+    return next((row for row in rows("redditbias_counts") if row["dimension"] == dimension), None)

@@ -1,0 +1,147 @@
+"""The report of study 2: one self-contained HTML file."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.lake import Lake, Row
+from fairness_pipeline.measures.language_model_bias import PAPER
+from fairness_pipeline.reporting import page
+from fairness_pipeline.reporting.results import Audit, worst_first
+from fairness_pipeline.studies.language_model_bias import published
+from fairness_pipeline.studies.language_model_bias.plots import reference_perplexities, t_values
+from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
+from fairness_pipeline.studies.language_model_bias.results import paper_t, row_of, tasks, widest_gaps
+from fairness_pipeline.studies.language_model_bias.study import STUDY
+
+_HERE = Path(__file__).parent
+_TASKS = {
+    "dialogue_state_tracking": "Dialogue state tracking (table 4, appendix C)",
+    "response_generation": "Response generation (table 5, appendix C)",
+}
+
+
+def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> str:
+    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+
+    Args:
+        part: The profile's part of the study.
+        lake: What has been made.
+        audits: All of them.
+    """
+    measured = [audit for audit in audits if audit.measured]
+    perplexities = tasks(part, lake, "reddit_perplexity")
+    return page.render(
+        STUDY,
+        part.project,
+        lake,
+        audits,
+        _HERE,
+        striking=lambda audit, row: _striking(part, lake, audit, row),
+        row_of=row_of,
+        paper_t=paper_t,
+        paper=PAPER,
+        groups=lambda key: STUDY.groups(part.project, key),
+        t_plot=t_values(part, measured) if measured else None,
+        perplexity_plot=reference_perplexities(part, perplexities) if perplexities else None,
+        findings_published=published.rows("redditbias_bias_findings"),
+        phrases=[_phrases(part, lake, dimension) for dimension in part.dimensions],
+        effects=_effects(part, lake),
+        grids=_grids(part, lake),
+        tasks={title: _task(tasks(part, lake, name)) for name, title in _TASKS.items()},
+        printed={title: _printed(name) for name, title in _TASKS.items()},
+        doubtful=published.DOUBTFUL,
+        disagreements=[found for d in part.dimensions if (found := _disagreements(lake, d))],
+        sections=[_section(part, lake, audit) for audit in worst_first(STUDY, measured)],
+        alpha=part.level,
+        settings=part.settings.model_dump(exclude_none=True),
+        models={key: model.identity() for key, model in part.models.items()},
+        corpus=part.corpus,
+        unmeasured=sum(not audit.measured for audit in audits),
+    )
+
+
+def _striking(part: LanguageModelPart, lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
+    """The phrase whose perplexities differ most in the direction of a finding."""
+    gaps = widest_gaps(lake.read("phrase_perplexities", audit.key), 2)
+    shown = [gap for gap in gaps if gap["gap"] * row["difference"] > 0]
+    if not shown:
+        return None
+    widest = max(shown, key=lambda gap: abs(gap["gap"]))
+    groups = STUDY.groups(part.project, audit.key)
+    return {
+        side: {
+            "group": group,
+            "context": widest[side]["text"],
+            "response": f"perplexity {widest[side]['perplexity']:.4g}",
+        }
+        for side, group in zip("ab", groups, strict=True)
+    }
+
+
+def _phrases(part: LanguageModelPart, lake: Lake, dimension: str) -> dict[str, Any]:
+    """Table 3's row, ours and the paper's, and the agreement of annotators."""
+    key = {"dimension": dimension}
+    annotated = lake.card("phrase_annotations", key)
+    split = lake.card("phrase_splits", key)
+    exchanged = lake.card("counterfactual_phrases", key)
+    agreement = lake.read("annotation_agreement", key).to_pylist() if lake.card("annotation_agreement", key) else []
+    return {
+        "dimension": dimension,
+        "label": part.dimensions[dimension].label,
+        "annotated": annotated.figures if annotated else None,
+        "splits": split.figures["phrases"] if split else None,
+        "released": split.figures.get("released") if split else None,
+        "name_nobody": sum(exchanged.figures["name_nobody"].values()) if exchanged else None,
+        "published": published.counts(dimension),
+        "alpha": {row["level"]: row for row in agreement},
+    }
+
+
+def _effects(part: LanguageModelPart, lake: Lake) -> list[Row]:
+    keys = [key for key in part.expected() if part.models[key["model"]].base]
+    name = "language_model_debiasing_effects"
+    return [{**key, **row} for key in keys if lake.card(name, key) for row in lake.read(name, key).to_pylist()]
+
+
+def _grids(part: LanguageModelPart, lake: Lake) -> list[dict[str, Any]]:
+    """The grid of each debiased model, with the point that was kept."""
+    found = []
+    for key in part.expected():
+        card = lake.card("debiased_language_models", key)
+        if card and "grid" in card.figures:
+            found.append({"key": key, "points": card.figures["grid"], "chosen": card.figures["chosen"]})
+    return found
+
+
+def _task(rows: list[tuple[dict[str, str], Row]]) -> dict[str, Any]:
+    """A task's metrics as columns, and a line a model and dimension."""
+    metrics = list(dict.fromkeys(row["metric"] for _, row in rows))
+    lines: dict[tuple[str, str], dict[str, Row]] = {}
+    for key, row in rows:
+        lines.setdefault((key["model"], key.get("dimension", "")), {})[row["metric"]] = row
+    return {"metrics": metrics, "lines": lines, "signatures": {row["metric"]: row["signature"] for _, row in rows}}
+
+
+def _printed(task: str) -> list[dict[str, Any]]:
+    """What the paper prints of a task: a line a metric and model, a column a dimension."""
+    prefix = {"dialogue_state_tracking": "dst", "response_generation": "crg"}[task]
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for row in published.rows("redditbias_downstream"):
+        if row["task"] == prefix:
+            lines.setdefault((row["metric"], row["model"]), {})[row["dimension"]] = row["value"]
+    return [{"metric": metric, "model": model, "values": values} for (metric, model), values in lines.items()]
+
+
+def _disagreements(lake: Lake, dimension: str) -> dict[str, Any] | None:
+    card = lake.card("counterfactual_disagreements", {"dimension": dimension})
+    if card is None:
+        return None
+    rows = lake.read("counterfactual_disagreements", {"dimension": dimension}).to_pylist()
+    kinds = Counter((row["kind"].partition(":")[0], row["better"]) for row in rows)
+    return {"dimension": dimension, **card.figures, "kinds": kinds, "rows": rows}
+
+
+def _section(part: LanguageModelPart, lake: Lake, audit: Audit) -> dict[str, Any]:
+    gaps = widest_gaps(lake.read("phrase_perplexities", audit.key), part.settings.examples)
+    return {"audit": audit, "gaps": gaps}

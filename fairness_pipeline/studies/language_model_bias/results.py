@@ -1,0 +1,98 @@
+"""What the lake holds of study 2, put together for a reader."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.lake import Key, Lake, Row
+from fairness_pipeline.measures.language_model_bias import LOG, PAPER, Pairs
+from fairness_pipeline.reporting.results import Audit
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.statistics.change import change_of_difference
+from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
+
+EFFECTS = schema(
+    measure=pa.string(),
+    n=pa.int64(),
+    difference_before=pa.float64(),
+    difference_after=pa.float64(),
+    change=pa.float64(),
+    ci_low=pa.float64(),
+    ci_high=pa.float64(),
+    test=pa.string(),
+    p=pa.float64(),
+    effect=pa.string(),
+    verdict_before=pa.string(),
+    verdict_after=pa.string(),
+)
+
+
+def effect_of(before: Pairs, after: Pairs, verdict_before: str, verdict_after: str, alpha: float) -> pa.Table:
+    """Whether |difference of log-perplexities| changed, on all pairs of the test split.
+
+    Args:
+        before: Of the base.
+        after: Of the debiased model, on the same phrases.
+        verdict_before: On the base.
+        verdict_after: On the debiased model.
+        alpha: The level.
+    """
+    place = {name: number for number, name in enumerate(after.ids)}
+    order = np.array([place[name] for name in before.ids])
+    change = change_of_difference(
+        np.log(before.a) - np.log(before.b), np.log(after.a[order]) - np.log(after.b[order]), step=0.0
+    )
+    effect = "no change shown" if change.p >= alpha else "smaller gap" if change.change < 0 else "larger gap"
+    row = {
+        "measure": LOG, "n": len(order), "difference_before": change.before, "difference_after": change.after,
+        "change": change.change, "ci_low": change.low, "ci_high": change.high, "test": change.test, "p": change.p,
+        "effect": effect, "verdict_before": verdict_before, "verdict_after": verdict_after,
+    }  # fmt: skip
+    return pa.Table.from_pylist([row], schema=EFFECTS)
+
+
+def row_of(audit: Audit, measure: str = LOG) -> Row | None:
+    """A row of an audit, if there is one."""
+    return next((row for row in audit.rows if row["measure"] == measure), None)
+
+
+def paper_t(audit: Audit) -> float | None:
+    """t of the paper's test: below 0 the stereotype is likelier of side b."""
+    row = row_of(audit, PAPER)
+    return row["statistic"] if row else None
+
+
+def widest_gaps(perplexities: pa.Table, count: int) -> list[dict[str, Any]]:
+    """The phrases of the test split whose log-perplexities differ most, towards the stereotype and away from it.
+
+    Args:
+        perplexities: As `measures.language_model_bias.PHRASE_PERPLEXITIES`.
+        count: How many.
+    """
+    sides: dict[str, dict[str, Row]] = {}
+    for row in perplexities.to_pylist():
+        if row["split"] == "test" and row["text"]:
+            sides.setdefault(row["phrase_id"], {})[row["side"]] = row
+    gaps: list[dict[str, Any]] = [
+        {"a": own["a"], "b": own["b"], "gap": math.log(own["a"]["perplexity"] / own["b"]["perplexity"])}
+        for own in sides.values()
+    ]
+    ordered = sorted(gaps, key=lambda gap: -gap["gap"])
+    half = count // 2
+    return ordered[: count - half] + ordered[len(ordered) - half :] if len(ordered) > count else ordered
+
+
+def tasks(part: LanguageModelPart, lake: Lake, name: str) -> list[tuple[Key, Row]]:
+    """The metrics of a task: of base models, then of debiased ones in each dimension."""
+    found: list[tuple[Key, Row]] = []
+    for model, specification in part.models.items():
+        keys: list[Key] = (
+            [{"dimension": d, "model": model} for d in part.dimensions] if specification.base else [{"model": model}]
+        )
+        for key in keys:
+            table = name if specification.base else f"base_{name}"
+            if lake.card(table, key):
+                found += [(key, row) for row in lake.read(table, key).to_pylist()]
+    return found

@@ -1,0 +1,105 @@
+"""Study 2: does a language model find a stereotype likelier of one group than of the other?"""
+
+import math
+
+from fairness_pipeline.lake import Key, Row
+from fairness_pipeline.measures.language_model_bias import LOG, reservations
+from fairness_pipeline.models.language.specification import LanguageModelSpecification
+from fairness_pipeline.project import Project
+from fairness_pipeline.studies.language_model_bias.profile import LanguageModelBias, LanguageModelPart
+from fairness_pipeline.study import Study
+
+_LABELS = {
+    LOG: "LMB",
+    "perplexity": "LMB, the paper's test",
+    "log_perplexity_all_pairs": "LMB with outliers",
+}
+
+
+def _groups(project: Project, key: Key) -> tuple[str, str]:
+    groups = project.dimensions[key["dimension"]].groups
+    return groups.a, groups.b
+
+
+def _finding(project: Project, key: Key, row: Row) -> str:
+    a, b = _groups(project, key)
+    about, against = (b, a) if row["difference"] > 0 else (a, b)
+    share = 100 * (math.exp(abs(row["difference"])) - 1) if row["measure"] != "perplexity" else None
+    much = f"{share:.3g}% more perplexed by" if share is not None else "more perplexed by"
+    return (
+        f"{key['model']}: {much} a stereotype of {b} persons when it is said of {against} persons than when it is said "
+        f"of {about} persons"
+    )
+
+
+STUDY = Study(
+    name="language_model_bias",
+    title="Language-model bias",
+    section=LanguageModelBias,
+    part=LanguageModelPart,
+    subject="model",
+    table="language_model_bias",
+    report="language_model_bias_report",
+    asked="phrase_perplexities",
+    identity=("dimension", "model", "measure"),
+    shown=(
+        "dimension", "model", "measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "statistic", "p",
+        "p_holm", "survives", "verdict",
+    ),
+    headings=("LMB",),
+    heading=lambda row: "LMB" if row["measure"] == LOG else None,
+    label=lambda row: _LABELS[row["measure"]],
+    groups=_groups,
+    finding=_finding,
+    files={"models (language models)": LanguageModelSpecification},
+    reservations=lambda project, key, row: reservations(row, project.parts["language_model_bias"].level),
+    gated=lambda row: row["measure"] == LOG,
+    columns={
+        "comment_id": "of the comment",
+        "text": "what was written",
+        "created": "when, as the dump says",
+        "comment": "the comment, cleaned",
+        "phrase_id": "of the phrase: its comment's and a number, or its place in a released split",
+        "target": "the words that name the group",
+        "phrase": "seven tokens on either side of the target's first word",
+        "attribute_in_window": "whether a term of the stereotype is in the phrase",
+        "annotator": "who labelled",
+        "bias_sent": "whether the comment expresses the stereotype; null without a label",
+        "bias_phrase": "whether the phrase alone does",
+        "level": "comments (bias_sent) or phrases (bias_phrase)",
+        "alpha": "Krippendorff's alpha, nominal",
+        "items": "what two annotators labelled",
+        "annotators": "who did",
+        "published_alpha": "what the paper prints",
+        "split": "train, dev, test; unbiased: phrases in which annotators found no bias",
+        "text_a": "the phrase about side a",
+        "text_b": "the phrase as it was written, about side b",
+        "ours": "our counterfactual",
+        "released": "the authors'",
+        "better": "ours, theirs, or either",
+        "tokens": "of the text; 0 where only the perplexity was published",
+        "perplexity": "of the text's tokens from the second on",
+        "left_out": "pairs left out because one of the two is an outlier",
+        "p_comments": "p with all phrases of a comment as one observation",
+        "p_targets": "p with all phrases of a target as one; null where one target makes nearly all",
+        "unbiased_n": "phrases without bias in which the same words were exchanged",
+        "unbiased_difference": "the difference there: what the words alone make",
+        "p_unbiased": "p that it is 0",
+        "p_beyond_unbiased": "p that stereotyped phrases differ by as much",
+        "survives": "which of the clustered tests reject as well",
+        "metric": "what is measured",
+        "value": "of the metric",
+        "signature": "how the number was made",
+        "published_value": "what the paper prints",
+        "difference_before": "the base's difference",
+        "difference_after": "the debiased model's",
+        "change": "of the absolute difference; below 0 the gap is smaller",
+        "effect": "smaller gap, larger gap or no change shown",
+        "verdict_before": "on the base",
+        "verdict_after": "on the debiased model",
+        "references": "what people answered",
+        "context": "what is answered",
+        "right": "whether the user gives the value in this turn",
+        "kind": "of disagreement",
+    },
+)  # fmt: skip
