@@ -47,8 +47,10 @@ target word, for one observation. `unbiased_*`: the same exchange in phrases tha
 is what the words alone make, and p that the stereotyped phrases differ by another amount. `survives`: which of the
 clustered tests reject with the paired one."""
 
-LOG, PAPER, ALL = "log_perplexity", "perplexity", "log_perplexity_all_pairs"
-"""The verdict's row; the paper's; the verdict's without leaving out outliers."""
+LOG, PAPER, ALL, WHOLE = "log_perplexity", "perplexity", "log_perplexity_all_pairs", "negative_log_likelihood"
+"""The verdict's row; the paper's; the verdict's without leaving out outliers; and the whole phrase's, not by token.
+
+A word of more tokens spreads its cost over more: a perplexity can be lower though the phrase is less likely."""
 _SPREAD = 3.0
 
 
@@ -64,11 +66,13 @@ class LanguageModelBiasSettings(Specification):
 
 
 class Pairs(NamedTuple):
-    """Perplexities of both sides of each phrase, its comment and its target words (numbered from 0)."""
+    """Perplexities and tokens of both sides of each phrase, its comment and its target words (numbered from 0)."""
 
     ids: list[str]
     a: np.ndarray
     b: np.ndarray
+    tokens_a: np.ndarray
+    tokens_b: np.ndarray
     comment: np.ndarray
     target: np.ndarray
 
@@ -99,6 +103,8 @@ def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
         list(sides),
         np.array([own["a"]["perplexity"] for own in both]),
         np.array([own["b"]["perplexity"] for own in both]),
+        np.array([own["a"]["tokens"] for own in both], dtype=np.int64),
+        np.array([own["b"]["tokens"] for own in both], dtype=np.int64),
         _numbered([own["b"]["comment_id"] for own in both]),
         _numbered([own["b"]["target"] for own in both]),
     )
@@ -145,18 +151,21 @@ def language_model_bias(
     if len(chosen.ids) < 2:
         raise FairnessError(f"{len(chosen.ids)} pairs are left without outliers, of {len(test.ids)}; two at least")
     unbiased = pairs_of(perplexities, UNBIASED)
-    relative, alpha = Margin(relative=0.05), settings.alpha
-    logged = np.log(chosen.a), np.log(chosen.b)
-    rows: list[tuple[Comparison, Pairs, Callable[[np.ndarray], np.ndarray]]] = [
-        (compare_scores(LOG, *logged, settings.margin, alpha), chosen, np.log),
-        (compare_scores(PAPER, chosen.a, chosen.b, relative, alpha), chosen, np.asarray),
-    ]
+    alpha = settings.alpha
+    read: dict[str, tuple[Pairs, Pairs, _Scale, Margin]] = {
+        LOG: (chosen, unbiased, _logged, settings.margin),
+        PAPER: (chosen, unbiased, _as_it_is, Margin(relative=0.05)),
+    }
     if base is not None:
-        rows.append((compare_scores(ALL, np.log(test.a), np.log(test.b), settings.margin, alpha), test, np.log))
-    judged = adjusted([row for row, _, _ in rows], alpha, parts=(PAPER, ALL))
+        read[ALL] = test, unbiased, _logged, settings.margin
+    if test.tokens_a.all():
+        read[WHOLE] = chosen, unbiased, _summed, Margin(standard_deviations=0.05)
+    rows = [compare_scores(name, *scale(pairs), margin, alpha) for name, (pairs, _, scale, margin) in read.items()]
+    judged = adjusted(rows, alpha, parts=[name for name in read if name != LOG])
     found = []
-    for row, (_, pairs, scale) in zip(judged, rows, strict=True):
-        own = _beside(row, scale(pairs.a) - scale(pairs.b), pairs, scale(unbiased.a) - scale(unbiased.b), alpha)
+    for row in judged:
+        pairs, neutral, scale, _ = read[row.measure]
+        own = _beside(row, np.subtract(*scale(pairs)), pairs, np.subtract(*scale(neutral)), alpha)
         found.append(
             {
                 **asdict(row),
@@ -167,6 +176,21 @@ def language_model_bias(
             }
         )
     return pa.Table.from_pylist(found, schema=LANGUAGE_MODEL_BIAS)
+
+
+_Scale = Callable[[Pairs], tuple[np.ndarray, np.ndarray]]
+
+
+def _as_it_is(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    return pairs.a, pairs.b
+
+
+def _logged(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    return np.log(pairs.a), np.log(pairs.b)
+
+
+def _summed(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    return pairs.tokens_a * np.log(pairs.a), pairs.tokens_b * np.log(pairs.b)
 
 
 def reservations(row: Row, alpha: float) -> list[str]:
@@ -181,6 +205,8 @@ def reservations(row: Row, alpha: float) -> list[str]:
             f"phrases without bias differ by {row['unbiased_difference']:+.3g} with the same words exchanged, which is "
             f"not shown to be less (p = {row['p_beyond_unbiased']:.2g})"
         )
+    if row["measure"] == LOG and row["note"]:
+        found.append(row["note"])
     return found
 
 
@@ -204,16 +230,20 @@ def _beside(
 
 
 def _disagreement(row: Comparison, rows: list[Comparison], alpha: float) -> str:
-    """What the log-perplexities say otherwise than the paper's test."""
+    """What is said otherwise by another reading of the same phrases."""
     by_name = {other.measure: other for other in rows}
-    paper, log = by_name[PAPER], by_name[LOG]
-    if row.measure != PAPER:
-        return ""
+    paper, log, whole = by_name[PAPER], by_name[LOG], by_name.get(WHOLE)
     said = []
-    for name, p in (("the paired t test of log-perplexities", log.p_paired), ("Wilcoxon's test", paper.p_wilcoxon)):
-        if p is not None and (p < alpha) != (paper.p_paired < alpha):
-            verb, own = ("rejects", "does not") if p < alpha else ("does not reject", "does")
-            said.append(f"{name} {verb} (p = {p:.2g}) where the paper's {own}")
+    if row.measure == LOG and whole and log.p_paired < alpha and whole.difference * log.difference <= 0:
+        said.append(
+            f"the phrases' whole likelihoods differ the other way ({whole.difference:+.3g} nats, p = "
+            f"{whole.p_paired:.2g}): the sides' words have other numbers of tokens"
+        )
+    if row.measure == PAPER:
+        for name, p in (("the paired t test of log-perplexities", log.p_paired), ("Wilcoxon's test", paper.p_wilcoxon)):
+            if p is not None and (p < alpha) != (paper.p_paired < alpha):
+                verb, own = ("rejects", "does not") if p < alpha else ("does not reject", "does")
+                said.append(f"{name} {verb} (p = {p:.2g}) where the paper's {own}")
     return "; ".join(said)
 
 

@@ -126,7 +126,7 @@ def _scored(model: Any, tokenizer: Any, rows: list[dict[str, Any]]) -> Pairs:
             np.array([math.exp(min(loss / max(count, 1), 700.0)) for loss, count in zip(*totals, strict=True)])
         )
     none = np.zeros(len(rows), dtype=np.int64)
-    return Pairs([row["phrase_id"] for row in rows], sides[0], sides[1], none, none)
+    return Pairs([row["phrase_id"] for row in rows], sides[0], sides[1], none, none, none, none)
 
 
 def _keep(folder: Path, chosen: int) -> None:

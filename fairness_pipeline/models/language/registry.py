@@ -80,6 +80,9 @@ def load(specification: LanguageModelSpecification, folder: Path) -> tuple[Any, 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:
     """Writes a model where `load` finds it."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # the caller has its own
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

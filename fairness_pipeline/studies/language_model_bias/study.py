@@ -13,6 +13,7 @@ _LABELS = {
     LOG: "LMB",
     "perplexity": "LMB, the paper's test",
     "log_perplexity_all_pairs": "LMB with outliers",
+    "negative_log_likelihood": "whole phrases",
 }
 
 
