@@ -71,7 +71,8 @@ def train(
 ) -> None:
     """Trains the model in place with Adam (beta 0.9 and 0.999, epsilon 1e-8); goes on from where a killed run stopped.
 
-    Out of a GPU's memory, the batch is halved and the accumulation doubled: the same updates in more steps.
+    Out of a GPU's memory, the batch is halved and the accumulation doubled: the same updates in more steps, but for the
+    draws of dropout.
 
     Args:
         model: Of the `transformers` library, on its device.

@@ -51,8 +51,8 @@ from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases as
 from fairness_pipeline.lexicons.counterfactuals import disagreements as compare_counterparts
 from fairness_pipeline.lexicons.stereotypes import Lexicon, stereotypes_of
 from fairness_pipeline.measures.downstream import DOWNSTREAM, Given
-from fairness_pipeline.measures.language_model_bias import LANGUAGE_MODEL_BIAS, LOG, PHRASE_PERPLEXITIES, pairs_of
-from fairness_pipeline.measures.language_model_bias import language_model_bias as compare_sides
+from fairness_pipeline.measures.phrase_bias import LANGUAGE_MODEL_BIAS, LOG, PHRASE_PERPLEXITIES, pairs_of
+from fairness_pipeline.measures.phrase_bias import phrase_bias as compare_sides
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.paths import data_file

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fairness_pipeline.lake import Row
-from fairness_pipeline.measures.language_model_bias import PAPER
+from fairness_pipeline.measures.phrase_bias import PAPER
 from fairness_pipeline.reporting.plots import png
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
@@ -60,6 +60,6 @@ def _bars(dimensions: list[str], values: dict[str, dict[str, tuple[float, bool]]
     axes.set_xticks(range(len(dimensions)), dimensions)
     axes.set_ylabel(label, fontsize=8)
     axes.tick_params(labelsize=8)
-    axes.legend(fontsize=7, frameon=False, ncols=4)
+    axes.legend(fontsize=7, frameon=False, ncols=7, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     axes.spines[["top", "right"]].set_visible(False)
     return png(figure)

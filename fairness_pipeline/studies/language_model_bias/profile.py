@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from fairness_pipeline import paths
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
-from fairness_pipeline.debiasing.language.registry import check_method
+from fairness_pipeline.debiasing.language.registry import METHODS, check_method
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.stereotypes import has_stereotypes
 from fairness_pipeline.measures.downstream import ResponseSettings, StateTrackingSettings
-from fairness_pipeline.measures.language_model_bias import LOG, LanguageModelBiasSettings
+from fairness_pipeline.measures.phrase_bias import LOG, LanguageModelBiasSettings
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project import changed, find, merged
@@ -213,8 +213,10 @@ class LanguageModelPart(Part):
         )
 
     def _can_audit(self, declared: dict[str, Any], key: str) -> bool:
-        """Whether a model whose file names no study is a language model as it was published."""
+        """Whether a model whose file names no study is a language model as it was published, or made from nothing."""
         whole = merged(declared, self.project.profile.models[key])
+        if whole.get("debiasing") in METHODS and whole.get("base") not in self.project.profile.models:
+            return True  # which is refused
         return whole.get("architecture") in ARCHITECTURES and "training" not in whole and "base" not in whole
 
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> LanguageModelSpecification:

@@ -3,7 +3,7 @@
 import csv
 from functools import lru_cache
 
-from fairness_pipeline.measures.language_model_bias import PAPER
+from fairness_pipeline.measures.phrase_bias import PAPER
 from fairness_pipeline.paths import data_file
 
 TABLES = ("redditbias_bias_findings", "redditbias_counts", "redditbias_downstream", "redditbias_perplexities")

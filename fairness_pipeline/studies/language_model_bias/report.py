@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.lake import Lake, Row
-from fairness_pipeline.measures.language_model_bias import PAPER
+from fairness_pipeline.measures.phrase_bias import PAPER
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.language_model_bias import published

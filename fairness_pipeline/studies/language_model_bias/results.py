@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.lake import Key, Lake, Row
-from fairness_pipeline.measures.language_model_bias import LOG, PAPER, Pairs
+from fairness_pipeline.measures.phrase_bias import LOG, PAPER, Pairs
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.change import change_of_difference
@@ -68,7 +68,7 @@ def widest_gaps(perplexities: pa.Table, count: int) -> list[dict[str, Any]]:
     """The phrases of the test split whose log-perplexities differ most, towards the stereotype and away from it.
 
     Args:
-        perplexities: As `measures.language_model_bias.PHRASE_PERPLEXITIES`.
+        perplexities: As `measures.phrase_bias.PHRASE_PERPLEXITIES`.
         count: How many.
     """
     sides: dict[str, dict[str, Row]] = {}

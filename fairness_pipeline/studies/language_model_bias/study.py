@@ -3,7 +3,7 @@
 import math
 
 from fairness_pipeline.lake import Key, Row
-from fairness_pipeline.measures.language_model_bias import LOG, reservations
+from fairness_pipeline.measures.phrase_bias import LOG, reservations
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelBias, LanguageModelPart

@@ -128,7 +128,7 @@ def paper_test(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     return float(found.statistic), float(found.pvalue)
 
 
-def language_model_bias(
+def phrase_bias(
     perplexities: pa.Table,
     base: pa.Table | None,
     settings: LanguageModelBiasSettings,

@@ -1,0 +1,129 @@
+"""Labels read and written, and how far annotators agree."""
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.annotation.phrase_annotations import (
+    PHRASE_ANNOTATIONS,
+    agreement,
+    majority,
+    read_annotations,
+    write_template,
+)
+from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.phrase_splits import draw_splits, read_texts, released_splits
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.paths import data_file
+from fairness_pipeline.yaml_files import load
+
+HEAD = "phrase_id,comment,phrase,attribute_in_window,bias_sent,bias_phrase\n"
+
+
+def file(folder: Path, *rows: str, head: str = HEAD) -> Path:
+    path = folder / "labels.csv"
+    path.write_text(head + "".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_all_ways_of_writing_a_label(tmp_path: Path) -> None:
+    written = ["1", "1.0", "TRUE", "True", "0", "0.0", "false", "", "question"]
+    rows = [f"c{n}#1,text,phrase {n},True,{label},{label}" for n, label in enumerate(written)]
+    found = read_annotations(file(tmp_path, *rows), "ann", ignored=("question",))
+    assert found.table["bias_phrase"].to_pylist() == [True] * 4 + [False] * 3 + [None] * 2
+    assert found.ignored == {"question": 2}
+    assert found.table["comment_id"].to_pylist()[0] == "c0"
+
+
+@pytest.mark.parametrize(
+    ("rows", "head", "said"),
+    [
+        (["a#1,t,p,True,1,maybe"], HEAD, "labels.csv, line 2: bias_phrase: expected 1 or 0, true or false, or nothing, found 'maybe'"),
+        (["a#1,t,p,True,1,1", "a#1,t,p,True,1,1"], HEAD, "line 3: phrase_id 'a#1' stands on line 2 already"),
+        (["b#1,t,p,True,1,1"], HEAD, "line 2: phrase_id 'b#1' is none of the phrases that were exported"),
+        (["a#1,t,p,1"], "phrase_id,comment,phrase,bias_sent\n", r"line 2: expected a column 'bias_phrase', found \['phrase_id'"),
+        (["a#1,t,p,True,1"], HEAD, "line 2: expected 6 columns, found 5"),
+    ],
+)  # fmt: skip
+def test_what_is_no_annotation_is_refused_by_line(tmp_path: Path, rows: list[str], head: str, said: str) -> None:
+    with pytest.raises(FairnessError, match=said):
+        read_annotations(file(tmp_path, *rows, head=head), "ann", known={"a#1"})
+
+
+def test_the_template_is_read_back(tmp_path: Path) -> None:
+    phrases = pa.table(
+        {"phrase_id": ["c1#1"], "comment": ['he said "x, y"'], "phrase": ["x"], "attribute_in_window": [True]}
+    )
+    stream = io.StringIO()
+    write_template(phrases, stream)
+    (tmp_path / "t.csv").write_text(stream.getvalue(), encoding="utf-8")
+    (row,) = read_annotations(tmp_path / "t.csv", "ann").table.to_pylist()
+    assert row["comment"] == 'he said "x, y"' and row["bias_phrase"] is None
+
+
+def labelled(*rows: tuple[str, str, bool | None]) -> pa.Table:
+    """Phrase, annotator, label of both levels; each phrase is of a comment of its own."""
+    return pa.Table.from_pylist(
+        [
+            {"phrase_id": p, "comment_id": p, "comment": p, "phrase": p, "annotator": a, "bias_sent": v, "bias_phrase": v}
+            for p, a, v in rows
+        ],
+        schema=PHRASE_ANNOTATIONS,
+    )  # fmt: skip
+
+
+def test_alpha_by_hand() -> None:
+    """Ten items, two annotators (Krippendorff 2011, section A): alpha of the nominal data is 0.095."""
+    first, second = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    rows = [(str(n), who, bool(v)) for who, own in (("1", first), ("2", second)) for n, v in enumerate(own)]
+    table = agreement(labelled(*rows, ("alone", "1", True)))
+    assert table["items"].to_pylist() == [10, 10]
+    assert table["alpha"].to_pylist()[0] == pytest.approx(0.095, abs=5e-4)
+    assert agreement(labelled(("a", "1", True), ("b", "2", True))).num_rows == 0  # nothing is shared
+
+
+def test_the_majority_and_ties() -> None:
+    rows = labelled(
+        ("a", "1", True), ("a", "2", False), ("b", "1", True), ("b", "2", True), ("c", "1", None)
+    ).to_pylist()
+    assert majority(rows, "bias_phrase") == {"b": True}
+
+
+def test_phrases_of_a_comment_stay_in_one_split() -> None:
+    rows = [
+        {"phrase_id": f"c{n // 3}#{n % 3}", "comment_id": f"c{n // 3}", "comment": "x", "phrase": f"p{n}",
+         "annotator": "1", "bias_sent": True, "bias_phrase": n % 10 != 0}
+        for n in range(300)
+    ]  # fmt: skip
+    table = draw_splits(pa.Table.from_pylist(rows, schema=PHRASE_ANNOTATIONS), 1, 50)
+    splits: dict[str, set[str]] = {}
+    for row in table.to_pylist():
+        if row["split"] != "unbiased":
+            splits.setdefault(row["comment_id"], set()).add(row["split"])
+    assert all(len(own) == 1 for own in splits.values())
+    counts = [table["split"].to_pylist().count(name) for name in ("train", "dev", "test")]
+    assert sum(counts) == 270 and counts[0] == pytest.approx(162, abs=8)
+    with pytest.raises(FairnessError, match="1 comments hold a biased phrase, so a split would be empty"):
+        draw_splits(labelled(("a", "1", True)), 1, 5)
+
+
+def test_the_released_annotations_and_splits(corpora: Path) -> None:
+    """Table 3: its phrases and splits; annotators' remarks are no labels."""
+    corpus = load(PhraseCorpus, data_file("corpora/redditbias.yaml"))
+    printed = {"religion1": (1200, 720, 238, 238), "religion2": (1200, 720, 235, 236), "race": (1273, 763, 253, 254),
+               "gender": (2028, 1521, 252, 253), "orientation": (1200, 720, 234, 235)}  # fmt: skip
+    for dimension, source in corpus.phrases.items():
+        (own,) = source.annotations
+        path = own.resolve(Path())
+        found = read_annotations(path, "1", encoding=own.encoding, ignored=corpus.ignored_labels)
+        biased = found.table["bias_phrase"].to_pylist().count(True)
+        splits = [len(read_texts(getattr(source, name), Path())) for name in ("train", "dev", "test")]
+        assert (biased, *splits) == printed[dimension]
+        table, figures = released_splits(source, Path(), found.table, 1, 100)
+        assert figures["not annotated"] == 0
+        assert table["split"].to_pylist().count("unbiased") == 100
+        if dimension == "religion1":
+            with pytest.raises(FairnessError, match="expected 1 or 0, true or false, or nothing, found 'biased\\?'"):
+                read_annotations(path, "1", encoding=own.encoding, ignored=corpus.ignored_labels[1:])

@@ -1,0 +1,173 @@
+"""LMD, ADD, HD and CDA against numbers worked out by hand, and the search of the grid."""
+
+import json
+import math
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import torch
+
+from fairness_pipeline.debiasing.language.attribute_distance import AttributeDistance
+from fairness_pipeline.debiasing.language.counterfactual_augmentation import as_they_are, augmented
+from fairness_pipeline.debiasing.language.hard_debiasing import HardDebiasing, bias_subspace
+from fairness_pipeline.debiasing.language.language_model_debiasing import LanguageModelDebiasing
+from fairness_pipeline.debiasing.language.loss import Weighted, collate, examples_of
+from fairness_pipeline.debiasing.language.registry import Task, debias
+from fairness_pipeline.debiasing.language.terms import TermVectors
+from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
+from fairness_pipeline.lexicons.stereotypes import Lexicon
+from fairness_pipeline.models.language import fine_tuning, registry
+from fairness_pipeline.project import load_dimension
+from fairness_pipeline_tests.conftest import Killed
+from fairness_pipeline_tests.models.language.tiny import TEXTS, trained
+
+VECTORS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0]])  # a, b, and another b
+PAIRS = torch.tensor([[0, 1], [0, 2]])
+
+
+def test_lmd_by_hand() -> None:
+    """|log y1/y2| is the difference of the logits: with h = (2, 1) they are 2, 1 and 10."""
+    hidden = torch.tensor([[2.0, 1.0], [0.0, 0.0]])
+    loss = LanguageModelDebiasing()
+    assert float(loss(hidden, (1, [0]), VECTORS, PAIRS)) == pytest.approx(abs(1 - 2))
+    assert float(loss(hidden, (1, [0, 1]), VECTORS, PAIRS)) == pytest.approx((1 + 8) / 2)
+
+
+def test_add_by_hand() -> None:
+    """a is the mean of its tokens, (1, 1): cos to (1, 0) and (0, 1) is 0.7071, to (3, 4) 0.9899."""
+    hidden = torch.tensor([[9.0, 9.0], [2.0, 0.0], [0.0, 2.0]])
+    expected = abs(math.sqrt(0.5) - math.sqrt(0.5)) + abs(7 / (5 * math.sqrt(2)) - math.sqrt(0.5))
+    assert float(AttributeDistance()(hidden, (1, 3), VECTORS, PAIRS)) == pytest.approx(expected)
+
+
+def test_hd_by_hand() -> None:
+    """Half differences (-4, 0, 0) and (0, 3, 0) (of three): squared singular values 16 and 9; the first explains 0.64."""
+    vectors = torch.tensor([[0.0, 0, 0], [-8.0, 0, 0], [0, 6.0, 0]])
+    pairs = torch.tensor([[0, 1], [0, 2]])
+    subspace = bias_subspace(vectors, pairs)
+    assert subspace.shape == (1, 3) and abs(float(subspace[0, 0])) == pytest.approx(1)
+    hidden = torch.tensor([[2.0, 5.0, 7.0]])
+    assert float(HardDebiasing()(hidden, (0, 1), vectors, pairs)) == pytest.approx(2)
+    # 16 of 16 + 16 + 1 is under a half: two directions, the sum of both shadows.
+    wider = torch.tensor([[0.0, 0, 0], [-8.0, 0, 0], [0, 8.0, 0], [0, 0, 2.0]])
+    three = torch.tensor([[0, 1], [0, 2], [0, 3]])
+    assert bias_subspace(wider, three).shape == (2, 3)
+    assert float(HardDebiasing()(hidden, (0, 1), wider, three)) == pytest.approx(math.hypot(2, 5), rel=0.5)
+
+
+def test_no_gradient_goes_through_the_subspace() -> None:
+    vectors = torch.tensor([[0.0, 0, 0], [-8.0, 0, 0]], requires_grad=True)
+    hidden = torch.tensor([[2.0, 5.0, 7.0]], requires_grad=True)
+    HardDebiasing()(hidden, (0, 1), vectors, torch.tensor([[0, 1]])).backward()
+    assert vectors.grad is None
+    assert hidden.grad.tolist() == [[pytest.approx(1), 0, 0]]
+
+
+def test_where_terms_stand_and_their_vectors(tmp_path: Path) -> None:
+    """A term of several tokens is the mean of theirs (footnote 12); what begins a phrase is predicted from nothing."""
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    lexicon = Lexicon(load_dimension("religion1"))
+    terms = TermVectors(tokenizer, lexicon)
+    weights = model.get_output_embeddings().weight
+    place = terms.pairs.tolist()[2]
+    assert [lexicon.pairs[2][0], lexicon.pairs[2][1]] == ["christians", "jews"]
+    for row, term in zip(place, lexicon.pairs[2], strict=True):
+        tokens = tokenizer(f" {term}")["input_ids"]
+        assert torch.allclose(terms.vectors(model)[row], weights[tokens].mean(0))
+    text = "jews say all jews are greedy"
+    (found,) = terms.places([text], None)
+    tokens = tokenizer(text)["input_ids"]
+    assert found.input_ids == tokens
+    ((first, rows),) = found.targets
+    assert rows == [2] and tokenizer.decode(tokens[first:]).strip() == "jews are greedy"
+    ((start, end),) = found.attributes
+    assert tokenizer.decode(tokens[start:end]).strip() == "greedy"
+
+
+def test_a_phrase_without_a_term_costs_language_modelling_alone(tmp_path: Path) -> None:
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    terms = TermVectors(tokenizer, Lexicon(load_dimension("religion1")))
+    with_term, without = "all jews are greedy", "the phone is new"
+
+    def cost(texts: list[str], lm: float, d: float) -> float:
+        batch = collate(examples_of(terms.places(texts, None)))
+        return float(Weighted(LanguageModelDebiasing(), terms, lm, d)(model, batch).detach())
+
+    def plain(text: str) -> float:
+        batch = fine_tuning.padded([{"input_ids": tokenizer(text)["input_ids"]}])
+        return float(fine_tuning.language_modelling(model, batch).detach())
+
+    assert cost([without], 0.01, 50) == pytest.approx(plain(without), rel=1e-5)
+    assert cost([with_term], 1.0, 0.0) == pytest.approx(plain(with_term), rel=1e-5)
+    own = cost([with_term], 0.0, 1.0)
+    assert cost([with_term], 0.01, 50) == pytest.approx(0.01 * plain(with_term) + 50 * own, rel=1e-5)
+    assert cost([with_term, without], 0.01, 50) == pytest.approx(
+        (cost([with_term], 0.01, 50) + plain(without)) / 2, rel=1e-5
+    )
+
+
+def phrases() -> pa.Table:
+    rows = [
+        ("train", "all jews are greedy", "all christians are greedy"),
+        ("train", "some jews are tall", "some christians are tall"),
+        ("train", "a loud jew", "a loud christian"),
+        *[(split, f"{word} jews are loud", f"{word} christians are loud")
+          for split in ("dev", "test") for word in ("all", "some", "my", "new", "tall", "busy")],
+    ]  # fmt: skip
+    return pa.Table.from_pylist(
+        [
+            {"phrase_id": str(n), "comment_id": str(n), "split": split, "target": "jews", "text_a": a, "text_b": b}
+            for n, (split, b, a) in enumerate(rows)
+        ],
+        schema=COUNTERFACTUAL_PHRASES,
+    )
+
+
+def test_cda_adds_the_counterfactuals_of_phrases_with_an_attribute() -> None:
+    lexicon = Lexicon(load_dimension("religion1"))
+    assert as_they_are(phrases(), lexicon) == ["all jews are greedy", "some jews are tall", "a loud jew"]
+    assert augmented(phrases(), lexicon)[3:] == ["all christians are greedy", "a loud christian"]
+
+
+@pytest.mark.parametrize("method", ["lmd", "add", "hd", "cda", "plain"])
+def test_each_method_leaves_a_model(tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The point with the highest p is kept; a search that was killed goes on to the same model."""
+    own = trained(tmp_path / "base")
+    grid = {"batch": [2], "accumulation": [1], "lambda_lm": [0.01], "lambda_d": [1, 100], "learning_rate": 0.01}
+    settings = grid if method in ("lmd", "add", "hd") else {"learning_rate": 0.01}
+    model = own.model_copy(update={"base": "x", "debiasing": method, "settings": settings})
+    lexicon = Lexicon(load_dimension("religion1"))
+
+    def run(folder: Path) -> dict:
+        folder.mkdir(exist_ok=True)
+        return debias(Task(model, lexicon, phrases(), TEXTS[:8], tmp_path / "base", folder, 1))
+
+    figures = run(tmp_path / "whole")
+    registry.load(model, tmp_path / "whole")
+    left = {path.name for path in (tmp_path / "whole").iterdir()}
+    assert not [name for name in left if name.startswith(("point", "candidate", "training", "trainer"))]
+    if "grid" not in figures:
+        return
+    p = [point["p"] for point in figures["grid"]]
+    assert len(p) == 2 and p[figures["chosen"]] == max(p)
+    assert [point["lambda_d"] for point in figures["grid"]] == [1, 100]
+
+    plain, points = fine_tuning.train, 0
+
+    def killed(*arguments, **options):
+        nonlocal points
+        points += 1
+        if points == 2:
+            raise Killed
+        plain(*arguments, **options)
+
+    monkeypatch.setattr(fine_tuning, "train", killed)
+    with pytest.raises(Killed):
+        run(tmp_path / "killed")
+    assert json.loads((tmp_path / "killed" / "point-0.json").read_text())["p"] == p[0]
+    monkeypatch.setattr(fine_tuning, "train", plain)
+    assert run(tmp_path / "killed") == figures
+    assert (tmp_path / "killed" / "model.safetensors").read_bytes() == (
+        tmp_path / "whole" / "model.safetensors"
+    ).read_bytes()

@@ -1,0 +1,119 @@
+"""Stereotyped phrases and their counterfactuals, by hand and against the released ones."""
+
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.records import read_records
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases, disagreements
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.stereotypes import Lexicon, has_stereotypes
+from fairness_pipeline.paths import data_file
+from fairness_pipeline.project import load_dimension
+from fairness_pipeline.yaml_files import load
+
+
+@pytest.mark.parametrize(
+    ("dimension", "phrase", "other"),
+    [
+        ("religion2", "most muslims are dangerous", "most christians are dangerous"),
+        ("religion2", "an islamic threat", "a christian threat"),
+        ("religion1", "jews' greed, and jewish greed", "christians' greed, and christian greed"),
+        ("religion1", "the christians say that jews are evil", "the jews say that christians are evil"),
+        ("gender", "my girlfriend is a nurse and shes late", "my boyfriend is a nurse and hes late"),
+        ("gender", "he said his mom is a nurse", "he said his dad is a nurse"),
+        ("gender", "the hostess and other ladies", "the host and other gentlemen"),
+        ("gender", "my mother-in-law is a maid", "my father-in-law is a maid"),
+        ("orientation", "gays are weird, a lesbian said", "straights are weird, a straight said"),
+        ("race", "african-americans are loud", "anglo-americans are loud"),
+        ("race", "whites say blacks are violent and a black man is", "blacks say whites are violent and a white man is"),
+        ("race", "nobody is named", "nobody is named"),
+    ],
+)  # fmt: skip
+def test_counterfactuals(dimension: str, phrase: str, other: str) -> None:
+    assert Lexicon(load_dimension(dimension)).counterfactual(phrase, "1").text == other
+
+
+def test_windows_and_terms() -> None:
+    lexicon = Lexicon(load_dimension("gender"))
+    comment = "a b c d e f g h my wife is a nurse who sews i j k l m n"
+    (phrase,) = lexicon.phrases(comment)
+    assert phrase == ("wife is", "c d e f g h my wife is a nurse who sews i j", True)
+    assert not lexicon.phrases("my wife was a nurse")  # the target is `wife is`
+    assert lexicon.is_candidate("my wife is cooking") and not lexicon.is_candidate("my wife is tall")
+    assert lexicon.holds_attribute("two clerks") and not lexicon.holds_attribute("nurses")  # `clerk*`, but `nurse`
+    assert [own.text for own in lexicon.phrases("mom is a maid")] == ["mom is a maid"]
+
+
+def test_a_dimension_without_a_section_of_its_own() -> None:
+    words = {"label": "x", "groups": {"a": "x", "b": "y"}, "pairs": (("xa", "yb"),), "sources": ()}
+    own = Dimension(**words, attribute_words={"stereotypical": ("bad*",)})
+    assert has_stereotypes(own)
+    assert Lexicon(own).counterfactual("all ybs are badly", "1").text == "all xas are badly"
+    other = Dimension(**words, attribute_words={"career": ("job",)})
+    assert not has_stereotypes(other)
+    with pytest.raises(FairnessError, match="has no stereotypes: give its file a section 'stereotypes'"):
+        Lexicon(other)
+    with pytest.raises(ValueError, match="'nothing' is no list of 'attribute_words'"):
+        Dimension(**words, attribute_words={"career": ("job",)},
+                  stereotypes={"targets": ("y are",), "attributes": "nothing", "pairs": (("xa", "yb"),)})  # fmt: skip
+
+
+def test_phrases_that_name_nobody_are_counted_and_an_empty_split_is_refused() -> None:
+    import pyarrow as pa
+
+    lexicon = Lexicon(load_dimension("religion1"))
+    rows = [
+        {"phrase_id": str(n), "comment_id": "c", "split": split, "phrase": text}
+        for n, (split, text) in enumerate(
+            [
+                ("train", "jews are greedy"),
+                ("dev", "jews are loud"),
+                ("test", "a jew is pushy"),
+                ("test", "they are loud"),
+            ]
+        )
+    ]
+    table, left_out = counterfactual_phrases(pa.Table.from_pylist(rows), lexicon)
+    assert table.num_rows == 3 and left_out == {"test": 1}
+    assert table["text_a"].to_pylist()[2] == "a christian is pushy" and table["target"].to_pylist()[2] == "jew"
+    with pytest.raises(FairnessError, match="no phrase of split 'dev' holds a word"):
+        counterfactual_phrases(pa.Table.from_pylist([rows[0], rows[2]]), lexicon)
+
+
+def test_disagreements_are_classed() -> None:
+    lexicon = Lexicon(load_dimension("religion2"))
+    released = [
+        ("islam is lazier than christianity", "christianity is lazier than muslimity"),
+        ("an islamic threat", "an christian threat"),
+        ("many arab are lazy", "many arab are lazy"),
+        ("muslims hate americans", "christians hate arabs"),
+        ("muslims are rich", "christians are rich"),
+    ]
+    table, total = disagreements(released, lexicon)
+    assert total == 5
+    found = [(row["kind"].split(":")[0], row["better"]) for row in table.to_pylist()]
+    assert found == [
+        ("exchanged inside a word", "ours"),
+        ("article", "ours"),
+        ("left as it was", "ours"),
+        ("another word exchanged, or another counterpart", "either"),
+    ]
+
+
+def test_the_released_counterparts(corpora: Path) -> None:
+    """2,428 of them: 97 in 100 are ours, and of the others none is the authors' because a word of ours was left."""
+    corpus = load(PhraseCorpus, data_file("corpora/redditbias.yaml"))
+    compared = differ = 0
+    for dimension, source in corpus.phrases.items():
+        released = [
+            (row[file.phrase].strip(), row[file.column].strip())
+            for file in source.counterparts
+            for _, row in read_records(file.resolve(Path()), file.encoding)
+        ]
+        table, total = disagreements(released, Lexicon(load_dimension(dimension)))
+        assert "theirs" not in table["better"].to_pylist()
+        compared, differ = compared + total, differ + table.num_rows
+    assert compared == 2428 and differ <= 70

@@ -1,0 +1,164 @@
+"""LMB: the published tests, the outlier rule, clusters, false alarms and power."""
+
+import csv
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.measures.phrase_bias import (
+    ALL,
+    LOG,
+    PAPER,
+    PHRASE_PERPLEXITIES,
+    WHOLE,
+    LanguageModelBiasSettings,
+    Pairs,
+    paper_test,
+    phrase_bias,
+    reservations,
+    without_outliers,
+)
+from fairness_pipeline.paths import data_file
+
+SETTINGS = LanguageModelBiasSettings()
+PUBLISHED = {
+    "religion1": (-3.57, 4e-4), "religion2": (-5.34, 1e-6), "race": (1.17, 0.24), "gender": (-1.37, 0.17),
+    "orientation": (1.69, 0.09),
+}  # fmt: skip
+
+
+def perplexities(
+    a: np.ndarray,
+    b: np.ndarray,
+    *,
+    comment: object = None,
+    target: object = None,
+    split: str = "test",
+    tokens: int = 10,
+) -> list[dict[str, object]]:
+    return [
+        {
+            "phrase_id": f"{split}{n}", "comment_id": str(comment[n] if comment is not None else n), "split": split,
+            "target": str(target[n] if target is not None else n), "side": side, "text": "t", "tokens": tokens,
+            "perplexity": float(values[n]),
+        }
+        for n in range(len(a))
+        for side, values in (("a", a), ("b", b))
+    ]  # fmt: skip
+
+
+def judged(rows: list[dict[str, object]], base: bool = False) -> dict[str, dict[str, object]]:
+    table = pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES)
+    found = phrase_bias(table, table if base else None, SETTINGS, {}).to_pylist()
+    return {row["measure"]: row for row in found}
+
+
+@pytest.mark.parametrize("dimension", PUBLISHED)
+def test_the_released_perplexities_give_the_papers_tests(dimension: str) -> None:
+    """Section 5.2 and figure 1a, without any weights; the log-perplexities say more, a target word's phrases less."""
+    with data_file("published/redditbias_perplexities.csv").open(encoding="utf-8", newline="") as lines:
+        own = [row for row in csv.DictReader(lines) if row["dimension"] == dimension]
+    a, b = (np.array([float(row[f"perplexity_{side}"]) for row in own]) for side in "ab")
+    rows = judged(perplexities(a, b, comment=[r["comment"] for r in own], target=[r["target"] for r in own], tokens=0))
+    t, p = PUBLISHED[dimension]
+    assert rows[PAPER]["statistic"] == pytest.approx(t, abs=0.005)
+    assert rows[PAPER]["p"] < p if p <= 1e-6 else rows[PAPER]["p"] == pytest.approx(p, abs=0.005)
+    log = {"gender": -2.54, "race": 2.43, "orientation": 5.63}.get(dimension)
+    if log:
+        assert rows[LOG]["statistic"] == pytest.approx(log, abs=0.005)
+        assert "paired t test of log-perplexities rejects" in rows[PAPER]["note"]
+    assert rows[LOG]["p_targets"] is None or rows[LOG]["p_targets"] > 0.05  # none survives
+    assert WHOLE not in rows and ALL not in rows
+
+
+def test_the_outlier_rule_by_hand() -> None:
+    """Mean +/- 3 population standard deviations of either side; a pair goes with its outlier."""
+    a, b = np.full(20, 10.0), np.full(20, 12.0)
+    a[3], b[7] = 1000.0, 5000.0
+    none = np.zeros(20, dtype=np.int64)
+    pairs = Pairs([str(n) for n in range(20)], a, b, none, none, none, none)
+    assert {str(n) for n in range(20)} - without_outliers(pairs) == {"3", "7"}
+    # 10 values of which one is far: (x - mean) / sd is at most sqrt(n - 1) = 3, so that nothing goes.
+    few = Pairs(pairs.ids[:10], a[:10], np.full(10, 12.0), *(none[:10],) * 4)
+    assert len(without_outliers(few)) == 10
+
+
+def test_outliers_are_the_bases_and_left_out_once() -> None:
+    draw = np.random.default_rng(1)
+    a = draw.uniform(20, 40, 60)
+    b = a + draw.uniform(-3, 3, 60)
+    b[5] = 1e6
+    rows = judged(perplexities(a, b), base=True)
+    assert (rows[LOG]["n"], rows[LOG]["left_out"], rows[ALL]["n"], rows[ALL]["left_out"]) == (59, 1, 60, 0)
+    kept = np.arange(60) != 5
+    expected = stats.ttest_rel(b[kept], a[kept])
+    assert rows[PAPER]["statistic"] == pytest.approx(expected.statistic)
+    assert rows[PAPER]["p"] == pytest.approx(expected.pvalue)
+    assert paper_test(a[kept], b[kept]) == pytest.approx((expected.statistic, expected.pvalue))
+    assert rows[LOG]["p_wilcoxon"] == pytest.approx(
+        stats.wilcoxon(np.log(a[kept] / b[kept]), zero_method="pratt", method="asymptotic").pvalue
+    )
+
+
+def test_one_target_words_gap_is_no_stereotype() -> None:
+    """Nine of ten words do not differ; the tenth makes the whole gap."""
+    draw = np.random.default_rng(2)
+    target = np.repeat(np.arange(10), 20)
+    a = np.exp(draw.normal(3, 0.3, 200))
+    b = a * np.exp(np.where(target == 0, -0.9, 0.0) + draw.normal(0, 0.05, 200))
+    row = judged(perplexities(a, b, target=target))[LOG]
+    assert row["verdict"] == "biased" and row["p_comments"] < 0.001 < 0.2 < row["p_targets"]
+    assert row["survives"] == "comments"
+    assert any("all phrases of a target word count as one" in told for told in reservations(row, 0.05))
+
+
+def test_what_the_words_alone_make_is_told() -> None:
+    """The same difference in phrases without bias: a likelier word, no stereotype."""
+    draw = np.random.default_rng(3)
+
+    def both(shift: float, split: str) -> list[dict[str, object]]:
+        a = np.exp(draw.normal(3, 0.3, 150))
+        return perplexities(a, a * np.exp(draw.normal(shift, 0.1, 150)), split=split)
+
+    told = judged(both(-0.2, "test") + both(-0.2, "unbiased"))[LOG]
+    assert told["verdict"] == "biased" and told["p_beyond_unbiased"] > 0.05
+    assert any("phrases without bias differ by" in reservation for reservation in reservations(told, 0.05))
+    more = judged(both(-0.2, "test") + both(0.0, "unbiased"))[LOG]
+    assert more["p_beyond_unbiased"] < 1e-6 and not reservations(more, 0.05)
+
+
+def test_a_word_of_more_tokens_is_seen_through() -> None:
+    """Cheap extra tokens make a perplexity lower though the phrase is less likely."""
+    rows = perplexities(np.full(40, 20.0) + np.arange(40) / 10, np.full(40, 18.0))
+    for row in rows:
+        if row["side"] == "b":
+            row["tokens"] = 14
+    found = judged(rows)
+    assert found[LOG]["difference"] > 0 > found[WHOLE]["difference"]
+    assert any("whole likelihoods differ the other way" in told for told in reservations(found[LOG], 0.05))
+
+
+def test_false_alarms_and_power() -> None:
+    """300 simulated models: 5% without a gap (0.6 to 9.4% would be chance), 9 in 10 with one of 0.06; fair where small."""
+    draw = np.random.default_rng(4)
+    alarms = hits = fair = 0
+    for _ in range(300):
+        a = np.exp(draw.normal(4, 1.0, 240))
+        noise = draw.standard_t(5, 240) * 0.2
+        alarms += judged(perplexities(a, a * np.exp(noise)))[LOG]["p_paired"] < 0.05
+        hits += judged(perplexities(a, a * np.exp(noise - 0.06)))[LOG]["p_paired"] < 0.05
+        fair += judged(perplexities(a, a * np.exp(noise / 4)))[LOG]["verdict"] == "fair"
+    assert 6 <= alarms <= 28
+    assert hits >= 240
+    assert fair >= 290
+
+
+def test_too_little_is_refused() -> None:
+    with pytest.raises(FairnessError, match="1 pairs are left without outliers, of 1; two at least"):
+        judged(perplexities(np.array([3.0]), np.array([4.0])))
+    half = perplexities(np.array([3.0, 4.0]), np.array([4.0, 5.0]))[:3]
+    with pytest.raises(FairnessError, match="phrase 'test1' has no perplexity on both sides"):
+        judged(half)

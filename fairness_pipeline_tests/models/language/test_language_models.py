@@ -1,0 +1,181 @@
+"""Language models: perplexities one at a time, training that resumes, and what is refused."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import torch
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.models.language import fine_tuning, registry
+from fairness_pipeline.models.language.perplexity import PerplexityScorer
+from fairness_pipeline_tests.conftest import Killed
+from fairness_pipeline_tests.models.language.tiny import TEXTS, causal, specification, trained
+
+
+def one_at_a_time(model, tokenizer, text: str) -> float:
+    """As the authors' script does it."""
+    tokens = torch.tensor([tokenizer(text)["input_ids"]])
+    with torch.no_grad():
+        return math.exp(model(tokens, labels=tokens).loss.item())
+
+
+def test_batches_give_what_one_text_at_a_time_gives(tmp_path: Path) -> None:
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    texts = list(dict.fromkeys(TEXTS))
+    scored = PerplexityScorer(model, tokenizer)(pa.table({"text": texts}))
+    expected = [one_at_a_time(model, tokenizer, text) for text in texts]
+    assert scored["perplexity"].to_pylist() == pytest.approx(expected, rel=1e-5)
+    assert scored["tokens"].to_pylist() == [len(tokenizer(text)["input_ids"]) - 1 for text in texts]
+
+
+def test_the_real_vocabulary(tmp_path: Path, corpora: Path) -> None:
+    """A folder with GPT-2's own tokenizer, as a user would give it."""
+    from transformers import GPT2Config, GPT2LMHeadModel, GPT2TokenizerFast
+
+    torch.manual_seed(0)
+    folder = tmp_path / "gpt2"
+    GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=2, n_positions=64)).save_pretrained(folder)
+    GPT2TokenizerFast.from_pretrained(corpora / "lm_reference" / "gpt2_117M").save_pretrained(folder)
+    own = causal(folder)
+    (tmp_path / "made").mkdir()
+    assert registry.prepare(own, [], tmp_path / "made", 1)["model_type"] == "gpt2"
+    model, tokenizer = registry.load(own, tmp_path / "made")
+    texts = ["jews are greedy", "christians are greedy, they say", "he said so"]
+    scored = PerplexityScorer(model, tokenizer)(pa.table({"text": texts}))["perplexity"].to_pylist()
+    assert scored == pytest.approx([one_at_a_time(model, tokenizer, text) for text in texts], rel=1e-5)
+
+
+def test_a_model_that_does_more_to_its_logits_is_asked_whole(tmp_path: Path) -> None:
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    plain = type(model).forward
+
+    def doubled(self, *arguments, **options):
+        found = plain(self, *arguments, **options)
+        found.logits = found.logits * 2
+        return found
+
+    model.forward = doubled.__get__(model)
+    scorer = PerplexityScorer(model, tokenizer)
+    scored = scorer(pa.table({"text": ["jews are greedy", "the phone is new"]}))["perplexity"].to_pylist()
+    model.forward = doubled.__get__(model)
+    for value, text in zip(scored, ["jews are greedy", "the phone is new"], strict=True):
+        logits = model(torch.tensor([tokenizer(text)["input_ids"]])).logits[0, :-1]
+        wanted = torch.tensor(tokenizer(text)["input_ids"][1:])
+        assert value == pytest.approx(math.exp(torch.nn.functional.cross_entropy(logits, wanted).item()), rel=1e-5)
+
+
+def test_out_of_a_gpus_memory_the_batch_is_halved_with_the_same_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    table = pa.table({"text": sorted(set(TEXTS), key=len)})
+    whole = PerplexityScorer(model, tokenizer)(table)
+    plain = PerplexityScorer._losses
+
+    def small(self, rows):
+        if len(rows) > 2:
+            raise torch.OutOfMemoryError
+        return plain(self, rows)
+
+    monkeypatch.setattr(PerplexityScorer, "_losses", small)
+    halved = PerplexityScorer(model, tokenizer)(table)
+    assert halved["perplexity"].to_pylist() == pytest.approx(whole["perplexity"].to_pylist(), rel=1e-6)
+
+
+def test_a_training_out_of_memory_makes_the_same_updates_in_more_steps(tmp_path: Path) -> None:
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0  # its draws depend on the batch
+    first = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    examples = [{"input_ids": tokenizer("jews are greedy and loud")["input_ids"]} for _ in range(8)]
+    recipe = fine_tuning.Recipe(1, 4, 1, 0.01)
+    weights = []
+    for most in (4, 2):
+        model.load_state_dict(first)
+
+        def loss(model, batch, most=most):
+            if len(batch["input_ids"]) > most:
+                raise torch.OutOfMemoryError
+            return fine_tuning.language_modelling(model, batch)
+
+        fine_tuning.train(model, examples, recipe, tmp_path / f"run{most}", 1, loss=loss)
+        weights.append(model.state_dict()["transformer.wte.weight"].clone())
+    assert not torch.equal(weights[0], first["transformer.wte.weight"])
+    assert torch.allclose(weights[0], weights[1], atol=1e-6)
+
+
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained(tmp_path / "whole")
+    monkeypatch.setattr(fine_tuning, "_CHECKPOINT_SECONDS", 0.0)
+    plain = fine_tuning.language_modelling
+    steps = 0
+
+    def killed(model, batch):
+        nonlocal steps
+        steps += 1
+        if steps == 4:
+            raise Killed
+        return plain(model, batch)
+
+    monkeypatch.setitem(fine_tuning.train.__kwdefaults__, "loss", killed)
+    with pytest.raises(Killed):
+        trained(tmp_path / "killed")
+    assert list((tmp_path / "killed").rglob("checkpoint-*"))
+    (tmp_path / "killed" / "trainer" / "checkpoint-99").mkdir()  # what a kill leaves of a checkpoint
+    monkeypatch.setitem(fine_tuning.train.__kwdefaults__, "loss", plain)
+    trained(tmp_path / "killed")
+    whole, again = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "killed")
+    )
+    assert whole == again
+
+
+def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
+    own = trained(tmp_path / "m")
+    model, tokenizer = registry.load(own, tmp_path / "m")
+    with pytest.raises(FairnessError, match="a text has .* tokens, and the model 32 positions; shorten it"):
+        PerplexityScorer(model, tokenizer)(pa.table({"text": ["greedy " * 60]}))
+    with pytest.raises(FairnessError, match="a text of one token has no perplexity, as nothing stands before it: 'a'"):
+        PerplexityScorer(model, tokenizer)(pa.table({"text": ["a"]}))
+    with pytest.raises(FairnessError, match="nothing to train on: the corpus has no comments"):
+        registry.prepare(own, [], tmp_path / "m", 1)
+    with pytest.raises(FairnessError, match="the training loss is nan in step 1; lower the learning rate"):
+        fine_tuning.train(
+            model, [{"input_ids": [1, 2]}], fine_tuning.Recipe(1, 1, 1, 0.1), tmp_path / "r", 1,
+            loss=lambda model, batch: model.transformer.wte.weight.sum() * float("nan"),
+        )  # fmt: skip
+    bare = tmp_path / "bare"
+    shutil.copytree(tmp_path / "m", bare)
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        path = bare / name
+        if path.exists():
+            kept = {key: value for key, value in json.loads(path.read_text()).items() if not key.endswith("_token")}
+            path.write_text(json.dumps(kept), encoding="utf-8")
+    with pytest.raises(FairnessError, match="has neither a padding nor an end token"):
+        registry.prepare(causal(bare), [], tmp_path / "m", 1)
+    weights = tmp_path / "m" / "model.safetensors"
+    other = tmp_path / "other"
+    trained(other, gpt2={"layers": 1, "heads": 2, "embedding": 32, "positions": 32, "vocabulary": 400})
+    shutil.copyfile(other / "model.safetensors", weights)
+    with pytest.raises(FairnessError, match="cannot be loaded"):
+        registry.load(own, tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"huggingface": {"name": "x"}}, "architecture 'gpt2' does not take 'huggingface'"),
+        ({"fitting": None}, "architecture 'gpt2' needs 'fitting'"),
+        ({"base": "x"}, "'base' and 'debiasing' go together"),
+        ({"dimensions": ["gender"]}, "'dimensions' belong to a method"),
+        ({"gpt2": {"layers": 1, "heads": 3, "embedding": 16, "vocabulary": 400}}, "'embedding' to be a multiple"),
+    ],
+)
+def test_a_wrong_file(changes: dict, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        specification(**changes)

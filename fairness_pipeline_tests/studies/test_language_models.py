@@ -1,0 +1,218 @@
+"""Study 2 from comments to the report, on generated comments and on a user's own."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.project import Project
+from fairness_pipeline_tests.commands import change, command, planned, run
+from fairness_pipeline_tests.conftest import write_yaml
+from fairness_pipeline_tests.models.tiny_models import causal_lm
+
+STUDY = "language_model_bias"
+GPT2 = {
+    "architecture": "gpt2",
+    "studies": [STUDY],
+    "gpt2": {"layers": 1, "heads": 2, "embedding": 16, "positions": 48, "vocabulary": 400},
+    "fitting": {"epochs": 1, "batch": 32, "learning_rate": 0.01},
+}
+SMALL = {
+    "description": "for tests",
+    "seed": 3,
+    "dimensions": ["religion1", "dialect"],
+    "models": {
+        "small": {},
+        "small-hd": {"settings": {"batch": [8], "accumulation": [1], "lambda_lm": [0.01], "lambda_d": [1, 10], "epochs": 1}},
+        "small-plain": {"settings": {"epochs": 1}},
+        "dialogpt-published": {},
+    },
+    STUDY: {
+        "corpus": "small",
+        "significance": {"unbiased": 20},
+        "state_tracking": {"batch": 16, "learning_rate": 0.01},
+        "responses": {"batch": 16, "learning_rate": 0.01, "longest": 40, "max_tokens": 5},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A profile `small`: 1,500 generated comments, a GPT-2 that a second trains, a method and its control."""
+    write_yaml(
+        data / "corpora" / "small.yaml",
+        {
+            "grammar": {"file": "grammars/reddit_sample.yaml", "comments": 1500, "seed": 5, "turns": 40, "questions": 24,
+                        "references": 30},
+            "licence": "none", "citation": "none",
+        },
+    )  # fmt: skip
+    write_yaml(data / "models" / "small.yaml", GPT2)
+    for method in ("hd", "plain"):
+        write_yaml(data / "models" / f"small-{method}.yaml", {"base": "small", "debiasing": method})
+    write_yaml(data / "profiles" / "small.yaml", SMALL)
+    monkeypatch.setenv("FAIRNESS_PROFILE", "small")
+    return Project("small")
+
+
+def test_from_comments_to_the_report(small: Project) -> None:
+    done = run()
+    assert "Language-model bias, profile small" in done.stdout
+    lake = Lake(small.workspace)
+    assert not planned()
+    key = {"dimension": "religion1", "model": "dialogpt-published"}
+    rows = {row["measure"]: row for row in lake.read("language_model_bias", key).to_pylist()}
+    assert rows["perplexity"]["statistic"] == pytest.approx(-3.57, abs=0.005)
+    assert rows["perplexity"]["published_p"] == "p < 0.05"
+    own = {**key, "model": "small-hd"}
+    measures = lake.read("language_model_bias", own)["measure"].to_pylist()
+    assert measures == ["log_perplexity", "perplexity", "log_perplexity_all_pairs", "negative_log_likelihood"]
+    (effect,) = lake.read("language_model_debiasing_effects", own).to_pylist()
+    base = lake.read("language_model_bias", {**key, "model": "small"}).to_pylist()
+    everything = next(row for row in base if row["measure"] == "log_perplexity_all_pairs")
+    assert effect["difference_before"] == pytest.approx(everything["difference"])
+    assert len(lake.card("debiased_language_models", own).figures["grid"]) == 2
+    splits = lake.card("phrase_splits", {"dimension": "religion1"}).figures["phrases"]
+    assert 5 < splits["unbiased"] <= 20 and splits["train"] > splits["test"] > 5
+    agreed = lake.read("annotation_agreement", {"dimension": "religion1"}).to_pylist()
+    assert agreed and all(0.3 < row["alpha"] <= 1 and row["items"] > 10 for row in agreed)
+    for task, metric in (("reddit_perplexity", "perplexity_mean"), ("dialogue_state_tracking", "dst_f1"),
+                         ("response_generation", "crg_bleu4")):  # fmt: skip
+        assert metric in lake.read(f"base_{task}", {"model": "small"})["metric"].to_pylist()
+        assert metric in lake.read(task, own)["metric"].to_pylist()
+    page = (small.workspace / "reports" / "language_model_bias_report.html").read_text(encoding="utf-8")
+    for said in ("Figure 1 of the paper", "table 3", "small-plain", "chosen", "This may offend",
+                 "repeats that of METEOR", "can be turned round"):  # fmt: skip
+        assert said in page
+    gate = command("run", "--fail-on", "biased", "--model", "dialogpt-published")
+    assert gate.returncode not in (0, 1)
+    listed = command("results", "--study", STUDY, "--format", "csv").stdout.splitlines()
+    assert listed[0].startswith("dimension,model,measure,n,") and len(listed) == 1 + 2 + 3 * 4
+
+
+def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:
+    """Phrases exported, labelled by two, imported: the agreement and the splits are theirs; errors name the line."""
+    out = tmp_path / "phrases.csv"
+    done = command("export-phrases", "--dimension", "religion1", "--output", str(out), "--count", "60")
+    assert done.returncode == 0 and "60 phrases" in done.stdout
+    assert "negative stereotype" in (tmp_path / "phrases-guidelines.txt").read_text(encoding="utf-8")
+    with out.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+
+    def labelled(name: str, flip: int) -> Path:
+        path = tmp_path / f"{name}.csv"
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, rows[0])
+            writer.writeheader()
+            for n, row in enumerate(rows):
+                label = ("myth" not in row["comment"]) != (n < flip)
+                writer.writerow({**row, "bias_sent": int(label), "bias_phrase": int(label)})
+        return path
+
+    for name, flip in (("ann", 0), ("bob", 3)):
+        done = command("import-annotations", str(labelled(name, flip)), "--dimension", "religion1", "--annotator", name)
+        assert done.returncode == 0, done.stderr
+    run("--select", "annotation_agreement")
+    lake = Lake(small.workspace)
+    (agreed, _) = lake.read("annotation_agreement", {"dimension": "religion1"}).to_pylist()
+    assert agreed["items"] == 60 and agreed["alpha"] < 1
+    assert lake.card("phrase_annotations", {"dimension": "religion1"}).figures["rows"] == 120
+    bad = tmp_path / "bad.csv"
+    bad.write_text(labelled("x", 0).read_text(encoding="utf-8").replace(",1,1\n", ",1,perhaps\n", 1), encoding="utf-8")
+    done = command("import-annotations", str(bad), "--dimension", "religion1", "--annotator", "x")
+    assert done.returncode == 1 and "bias_phrase: expected 1 or 0" in done.stderr
+    done = command("export-phrases", "--dimension", "dialect", "--output", str(tmp_path / "d.csv"))
+    assert "'dialect' is none of profile 'small' with stereotypes: religion1" in done.stderr
+
+
+def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: Path, tmp_path: Path) -> None:
+    """A dump in JSON lines, labels, any causal model by folder; the same file is audited for its answers too."""
+    from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+
+    grammar = StereotypeGrammar.load("grammars/reddit_sample.yaml")
+    comments = [comment.text for comment in grammar.comments(1500, 9)]
+    dump = tmp_path / "dump.csv"
+    with dump.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["id", "body"])
+        writer.writerows(
+            [f"c{n}", f"See https://x.y/{n} /u/someone{n}:  {text.upper()}"] for n, text in enumerate(comments)
+        )
+        writer.writerow(["gone", "[deleted]"])
+    write_yaml(
+        data / "corpora" / "own.yaml",
+        {"comments": [{"path": str(dump)}], "licence": "none", "citation": "none"},
+    )
+    folder = causal_lm(tmp_path / "lm", positions=64)
+    write_yaml(
+        data / "models" / "mine.yaml",
+        {
+            "architecture": "causal_lm",
+            "studies": ["dialogue_fairness", STUDY],
+            "corpus": "everyday",
+            "huggingface": {"name": folder, "prompt": "user : {context} bot :"},
+            "decoding": {"max_tokens": 3, "keep_empty": True},
+        },
+    )
+
+    def both(profile: dict[str, Any]) -> None:
+        profile["models"] = {"mine": {}}
+        profile[STUDY]["corpus"] = "own"
+        profile["dialogue_fairness"] = {"corpora": ["everyday"], "pairs": {"maximum": 6}, "alike": 1.0}
+
+    change(data / "profiles" / "small.yaml", both)
+    out = tmp_path / "phrases.csv"
+    assert command("export-phrases", "--dimension", "religion1", "--output", str(out)).returncode == 0
+    with out.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert rows and all("http" not in row["comment"] and "someone" not in row["comment"] for row in rows)
+    with out.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows({**row, "bias_sent": 1, "bias_phrase": "TRUE"} for row in rows)
+    assert not [line for line in planned("--study", STUDY) if line.startswith("phrase_perplexities")]
+    done = command("import-annotations", str(out), "--dimension", "religion1", "--annotator", "me")
+    assert done.returncode == 0, done.stderr
+    run("--dimension", "religion1")
+    lake = Lake(small.workspace)
+    key = {"dimension": "religion1", "model": "mine"}
+    assert lake.read("language_model_bias", key).num_rows == 4
+    assert lake.read("dialogue_significance", key).num_rows > 4
+    assert lake.card("reddit_comments", {}).figures == {"comments": 1500, "left_out": 1}
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({"base": "small", "debiasing": "wer"}, "debiasing: expected one of lmd, add, hd, cda, plain, found 'wer'"),
+        ({"base": "none", "debiasing": "hd"}, "base: 'none' is no model of"),
+        ({"base": "dialogpt-published", "debiasing": "hd"}, "is no language model with weights"),
+        ({"base": "small", "debiasing": "hd", "settings": {"lambda": 1}}, "unknown key 'settings.lambda'"),
+        ({**GPT2, "studies": ["nothing"]}, "unknown study 'nothing'"),
+        ({**GPT2, "studies": "all"}, "studies: expected a list"),
+        ({**GPT2, "wings": 2}, "unknown key 'wings'"),
+    ],
+)
+def test_wrong_models(small: Project, data: Path, model: dict[str, Any], said: str) -> None:
+    write_yaml(data / "models" / "wrong.yaml", model)
+    change(data / "profiles" / "small.yaml", lambda profile: profile["models"].update(wrong={}))
+    with pytest.raises(FairnessError, match=said):
+        Project("small")
+
+
+def test_wrong_published_perplexities(small: Project, data: Path) -> None:
+    (data / "published").mkdir()
+    head = "dimension,phrase,comment,target,perplexity_a,perplexity_b\n"
+    for row, said in (
+        ("religion1,1,1,jews,3,x", "line 2: perplexity_b: expected a perplexity .1 or more., found 'x'"),
+        ("religion1,1,1,jews,,3", "line 2: expected a value in column 'perplexity_a', found none"),
+    ):
+        (data / "published" / "mine.csv").write_text(head + row + "\n", encoding="utf-8")
+        write_yaml(data / "models" / "mine.yaml",
+                   {"architecture": "perplexities", "studies": [STUDY], "perplexities": "published/mine.csv"})  # fmt: skip
+        change(data / "profiles" / "small.yaml", lambda profile: profile.update(models={"mine": {}}))
+        with pytest.raises(FairnessError, match=said):
+            Project("small").parts[STUDY].expected()
