@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import pydantic
 from pydantic_core import PydanticUndefined
 
+from fairness_pipeline.debiasing.language.registry import METHODS as LANGUAGE_METHODS
 from fairness_pipeline.debiasing.registry import METHODS
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.project import whole_profile
@@ -30,8 +31,10 @@ def reference() -> str:
     for folder, schema in files.items():
         lines += [f"## data/{folder}", "", _says(schema), "", *_table(schema), ""]
     lines += ["## The settings of a debiasing method: `settings` of a model", ""]
-    for name, method in METHODS.items():
-        lines += [f"### {name}", "", _says(method.settings), "", *_table(method.settings), ""]
+    settings: dict[str, type[Specification]] = {name: method.settings for name, method in METHODS.items()}
+    settings |= {f"{name} (language models)": method.settings for name, method in LANGUAGE_METHODS.items()}
+    for name, own in settings.items():
+        lines += [f"### {name}", "", _says(own), "", *_table(own), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -42,13 +42,20 @@ from fairness_pipeline_tests.commands import content
 ROOT = Path(__file__).parents[1]
 STATE = ROOT / "data" / "lake" / "verification"
 SEEDS = (1, 2, 3, 4, 5)
-DIALOGUES, SENTIMENT = "dialogue_fairness", "sentiment_equity"
+DIALOGUES, LANGUAGE, SENTIMENT = "dialogue_fairness", "language_model_bias", "sentiment_equity"
 STAGES = {
     DIALOGUES: (
         "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement",
         "debiased_dialogue_models", "responses", "diversity", "politeness", "sentiment", "attribute_words",
         "instrument_check", "dialogue_breakdown", "verdict_variations",
         "dialogue_significance", "response_quality", "debiasing_effects", "dialogue_fairness_report",
+    ),
+    LANGUAGE: (
+        "reddit_comments", "bias_candidates", "bias_phrases", "phrase_annotations", "annotation_agreement",
+        "phrase_splits", "counterfactual_phrases", "human_references", "state_turns", "response_sets",
+        "language_models", "debiased_language_models", "phrase_perplexities", "language_model_bias",
+        "language_model_debiasing_effects", "base_reddit_perplexity", "reddit_perplexity", "dialogue_state_tracking",
+        "response_generation", "language_model_bias_report",
     ),
     SENTIMENT: (
         "equity_sentences", "affect_tweets", "sentiment_systems", "equity_scores", "equity_pairs",
@@ -61,19 +68,26 @@ CHAT = DEBIASED["Debiased-Chat"]
 TRAINED = ("linear_svm", "cnn", "gru")
 PLANTED_IN_TWEETS = (("gender", "fear"), ("gender", "joy"), ("race", "anger"))
 """What data/affect/README.md says is planted: side b's scores are higher."""
+PLANTED_STEREOTYPES, UNPLANTED = ("religion1", "gender", "orientation"), ("religion2", "race")
+"""In which dimensions data/grammars/reddit_sample.yaml plants a stereotype of side b, and in which none."""
+LANGUAGE_METHODS = ("lmd", "add", "hd", "cda", "plain")
 RATES = ("offense_rate", "sentiment_positive", "sentiment_negative")
 
 
 def main() -> None:
     """Runs what has not been verified yet; exits with 1 if any part fails."""
     parser = argparse.ArgumentParser(prog="make verify", description=__doc__)
-    parser.add_argument("--study", choices=[DIALOGUES, SENTIMENT], help="only this study's parts; no page")
+    parser.add_argument("--study", choices=[DIALOGUES, LANGUAGE, SENTIMENT], help="only this study's parts; no page")
     study = parser.parse_args().study
     parts: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
         DIALOGUES: {
             **{f"planted-{seed}": partial(planted, seed) for seed in SEEDS},
             f"kill-{DIALOGUES}": partial(kill, DIALOGUES),
             "full_disk": full_disk,
+        },
+        LANGUAGE: {
+            **{f"stereotypes-{seed}": partial(stereotypes, seed) for seed in SEEDS},
+            f"kill-{LANGUAGE}": partial(kill, LANGUAGE),
         },
         SENTIMENT: {
             **{f"equity-{seed}": partial(equity, seed) for seed in SEEDS},
@@ -87,10 +101,10 @@ def main() -> None:
         for name, run in of_study.items()
     }
     verdicts = {}
-    if study != SENTIMENT:
-        verdicts[DIALOGUES] = judge(outcomes)
-    if study != DIALOGUES:
-        verdicts[SENTIMENT] = judge_equity(outcomes)
+    judges = {DIALOGUES: judge, LANGUAGE: judge_stereotypes, SENTIMENT: judge_equity}
+    for name, own_judge in judges.items():
+        if study in (None, name):
+            verdicts[name] = own_judge(outcomes)
     if study is None:
         write_page(outcomes, verdicts)
     everything = [verdict for of_study in verdicts.values() for verdict in of_study]
@@ -236,6 +250,79 @@ def equity(seed: int) -> dict[str, Any]:
     return {"found": found}
 
 
+def stereotypes(seed: int) -> dict[str, Any]:
+    """One seed of the small language model: its gap in each dimension, and what each method and the control leave."""
+    home, data = STATE / f"home-{version()[:12]}", STATE / "data"
+    (data / "profiles").mkdir(parents=True, exist_ok=True)
+    profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8")) | {"seed": seed}
+    profile[LANGUAGE]["debias"] = list(PLANTED_STEREOTYPES)
+    (data / "profiles" / f"stereotypes-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+    finished(
+        command(home, "run", "--profile", f"stereotypes-{seed}", "--study", LANGUAGE, "--select",
+                "language_model_debiasing_effects", data=data)
+    )  # fmt: skip
+    finished(
+        command(home, "run", "--profile", f"stereotypes-{seed}", "--study", LANGUAGE, "--select", "language_model_bias",
+                data=data)
+    )  # fmt: skip
+    lake = Lake(home / f"stereotypes-{seed}")
+
+    def row(dimension: str, model: str) -> list[Any]:
+        rows = lake.read("language_model_bias", {"dimension": dimension, "model": model}).to_pylist()
+        own = next(row for row in rows if row["measure"] == "log_perplexity")
+        return [own["difference"], own["verdict"], own["p_targets"], own["unbiased_difference"]]
+
+    return {
+        "base": {d: row(d, "gpt2-tiny") for d in (*PLANTED_STEREOTYPES, *UNPLANTED)},
+        "left": {m: {d: row(d, f"gpt2-tiny-{m}") for d in PLANTED_STEREOTYPES} for m in LANGUAGE_METHODS},
+    }
+
+
+def judge_stereotypes(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
+    """Study 2's claims: what is planted is found and nothing else as large; counterfactuals cure beyond the control."""
+    seeds = [outcomes[f"stereotypes-{seed}"] for seed in SEEDS]
+    planted_gaps = {d: [seed["base"][d] for seed in seeds] for d in PLANTED_STEREOTYPES}
+    signs = sum(all(gap[0] > 0 for gap in own) for own in planted_gaps.values())
+    biased = {d: sum(gap[1] == "biased" for gap in own) for d, own in planted_gaps.items()}
+    survive = sum(gap[2] is not None and gap[2] < 0.05 for own in planted_gaps.values() for gap in own)
+    means = {d: float(np.mean([seed["base"][d][0] for seed in seeds])) for d in (*PLANTED_STEREOTYPES, *UNPLANTED)}
+    least = min(means[d] for d in PLANTED_STEREOTYPES)
+    widest = max(abs(means[d]) for d in UNPLANTED)
+    called = sum(seed["base"][d][1] == "biased" for seed in seeds for d in UNPLANTED)
+
+    def left(method: str) -> tuple[float, float, float]:
+        return interval(
+            [
+                float(np.mean([abs(seed["left"][method][d][0]) / abs(seed["base"][d][0]) for d in PLANTED_STEREOTYPES]))
+                for seed in seeds
+            ]
+        )
+
+    shares = {method: left(method) for method in LANGUAGE_METHODS}
+    beyond = {
+        method: interval(
+            [
+                float(
+                    np.mean([abs(s["left"]["plain"][d][0]) - abs(s["left"][method][d][0]) for d in PLANTED_STEREOTYPES])
+                )
+                for s in seeds
+            ]
+        )
+        for method in LANGUAGE_METHODS[:-1]
+    }
+    told = "; ".join(f"{m} {v[0]:.2f} ({v[1]:.2f} to {v[2]:.2f})" for m, v in shares.items())
+    more = "; ".join(f"{m} {v[0]:+.3f} ({v[1]:+.3f} to {v[2]:+.3f})" for m, v in beyond.items())
+    total = len(PLANTED_STEREOTYPES)
+    return [
+        ("planted stereotypes have the planted sign in 5 of 5 seeds", signs == total, f"{signs} of {total} dimensions"),
+        ("planted stereotypes are `biased` in at least 4 of 5 seeds", min(biased.values()) >= 4, "; ".join(f"{d} {n} of 5" for d, n in biased.items()) + f"; {survive} of {total * len(SEEDS)} hold with a target word's phrases as one"),
+        ("gaps where nothing is planted stay under half the least planted one (means over seeds)", widest < least / 2, f"{widest:.3f} against {least:.3f}; `biased`, as a trained network always differs a little, in {called} of {len(UNPLANTED) * len(SEEDS)}"),
+        ("CDA leaves less of the planted gaps than its control, fine-tuning without a cure (the difference)", beyond["cda"][1] > 0, more),
+        ("what each method leaves of the planted gaps, the control last (no claim)", None, told),
+        *judge_kill(outcomes[f"kill-{LANGUAGE}"]),
+    ]  # fmt: skip
+
+
 def judge_equity(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
     """Study 3's claims: what is planted is found, VADER, which was taught nothing here, is not called biased; kills."""
     seeds = [outcomes[f"equity-{seed}"]["found"] for seed in SEEDS]
@@ -288,6 +375,18 @@ def small_run(home: Path, study: str) -> subprocess.Popen[str]:
     chat = profile["models"][CHAT]["settings"]
     chat["disentanglement"]["epochs"] = 2
     chat["adversarial"] |= {"every": 3, "patience": 2, "pairs": 50}
+    profile["models"]["gpt2-tiny"] = {"fitting": {"epochs": 1, "batch": 32, "learning_rate": 0.004}}
+    profile["models"]["gpt2-tiny-hd"] = {
+        "settings": {"batch": [32], "accumulation": [1], "lambda_lm": [0.01], "lambda_d": [10, 100], "epochs": 1}
+    }
+    for method in ("lmd", "add", "plain"):
+        del profile["models"][f"gpt2-tiny-{method}"]
+    profile[LANGUAGE] = {
+        "corpus": "reddit_sample",
+        "debias": ["gender"],
+        "state_tracking": {"maximum": 60},
+        "responses": {"maximum": 60, "longest": 60, "max_tokens": 5},
+    }
     systems = {name: {"encoder": {"epochs": 2}} for name in ("cnn", "gru")} | {"vader": {}}
     profile |= {"dimensions": ["gender", "dialect"], "sentiment_equity": {"systems": systems}}
     profile["dialogue_fairness"] |= {"debias": ["gender"], "on_request": [], "pairs": {"maximum": 500}}
@@ -488,6 +587,15 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[tup
             ]
             lines.append(f"| {dimension} | {name} | {' | '.join(cells)} |")
     lines += [
+        "",
+        "## Study 2: language-model bias",
+        "",
+        "The small GPT-2 of the sample profile, trained with five seeds on comments with planted stereotypes",
+        "(data/grammars/reddit_sample.yaml), and what the methods make of it; `make verify STUDY=language_model_bias`.",
+        "",
+        "| claim | outcome | figures |",
+        "| --- | --- | --- |",
+        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[LANGUAGE]),
         "",
         "## Study 3: sentiment equity",
         "",

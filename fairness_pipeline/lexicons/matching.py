@@ -66,10 +66,12 @@ class TermMatcher:
         spellings = self._spellings
         position = len(pieces[0])
         before = pieces[0][-1:]
-        for piece in pieces[1:]:
+        for place, piece in enumerate(pieces[1:], start=1):
             spelled, _, rest = piece.partition(_CLOSE)
             end = position + len(spelled)
-            if before not in _PLAIN_BEFORE or rest[:1] not in _PLAIN_AFTER:
+            # Where nothing stands between two marks, what follows this one is the other: no end of a word, perhaps.
+            apart = rest or place == len(pieces) - 1
+            if not apart or before not in _PLAIN_BEFORE or rest[:1] not in _PLAIN_AFTER:
                 exact = self._pattern.match(text, position)
                 if exact is None or exact.end() != end:
                     return None

@@ -106,6 +106,7 @@ def wordnet() -> Any:
 
     try:
         found.ensure_loaded()
+        found.synsets("well")  # of every part of speech: each has a file of its own
     except (LookupError, OSError, ValueError):
         return None
     return found

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -320,6 +320,51 @@ def generation() -> list[Ratio]:
     return [Ratio("Hugging Face generation", "responses", slow, fast, 5)]
 
 
+def language_models() -> list[Ratio]:
+    """Perplexities of stereotyped phrases under a model of DialoGPT-small's size, with random weights."""
+    from transformers import GPT2Config, GPT2LMHeadModel, GPT2TokenizerFast
+
+    from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
+    from fairness_pipeline.corpora.phrase_splits import read_texts
+    from fairness_pipeline.models.language.perplexity import PerplexityScorer
+    from fairness_pipeline.paths import data_file
+    from fairness_pipeline.yaml_files import load
+
+    folder = os.environ.get("FAIRNESS_CORPORA")
+    if not folder:
+        return []
+    corpus = load(PhraseCorpus, data_file("corpora/redditbias.yaml"))
+    texts = [text for source in corpus.phrases.values() if source.test for text in read_texts(source.test, Path())]
+    tokenizer: Any = GPT2TokenizerFast.from_pretrained(f"{folder}/lm_reference/gpt2_117M")
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config()).eval()
+    tokens = sum(map(len, tokenizer(texts)["input_ids"]))
+    few, found = texts[:: max(1, len(texts) // 150)], []
+    few_tokens = sum(map(len, tokenizer(few)["input_ids"]))
+    width, layers = 768, 12
+    for threads, asked in ((1, 2.4), (2, 4.2)):
+        torch.set_num_threads(1)
+        slow = rate(few_tokens, lambda: plain.perplexities(model, tokenizer, few))
+        torch.set_num_threads(threads)
+        square = torch.randn(1024, 1024)
+        limit = rate(20 * 2 * 1024**3, lambda square=square: [square @ square for _ in range(20)], 3)
+        scored: dict[str, pa.Table] = {}
+
+        def ours(scored: dict[str, pa.Table] = scored) -> None:
+            scored["all"] = PerplexityScorer(model, tokenizer)(pa.table({"text": texts}))
+
+        fast = rate(tokens, ours)
+        exact = plain.perplexities(model, tokenizer, texts[:20])
+        worst = max(abs(a / b - 1) for a, b in zip(scored["all"]["perplexity"].to_pylist()[:20], exact, strict=True))
+        work = 2 * (12 * layers * width**2 + width * model.config.vocab_size)  # a token's multiplications and additions
+        note = f"{fast * work / limit:.0%} of the limit of matrix products; largest relative difference {worst:.0e}"
+        found.append(
+            Ratio(f"perplexity of phrases, GPT-2 of 12 layers, {threads} threads", "tokens", slow, fast, asked, note)
+        )
+    torch.set_num_threads(1)
+    return found
+
+
 def equity() -> list[Ratio]:
     """The statistics of submitted systems in study 3, each on its own as a partition is."""
     sentences = equity_sentences()
@@ -494,7 +539,8 @@ def document(ratios: list[Ratio], grown: list[dict[str, float]], around: dict[st
 
 PARTS = {
     "pairs": pairs, "measures": measures, "worth": worth, "retrieval": retrieval, "decoding": decoding, "training": training,
-    "generation": generation, "equity": equity,
+    "generation": generation,
+    "language_models": language_models, "equity": equity,
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ than the pipeline does; only their speed is compared.
 """
 
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -149,6 +150,16 @@ def generate(model: Any, tokenizer: Any, prompts: Sequence[str], max_tokens: int
             )
         answers.append(tokenizer.decode(written[0, encoded["input_ids"].shape[1] :], skip_special_tokens=True).strip())
     return answers
+
+
+def perplexities(model: Any, tokenizer: Any, texts: Sequence[str]) -> list[float]:
+    """One text at a time, as RedditBias's released script does it."""
+    found = []
+    with torch.no_grad():
+        for text in texts:
+            tokens = torch.tensor([tokenizer(text)["input_ids"]])
+            found.append(math.exp(model(tokens, labels=tokens).loss.item()))
+    return found
 
 
 def random_turns(random: np.random.Generator, count: int, words: int, longest: int) -> list[list[int]]:

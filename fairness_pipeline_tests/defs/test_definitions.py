@@ -80,7 +80,7 @@ def test_every_asset_says_what_it_is() -> None:
         assert node.description
         assert node.kinds
         assert node.code_version
-        assert re.fullmatch(r"(dialogue_fairness|sentiment_equity)_\d_[a-z]+", node.group_name)
+        assert re.fullmatch(r"(dialogue_fairness|language_model_bias|sentiment_equity)_\d_[a-z]+", node.group_name)
         if "parquet" in node.kinds:
             assert all(column.description for column in node.metadata["dagster/column_schema"].columns), node.key
 

@@ -15,6 +15,7 @@ from fairness_pipeline.project import Project
 from fairness_pipeline_tests.commands import change, content, planned, process, run
 
 
+@pytest.mark.kills
 def test_the_same_bytes_however_many_workers(
     tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

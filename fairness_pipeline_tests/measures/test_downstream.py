@@ -32,7 +32,9 @@ def given(folder: Path) -> Given:
 
 def test_metrics_by_hand_and_against_libraries() -> None:
     references = [["the cat sat on the mat", "a cat was there", "no"], ["where are you going", "who knows"]]
-    found = {name: value for name, value, *_ in metrics(["the cat sat on the mat", "where are you going now"], references)}
+    found = {
+        name: value for name, value, *_ in metrics(["the cat sat on the mat", "where are you going now"], references)
+    }
     from nltk.translate.bleu_score import corpus_bleu
 
     known = [[text.split() for text in own] for own in references]

@@ -280,10 +280,10 @@ def test_the_name_that_moves_a_difference_is_named(sentences: pa.Table, designs:
 
 
 def test_variance_components_are_recovered(sentences: pa.Table, designs: dict[str, Design]) -> None:
-    """Planted standard deviations of names, templates and words, each within a few percent over 400 draws."""
+    """Planted standard deviations of names, templates and words, each within a few percent over 150 draws."""
     group = column(sentences, "gender") == "female"
-    scores = noise(sentences, 400, 9, group, person=0.05, template=0.06, word=0.04, sentence=0.01)
-    table = equity_significance([designs["gender"]], "gender", [f"s{i}" for i in range(400)], scores, MARGIN)
+    scores = noise(sentences, 150, 9, group, person=0.05, template=0.06, word=0.04, sentence=0.01)
+    table = equity_significance([designs["gender"]], "gender", [f"s{i}" for i in range(150)], scores, MARGIN)
     rows = [r for r in table.to_pylist() if (r["persons"], r["subset"]) == ("names", ALL)]
     for name, planted in (("sd_persons", 0.05), ("sd_templates", 0.06), ("sd_words", 0.04)):
         assert np.sqrt(np.mean([row[name] ** 2 for row in rows])) == pytest.approx(planted, rel=0.1), name

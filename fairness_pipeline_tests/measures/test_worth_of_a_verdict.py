@@ -304,7 +304,7 @@ def test_labelled_files(tmp_path: Path) -> None:
         ({"text": "text"}, r"a.tsv, line 2: expected a column 'text', found \['id', 'tweet', 'label'\]"),
         ({"offensive": ("RUDE",)}, "no row has the label 'RUDE' in column 'label'"),
         ({"path": "none.csv"}, "none.csv: cannot be read"),
-        ({"path": "a.txt"}, "expected a .csv, .tsv, .jsonl or .json file"),
+        ({"path": "a.txt"}, "expected a .csv, .tsv, .jsonl, .json or .parquet file"),
     ):
         (tmp_path / "a.txt").write_text("x")
         with pytest.raises(FairnessError, match=message):

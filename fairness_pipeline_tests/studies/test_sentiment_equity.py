@@ -265,7 +265,7 @@ def test_a_profile_of_systems_alone(audited: Project, data: Path, monkeypatch: p
     profile = {"description": "d", "seed": 1, "dimensions": ["gender", "dialect"]}
     write_yaml(data / "profiles" / "alone.yaml", profile)
     monkeypatch.setenv("FAIRNESS_PROFILE", "alone")
-    said = "expected a section for one study at least: dialogue_fairness, sentiment_equity"
+    said = "expected a section for one study at least: dialogue_fairness, language_model_bias, sentiment_equity"
     assert said in command("run").stderr
     write_yaml(data / "profiles" / "alone.yaml", {**profile, "sentiment_equity": {"systems": {"vader": {}}}})
     done = run()

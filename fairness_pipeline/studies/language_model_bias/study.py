@@ -2,6 +2,7 @@
 
 import math
 
+from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.measures.phrase_bias import LOG, reservations
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
@@ -52,7 +53,10 @@ STUDY = Study(
     label=lambda row: _LABELS[row["measure"]],
     groups=_groups,
     finding=_finding,
-    files={"models (language models)": LanguageModelSpecification},
+    files={
+        "models (language models)": LanguageModelSpecification,
+        "corpora (phrases for language models)": PhraseCorpus,
+    },
     reservations=lambda project, key, row: reservations(row, project.parts["language_model_bias"].level),
     gated=lambda row: row["measure"] == LOG,
     columns={
