@@ -325,7 +325,7 @@ def language_models() -> list[Ratio]:
     from transformers import GPT2Config, GPT2LMHeadModel, GPT2TokenizerFast
 
     from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-    from fairness_pipeline.corpora.phrase_splits import read_texts
+    from fairness_pipeline.corpora.records import read_records
     from fairness_pipeline.models.language.perplexity import PerplexityScorer
     from fairness_pipeline.paths import data_file
     from fairness_pipeline.yaml_files import load
@@ -334,12 +334,15 @@ def language_models() -> list[Ratio]:
     if not folder:
         return []
     corpus = load(PhraseCorpus, data_file("corpora/redditbias.yaml"))
-    texts = [text for source in corpus.phrases.values() if source.test for text in read_texts(source.test, Path())]
+    files = [source.counterparts[1] for source in corpus.phrases.values()]
+    rows = [row for file in files for _, row in read_records(file.resolve(Path()), file.encoding)]
+    texts = list(dict.fromkeys(row[name].strip() for row in rows for name in ("comments", "comments_processed")))
     tokenizer: Any = GPT2TokenizerFast.from_pretrained(f"{folder}/lm_reference/gpt2_117M")
     torch.manual_seed(0)
     model = GPT2LMHeadModel(GPT2Config()).eval()
     tokens = sum(map(len, tokenizer(texts)["input_ids"]))
-    few, found = texts[:: max(1, len(texts) // 150)], []
+    few = texts[:: max(1, len(texts) // 200)]
+    found: list[Ratio] = []
     few_tokens = sum(map(len, tokenizer(few)["input_ids"]))
     width, layers = 768, 12
     for threads, asked in ((1, 2.4), (2, 4.2)):

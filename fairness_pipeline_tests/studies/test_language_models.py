@@ -90,7 +90,7 @@ def test_from_comments_to_the_report(small: Project) -> None:
     gate = command("run", "--fail-on", "biased", "--model", "dialogpt-published")
     assert gate.returncode not in (0, 1)
     listed = command("results", "--study", STUDY, "--format", "csv").stdout.splitlines()
-    assert listed[0].startswith("dimension,model,measure,n,") and len(listed) == 1 + 2 + 3 * 4
+    assert listed[0].startswith("dimension,model,measure,unit,n,") and len(listed) == 1 + 2 + 3 * 4
 
 
 def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:

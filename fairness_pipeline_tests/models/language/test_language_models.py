@@ -30,6 +30,25 @@ def test_batches_give_what_one_text_at_a_time_gives(tmp_path: Path) -> None:
     expected = [one_at_a_time(model, tokenizer, text) for text in texts]
     assert scored["perplexity"].to_pylist() == pytest.approx(expected, rel=1e-5)
     assert scored["tokens"].to_pylist() == [len(tokenizer(text)["input_ids"]) - 1 for text in texts]
+    scorer = PerplexityScorer(model, tokenizer)
+    rows = scorer._packed(tokenizer(texts)["input_ids"])
+    assert any(len(row.owners) == 2 for row in rows)  # what two begin with is computed once
+    assert sum(len(row.tokens) for row in rows) < sum(len(tokenizer(text)["input_ids"]) for text in texts)
+
+
+def test_a_model_that_cannot_share_a_beginning_is_asked_one_text_a_row(tmp_path: Path) -> None:
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    plain = type(model.transformer).forward
+
+    def blind(self, *arguments, position_ids=None, **options):
+        return plain(self, *arguments, **options)
+
+    model.transformer.forward = blind.__get__(model.transformer)
+    texts = list(dict.fromkeys(TEXTS))
+    scorer = PerplexityScorer(model, tokenizer)
+    scored = scorer(pa.table({"text": texts}))["perplexity"].to_pylist()
+    assert scorer._shares is False
+    assert scored == pytest.approx([one_at_a_time(model, tokenizer, text) for text in texts], rel=1e-5)
 
 
 def test_the_real_vocabulary(tmp_path: Path, corpora: Path) -> None:
@@ -77,7 +96,7 @@ def test_out_of_a_gpus_memory_the_batch_is_halved_with_the_same_results(
     plain = PerplexityScorer._losses
 
     def small(self, rows):
-        if len(rows) > 2:
+        if len(rows) > 1:
             raise torch.OutOfMemoryError
         return plain(self, rows)
 
