@@ -114,6 +114,7 @@ def _run(
     note: str,
 ) -> None:
     logging.getLogger("transformers.trainer").setLevel(logging.ERROR)
+    transformers.utils.logging.disable_progress_bar()  # the caller has its own
     arguments = transformers.TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=recipe.epochs,
