@@ -156,6 +156,23 @@ def test_false_alarms_and_power() -> None:
     assert fair >= 290
 
 
+def test_under_the_noise_of_target_words_the_papers_test_fails_and_the_clustered_one_holds() -> None:
+    """Twelve words, each a little likelier or less for reasons of its own, and no stereotype: 400 models."""
+    draw = np.random.default_rng(5)
+    paper = log = words = comments = 0
+    target = np.repeat(np.arange(12), 20)
+    for _ in range(400):
+        a = np.exp(draw.normal(4, 0.5, 240))
+        noise = draw.normal(0, 0.15, 12)[target] + draw.normal(0, 0.2, 240)
+        rows = judged(perplexities(a, a * np.exp(noise), target=target))
+        paper += rows[PAPER]["p"] < 0.05
+        log += rows[LOG]["p_paired"] < 0.05
+        words += rows[LOG]["p_targets"] < 0.05
+        comments += rows[LOG]["p_comments"] < 0.05
+    assert paper > 120 and log > 160 and comments > 160  # 30% and more, where 5% are promised
+    assert 6 <= words <= 34
+
+
 def test_too_little_is_refused() -> None:
     with pytest.raises(FairnessError, match="1 pairs are left without outliers, of 1; two at least"):
         judged(perplexities(np.array([3.0]), np.array([4.0])))

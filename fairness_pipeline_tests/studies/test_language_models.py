@@ -184,6 +184,21 @@ def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: P
     assert lake.card("reddit_comments", {}).figures == {"comments": 1500, "left_out": 1}
 
 
+def test_audit_takes_any_causal_model(data: Path, tmp_path: Path) -> None:
+    """Without any YAML: a folder, asked about generated phrases."""
+    write_yaml(data / "corpora" / "reddit_sample.yaml",
+               {"grammar": {"file": "grammars/reddit_sample.yaml", "comments": 1500, "seed": 5},
+                "licence": "none", "citation": "none"})  # fmt: skip
+    folder = causal_lm(tmp_path / "mine", positions=64)
+    done = command("audit", folder, "--study", STUDY, "--dimension", "religion1", "--workers", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "asked for the perplexity of phrases" in done.stdout
+    key = {"dimension": "religion1", "model": "mine"}
+    assert Lake(Project("audit").workspace).read("language_model_bias", key).num_rows == 4
+    assert command("forget", "mine", "--profile", "audit").returncode == 0
+    assert "mine" not in Project("audit").parts[STUDY].subjects
+
+
 @pytest.mark.parametrize(
     ("model", "said"),
     [

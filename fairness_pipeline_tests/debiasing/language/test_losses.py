@@ -4,6 +4,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -54,6 +55,21 @@ def test_hd_by_hand() -> None:
     three = torch.tensor([[0, 1], [0, 2], [0, 3]])
     assert bias_subspace(wider, three).shape == (2, 3)
     assert float(HardDebiasing()(hidden, (0, 1), wider, three)) == pytest.approx(math.hypot(2, 5), rel=0.5)
+
+
+def test_the_number_of_directions_is_that_of_numpys_svd() -> None:
+    """The least k whose squared singular values make half of the squared Frobenius norm."""
+    draw = np.random.default_rng(1)
+    for _ in range(20):
+        vectors = torch.from_numpy(draw.normal(size=(24, 16)) * draw.uniform(0.1, 3, 16)).float()
+        pairs = torch.from_numpy(draw.permutation(24).reshape(12, 2))
+        halves = (vectors[pairs[:, 1]] - vectors[pairs[:, 0]]).numpy() / 2
+        values = np.linalg.svd(halves, compute_uv=False)
+        k = 1 + int(np.sum(np.cumsum(values**2) / np.sum(halves**2) < 0.5))
+        found = bias_subspace(vectors, pairs)
+        assert found.shape == (k, 16)
+        _, _, directions = np.linalg.svd(halves)
+        assert np.abs(found.numpy() @ directions[:k].T) == pytest.approx(np.eye(k), abs=1e-3)
 
 
 def test_no_gradient_goes_through_the_subspace() -> None:
