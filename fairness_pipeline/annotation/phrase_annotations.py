@@ -152,7 +152,8 @@ def agreement(annotations: pa.Table) -> pa.Table:
         labels: dict[str, dict[str, bool]] = {}
         for row in rows:
             if row[level] is not None:
-                labels.setdefault(row["phrase_id"], {})[row["annotator"]] = row[level]
+                item = row["comment_id"] if level == "bias_sent" else row["phrase_id"]
+                labels.setdefault(item, {}).setdefault(row["annotator"], row[level])
         shared = [given for given in labels.values() if len(given) > 1]
         if len({label for given in shared for label in given.values()}) < 2:
             continue  # alpha is not defined where only one label was given

@@ -1,7 +1,6 @@
 """Biased phrases in train, dev and test, and what stands beside them (Barikeri et al. 2021, section 2.3)."""
 
 import random
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ def draw_splits(annotations: pa.Table, seed: int, unbiased: int) -> pa.Table:
         for place, comment in enumerate(comments)
     }
     found = [{**_own(row), "split": split[row["comment_id"]]} for row in biased]
-    return _table(found + _unbiased(rows, label, seed, unbiased))
+    return _table(found + _unbiased(rows, seed, unbiased))
 
 
 def released_splits(
@@ -90,8 +89,7 @@ def released_splits(
             found.append(
                 {"phrase_id": phrase_id, "comment_id": comment_of.get(text, phrase_id), "split": name, "phrase": text}
             )
-    label = majority(rows, "bias_phrase")
-    return _table(found + _unbiased(rows, label, seed, unbiased)), figures
+    return _table(found + _unbiased(rows, seed, unbiased)), figures
 
 
 def read_texts(file: TextFile, folder: Path) -> list[str]:
@@ -108,9 +106,10 @@ def _plain(text: str) -> str:
     return text.strip().removeprefix(_START).strip().lower()
 
 
-def _unbiased(rows: list[dict[str, Any]], label: Mapping[str, bool], seed: int, count: int) -> list[dict[str, str]]:
-    """Phrases that nobody found biased, each text once."""
-    found = _each_text([row for row in rows if label.get(row["phrase_id"]) is False and row["bias_sent"] is False])
+def _unbiased(rows: list[dict[str, Any]], seed: int, count: int) -> list[dict[str, str]]:
+    """Phrases that somebody found no bias in, and nobody any, in the phrase or its comment; each text once."""
+    doubtful = {_plain(row["phrase"]) for row in rows if row["bias_phrase"] or row["bias_sent"]}
+    found = _each_text([row for row in rows if row["bias_phrase"] is False and _plain(row["phrase"]) not in doubtful])
     random.Random(f"{seed} unbiased").shuffle(found)
     return [{**_own(row), "split": UNBIASED} for row in found[:count]]
 
@@ -118,7 +117,7 @@ def _unbiased(rows: list[dict[str, Any]], label: Mapping[str, bool], seed: int, 
 def _each_text(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     first: dict[str, dict[str, Any]] = {}
     for row in rows:
-        first.setdefault(row["phrase"], row)
+        first.setdefault(clean_comment(row["phrase"]), row)
     return list(first.values())
 
 

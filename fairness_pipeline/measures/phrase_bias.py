@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,8 @@ from fairness_pipeline.measures.settings import Share
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.clusters import clustered
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, adjusted, compare_scores
-from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.statistics.equivalence import Bound, Margin, tost
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE
 from fairness_pipeline.yaml_files import Positive, Specification
 
 PHRASE_PERPLEXITIES = schema(
@@ -43,9 +44,10 @@ _OWN: list[pa.Field] = [
 ]
 LANGUAGE_MODEL_BIAS = pa.schema([*COMPARISON, *_OWN])
 """`left_out`: pairs with an outlier. `p_comments`, `p_targets`: of tests that take the phrases of a comment, or of a
-target word, for one observation. `unbiased_*`: the same exchange in phrases that annotators found no bias in, which
-is what the words alone make, and p that the stereotyped phrases differ by another amount. `survives`: which of the
-clustered tests reject with the paired one."""
+target word, for one observation. `unbiased_*`: the same words exchanged in phrases that annotators found no bias in,
+in the shares that the test split has of each word; `p_beyond_unbiased`: p of the hypothesis that stereotyped phrases
+differ no more than these, in the direction of the finding. `survives`: which of the clustered tests reject with the
+paired one."""
 
 LOG, PAPER, ALL, WHOLE = "log_perplexity", "perplexity", "log_perplexity_all_pairs", "negative_log_likelihood"
 """The verdict's row; the paper's; the verdict's without leaving out outliers; and the whole phrase's, not by token.
@@ -66,7 +68,7 @@ class LanguageModelBiasSettings(Specification):
 
 
 class Pairs(NamedTuple):
-    """Perplexities and tokens of both sides of each phrase, its comment and its target words (numbered from 0)."""
+    """Perplexities and tokens of both sides of each phrase, its comment (numbered from 0) and its target word."""
 
     ids: list[str]
     a: np.ndarray
@@ -106,8 +108,17 @@ def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
         np.array([own["a"]["tokens"] for own in both], dtype=np.int64),
         np.array([own["b"]["tokens"] for own in both], dtype=np.int64),
         _numbered([own["b"]["comment_id"] for own in both]),
-        _numbered([own["b"]["target"] for own in both]),
+        np.array([main_word(own["b"]["target"]) for own in both]),
     )
+
+
+def main_word(target: str) -> str:
+    """The first of a phrase's target words, in the singular: phrases of `jews` and of `jew` move together.
+
+    >>> main_word("muslims, islam")
+    'muslim'
+    """
+    return target.split(", ")[0].removesuffix("s")
 
 
 def without_outliers(base: Pairs) -> set[str]:
@@ -162,10 +173,11 @@ def phrase_bias(
         read[WHOLE] = chosen, unbiased, _summed, Margin(standard_deviations=0.05)
     rows = [compare_scores(name, *scale(pairs), margin, alpha) for name, (pairs, _, scale, margin) in read.items()]
     judged = adjusted(rows, alpha, parts=[name for name in read if name != LOG])
+    judged = [_fair_for_all_targets(row, read[row.measure], alpha) for row in judged]
     found = []
     for row in judged:
         pairs, neutral, scale, _ = read[row.measure]
-        own = _beside(row, np.subtract(*scale(pairs)), pairs, np.subtract(*scale(neutral)), alpha)
+        own = _beside(row, np.subtract(*scale(pairs)), pairs, np.subtract(*scale(neutral)), neutral, alpha)
         found.append(
             {
                 **asdict(row),
@@ -196,37 +208,75 @@ def _summed(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 def reservations(row: Row, alpha: float) -> list[str]:
     """What would undo a row's finding, in words; nothing where it stands."""
     found = []
-    for name, what in (("p_targets", "target word"), ("p_comments", "comment")):
-        if row[name] is None or row[name] >= alpha:
-            p = "not to be told" if row[name] is None else f"p = {row[name]:.2g}"
-            found.append(f"not shown when all phrases of a {what} count as one ({p})")
-    if row["unbiased_difference"] is not None and row["p_beyond_unbiased"] >= alpha:
+    if row["p_targets"] is None:
+        found.append("nearly all phrases are of one target word, so that it cannot be told from the group")
+    elif row["p_targets"] >= alpha:
+        found.append(f"not shown when all phrases of a target word count as one (p = {row['p_targets']:.2g})")
+    if row["p_comments"] is None or row["p_comments"] >= alpha:
+        found.append("not shown when all phrases of a comment count as one")
+    if row["p_beyond_unbiased"] is not None and row["p_beyond_unbiased"] >= alpha:
         found.append(
-            f"phrases without bias differ by {row['unbiased_difference']:+.3g} with the same words exchanged, which is "
-            f"not shown to be less (p = {row['p_beyond_unbiased']:.2g})"
+            f"phrases without bias differ by {row['unbiased_difference']:+.3g} with the same words exchanged, and that "
+            f"stereotyped ones differ more is not shown (p = {row['p_beyond_unbiased']:.2g})"
         )
     if row["measure"] == LOG and row["note"]:
         found.append(row["note"])
     return found
 
 
+def _fair_for_all_targets(row: Comparison, read: "tuple[Pairs, Pairs, _Scale, Margin]", alpha: float) -> Comparison:
+    """A row whose `fair` is shown of these phrases, but not with target words as a sample, is fair on average."""
+    pairs, _, scale, _ = read
+    if row.verdict != "fair":
+        return row
+    words = clustered(np.subtract(*scale(pairs)), _numbered(pairs.target.tolist()))
+    shown = tost(words, Bound(row.margin), alpha, len(pairs.ids)).shown
+    return row if shown else replace(row, verdict=FAIR_ON_AVERAGE)
+
+
 def _beside(
-    row: Comparison, difference: np.ndarray, pairs: Pairs, unbiased: np.ndarray, alpha: float
+    row: Comparison, difference: np.ndarray, pairs: Pairs, unbiased: np.ndarray, neutral: Pairs, alpha: float
 ) -> dict[str, Any]:
     """The tests that respect clusters, and what the exchanged words make where nothing is biased."""
-    clusters = {name: clustered(difference, getattr(pairs, name)) for name in ("comment", "target")}
+    numbers = {"comment": pairs.comment, "target": _numbered(pairs.target.tolist())}
+    clusters = {name: clustered(difference, own) for name, own in numbers.items()}
     p = {name: own.p_zero() if math.isfinite(own.error) else None for name, own in clusters.items()}
-    own: dict[str, Any] = {"p_comments": p["comment"], "p_targets": p["target"], "unbiased_n": None}
-    if len(unbiased) > 1:
-        own |= {
-            "unbiased_n": len(unbiased),
-            "unbiased_difference": float(unbiased.mean()),
-            "p_unbiased": float(stats.ttest_1samp(unbiased, 0.0).pvalue),
-            "p_beyond_unbiased": float(stats.ttest_ind(difference, unbiased, equal_var=False).pvalue),
-        }
     shown = [f"{name}s" for name, value in p.items() if value is not None and value < alpha]
     survives = " and ".join(shown) or "neither" if row.p_paired < alpha else "nothing to survive"
-    return {**own, "survives": survives}
+    own = {"p_comments": p["comment"], "p_targets": p["target"], "survives": survives}
+    return {**own, **_against_unbiased(difference, pairs.target, unbiased, neutral.target)}
+
+
+def _against_unbiased(
+    difference: np.ndarray, words: np.ndarray, unbiased: np.ndarray, unbiased_words: np.ndarray
+) -> dict[str, Any]:
+    """Stereotyped phrases against those without bias, word by word: a mix of other words would be another gap.
+
+    d = sum over words w of share_w (mean of stereotyped - mean of unbiased), the shares those of the stereotyped
+    phrases, with Welch's error and Satterthwaite's degrees of freedom; words with two phrases of each kind.
+    """
+    means, estimate, parts, chosen = [], 0.0, [], 0
+    kept = [w for w in np.unique(words) if min((words == w).sum(), (unbiased_words == w).sum()) > 1]
+    total = sum(int((words == w).sum()) for w in kept)
+    for word in kept:
+        one, other = difference[words == word], unbiased[unbiased_words == word]
+        share = len(one) / total
+        estimate += share * float(one.mean() - other.mean())
+        means.append(share * float(other.mean()))
+        parts += [(share**2 * float(each.var(ddof=1)) / len(each), len(each) - 1) for each in (one, other)]
+        chosen += len(other)
+    variance = sum(part for part, _ in parts)
+    if not kept or variance == 0:
+        return {}
+    freedom = variance**2 / sum(part**2 / own for part, own in parts)
+    sign = math.copysign(1.0, float(difference.mean()))
+    alone = stats.ttest_1samp(unbiased, 0.0).pvalue
+    return {
+        "unbiased_n": chosen,
+        "unbiased_difference": sum(means),
+        "p_unbiased": float(alone) if math.isfinite(alone) else None,
+        "p_beyond_unbiased": float(stats.t.sf(sign * estimate / math.sqrt(variance), freedom)),
+    }
 
 
 def _disagreement(row: Comparison, rows: list[Comparison], alpha: float) -> str:

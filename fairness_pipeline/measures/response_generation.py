@@ -60,7 +60,7 @@ def metrics(answers: Sequence[str], references: Sequence[Sequence[str]]) -> list
     from nltk.translate.nist_score import corpus_nist
     from sacrebleu.metrics.bleu import BLEU
 
-    bleu = BLEU(lowercase=True)
+    bleu = BLEU(lowercase=True, force=True)
     most = max(map(len, references))
     padded: list[Any] = [[own[place] if place < len(own) else None for own in references] for place in range(most)]
     score = bleu.corpus_score(list(answers), padded).score

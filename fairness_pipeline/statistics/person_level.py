@@ -16,7 +16,6 @@ _ROUNDING = 1e-9
 """Differences below this are what floating point leaves of equal scores in 0..1."""
 _EXACT = 14
 """Pairs up to which every pattern of signs is tried."""
-_HALVINGS = 40
 
 
 class Tests(NamedTuple):
@@ -122,14 +121,19 @@ def label_permutation(
 
 
 def _inverted(drawn: np.ndarray, moved: np.ndarray, tests: Tests, side: float) -> np.ndarray:
-    """How far beyond the difference, on one `side`, a shift of side a lies that the test rejects at 5%, by halving."""
-    near, far = np.zeros(len(tests.difference)), 8 * tests.error
-    for _ in range(_HALVINGS):
-        middle = (near + far) / 2
-        shift = tests.difference + side * middle
-        p = ((np.abs(drawn - np.outer(moved, shift)) >= middle - _ROUNDING).sum(axis=0) + 1) / (len(drawn) + 1)
-        near, far = np.where(p > 0.05, middle, near), np.where(p > 0.05, far, middle)
-    return far
+    """How far beyond the difference, on one `side`, a shift of side a lies that the test rejects at 5%.
+
+    A draw reaches the shift d + side m, which it moves by a share v of it, where |u - side v m| >= m, u = draw - v d:
+    up to m = |u| / (1 + side v sign(u)). p exceeds 5% as long as enough draws reach it.
+    """
+    own = drawn - np.outer(moved, tests.difference)
+    with np.errstate(divide="ignore"):
+        reached = np.abs(own) / np.maximum(0.0, 1 + side * moved[:, None] * np.sign(own))
+    seen = (np.abs(own) <= _ROUNDING) & (np.abs(moved) >= 1 - _ROUNDING)[:, None]  # the labels themselves, or exchanged
+    reached[seen] = np.inf
+    allowed = int(0.05 * (len(drawn) + 1) + _ROUNDING) - 1
+    place = len(drawn) - 1 - max(0, allowed)
+    return np.minimum(np.partition(reached, place, axis=0)[place], 8 * tests.error)
 
 
 def two_parts(first: Tests, second: Tests, weights: tuple[float, float]) -> Tests:

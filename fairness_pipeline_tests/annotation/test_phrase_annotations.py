@@ -84,6 +84,31 @@ def test_alpha_by_hand() -> None:
     assert agreement(labelled(("a", "1", True), ("b", "2", True))).num_rows == 0  # nothing is shared
 
 
+def test_a_comment_counts_once_however_many_phrases_it_has() -> None:
+    """Nineteen comments agreed on, and one not, with thirty phrases."""
+    rows = [
+        {"phrase_id": f"c{c}#{p}", "comment_id": f"c{c}", "comment": "x", "phrase": f"{c} {p}", "annotator": who,
+         "bias_sent": bool(c % 2) if c else who == "1", "bias_phrase": None}
+        for c in range(20) for p in range(30 if c == 0 else 1) for who in ("1", "2")
+    ]  # fmt: skip
+    (found,) = agreement(pa.Table.from_pylist(rows, schema=PHRASE_ANNOTATIONS)).to_pylist()
+    assert found["items"] == 20 and found["alpha"] > 0.85
+
+
+def test_no_text_is_in_two_splits_nor_without_bias_where_somebody_saw_some() -> None:
+    rows = [
+        {"phrase_id": f"c{n}#1", "comment_id": f"c{n}", "comment": "x", "phrase": f"{'P' if n % 2 else 'p'}hrase  {n // 4}",
+         "annotator": who, "bias_sent": False, "bias_phrase": label}
+        for n in range(200)
+        for who, label in (("1", n < 150), ("2", n < 150 or n == 170))
+    ]  # fmt: skip
+    table = draw_splits(pa.Table.from_pylist(rows, schema=PHRASE_ANNOTATIONS), 1, 50)
+    texts = table["phrase"].to_pylist()
+    assert len(set(texts)) == len(texts)
+    without = [row["phrase"] for row in table.to_pylist() if row["split"] == "unbiased"]
+    assert without and "phrase 42" not in without and "phrase 37" not in without
+
+
 def test_the_majority_and_ties() -> None:
     rows = labelled(
         ("a", "1", True), ("a", "2", False), ("b", "1", True), ("b", "2", True), ("c", "1", None)

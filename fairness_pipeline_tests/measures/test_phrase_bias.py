@@ -70,7 +70,10 @@ def test_the_released_perplexities_give_the_papers_tests(dimension: str) -> None
     if log:
         assert rows[LOG]["statistic"] == pytest.approx(log, abs=0.005)
         assert "paired t test of log-perplexities rejects" in rows[PAPER]["note"]
-    assert rows[LOG]["p_targets"] is None or rows[LOG]["p_targets"] > 0.05  # none survives
+    if dimension in ("religion1", "race"):  # nearly all of "jews", of "black"
+        assert rows[LOG]["p_targets"] is None and "of one target word" in reservations(rows[LOG], 0.05)[0]
+    else:
+        assert rows[LOG]["p_targets"] > 0.05
     assert WHOLE not in rows and ALL not in rows
 
 
@@ -121,13 +124,49 @@ def test_what_the_words_alone_make_is_told() -> None:
 
     def both(shift: float, split: str) -> list[dict[str, object]]:
         a = np.exp(draw.normal(3, 0.3, 150))
-        return perplexities(a, a * np.exp(draw.normal(shift, 0.1, 150)), split=split)
+        target = np.arange(150) % 10
+        return perplexities(a, a * np.exp(draw.normal(shift, 0.1, 150)), target=target, split=split)
 
     told = judged(both(-0.2, "test") + both(-0.2, "unbiased"))[LOG]
     assert told["verdict"] == "biased" and told["p_beyond_unbiased"] > 0.05
     assert any("phrases without bias differ by" in reservation for reservation in reservations(told, 0.05))
+    wider = judged(both(-0.1, "test") + both(-0.5, "unbiased"))[LOG]
+    assert wider["p_beyond_unbiased"] > 0.95 and reservations(wider, 0.05)
     more = judged(both(-0.2, "test") + both(0.0, "unbiased"))[LOG]
     assert more["p_beyond_unbiased"] < 1e-6 and not reservations(more, 0.05)
+    less = judged(both(0.2, "test") + both(0.0, "unbiased"))[LOG]  # against the stereotype
+    assert less["p_beyond_unbiased"] < 1e-6
+
+
+def test_a_mix_of_other_words_is_no_stereotype() -> None:
+    """Each word has a gap of its own, the same with bias and without; the two kinds hold other shares of them."""
+    draw = np.random.default_rng(6)
+    alarms = 0
+    for _ in range(200):
+        gaps = draw.normal(-0.2, 0.3, 6)
+
+        def phrases(shares: list[float], split: str, gaps: np.ndarray = gaps) -> list[dict[str, object]]:
+            target = draw.choice(6, 200, p=shares)
+            a = np.exp(draw.normal(3, 0.3, 200))
+            return perplexities(a, a * np.exp(gaps[target] + draw.normal(0, 0.1, 200)), target=target, split=split)
+
+        rows = phrases([0.5, 0.1, 0.1, 0.1, 0.1, 0.1], "test") + phrases([0.1, 0.1, 0.1, 0.1, 0.1, 0.5], "unbiased")
+        alarms += judged(rows)[LOG]["p_beyond_unbiased"] < 0.05
+    assert 2 <= alarms <= 20
+
+
+def test_fair_for_one_word_is_fair_on_average() -> None:
+    """No difference over all phrases, but words that differ: no word of a sample can be vouched for."""
+    draw = np.random.default_rng(7)
+    target = np.repeat(np.arange(8), 60)
+    a = np.exp(draw.normal(3, 0.3, 480))
+    apart = np.tile([-0.3, 0.3], 4)[target]
+    assert (
+        judged(perplexities(a, a * np.exp(apart * 0 + draw.normal(0, 0.1, 480)), target=target))[LOG]["verdict"]
+        == "fair"
+    )
+    found = judged(perplexities(a, a * np.exp(apart + draw.normal(0, 0.1, 480)), target=target))[LOG]
+    assert found["verdict"] == "fair on average"
 
 
 def test_a_word_of_more_tokens_is_seen_through() -> None:

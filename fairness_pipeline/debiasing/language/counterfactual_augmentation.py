@@ -13,15 +13,16 @@ def augmented(phrases: pa.Table, lexicon: Lexicon) -> list[str]:
         phrases: As `lexicons.counterfactuals.COUNTERFACTUAL_PHRASES`.
         lexicon: The dimension's terms.
     """
-    train = phrases.filter(pc.equal(phrases["split"], "train"))
-    return as_they_are(phrases, lexicon) + [
-        other
-        for text, other in zip(train["text_b"].to_pylist(), train["text_a"].to_pylist(), strict=True)
-        if lexicon.holds_attribute(text)
-    ]
+    return _twice(phrases, lexicon, "text_a")
 
 
 def as_they_are(phrases: pa.Table, lexicon: Lexicon) -> list[str]:
-    """The training phrases alone: the control, which gets updates but no cure."""
-    texts: list[str] = phrases.filter(pc.equal(phrases["split"], "train"))["text_b"].to_pylist()
-    return texts
+    """The training phrases, and the same ones once more: the control, which gets CDA's updates but no cure."""
+    return _twice(phrases, lexicon, "text_b")
+
+
+def _twice(phrases: pa.Table, lexicon: Lexicon, column: str) -> list[str]:
+    train = phrases.filter(pc.equal(phrases["split"], "train"))
+    texts: list[str] = train["text_b"].to_pylist()
+    others = zip(texts, train[column].to_pylist(), strict=True)
+    return texts + [other for text, other in others if lexicon.holds_attribute(text)]

@@ -60,8 +60,12 @@ class Weighted:
             if not at:
                 costs.append(lm[row])
                 continue
-            own = torch.stack([self._own(hidden[row], place, vectors, pairs) for place in at]).mean()
-            costs.append(self._lambda_lm * lm[row] + self._lambda_d * own)
+            cost = self._lambda_lm * lm[row]
+            # What begins a phrase is predicted from nothing: there is nothing to make equal.
+            if found := [place for place in at if self._own.attributes or place[0] > 0]:
+                own = torch.stack([self._own(hidden[row], place, vectors, pairs) for place in found]).mean()
+                cost = cost + self._lambda_d * own
+            costs.append(cost)
         return torch.stack(costs).mean()
 
 

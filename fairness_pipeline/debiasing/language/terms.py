@@ -11,7 +11,10 @@ from fairness_pipeline.lexicons.stereotypes import Lexicon
 
 @dataclass(frozen=True)
 class Places:
-    """A phrase's tokens; (first token, rows of the pairs it is in) of each target; (first, end) of each attribute."""
+    """A phrase's tokens; (first token, rows of the pairs it is in) of each target; (first, end) of each attribute.
+
+    A target that begins the phrase is predicted from nothing: its first token is 0.
+    """
 
     input_ids: list[int]
     targets: list[tuple[int, list[int]]]
@@ -43,7 +46,7 @@ class TermVectors:
         return torch.stack([weights[tokens].mean(0) for tokens in self._tokens])
 
     def places(self, texts: Sequence[str], longest: int | None) -> list[Places]:
-        """Each phrase's tokens and where its terms stand; a target that begins it is predicted from nothing: left out.
+        """Each phrase's tokens and where its terms stand.
 
         Args:
             texts: The phrases.
@@ -58,9 +61,9 @@ class TermVectors:
             targets = []
             for match in self._lexicon.term_spans(text):
                 span = _tokens_of(offsets, match.start, match.end)
-                term = number.get(match.term)
+                term = number.get(match.term, number.get(match.term.removesuffix("s")))
                 own = [place for place, pair in enumerate(rows) if term in pair]
-                if span and span[0] > 0 and own:
+                if span and own:
                     targets.append((span[0], own))
             spans = [_tokens_of(offsets, *span) for span in self._lexicon.attribute_spans(text)]
             found.append(Places(tokens, targets, [span for span in spans if span]))

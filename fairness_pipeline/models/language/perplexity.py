@@ -39,7 +39,7 @@ class PerplexityScorer:
     perplexity = exp(- 1/(n - 1) sum over i = 2..n of log p(token i | tokens before it)): the first token stands under
     no condition, as in the authors' code (Barikeri et al. 2021, section 3.1). Texts are scored in the weights' own
     precision. Logits of padding are never computed, and what two texts begin with (a phrase and its counterfactual, up
-    to the word that was exchanged) is computed once, if the model gives the same then: tried on the first two.
+    to the word that was exchanged) is computed once, if the model gives the same then: tried on the longest two.
 
     Args:
         model: Of the `transformers` library, on its device, in evaluation mode.
@@ -108,14 +108,13 @@ class PerplexityScorer:
                 packed.append(alone[place])
                 place += 1
                 continue
-            both = _Row([*rows[one], *rows[other][shared:]], shared, len(rows[one]), (one, other))
-            if self._shares is None:
-                self._shares = self._is_the_same(both, alone[place : place + 2])
-            if not self._shares:
-                return alone
-            packed.append(both)
+            packed.append(_Row([*rows[one], *rows[other][shared:]], shared, len(rows[one]), (one, other)))
             place += 2
-        return packed
+        together = [row for row in packed if len(row.owners) == 2]
+        if self._shares is not False and together:  # tried on the longest: some models look back so far only
+            longest = max(together, key=lambda row: len(row.tokens))
+            self._shares = self._is_the_same(longest, [row for row in alone if row.owners[0] in longest.owners])
+        return packed if self._shares else alone
 
     def _is_the_same(self, both: _Row, alone: list[_Row]) -> bool:
         """Whether the model gives two texts in one row what it gives them one by one; not all can."""
@@ -123,7 +122,8 @@ class PerplexityScorer:
             (together,) = self._losses([both])
         except (TypeError, ValueError, RuntimeError, IndexError):
             return False
-        return bool(np.allclose(together, [loss[0] for row in alone for loss in self._losses([row])], rtol=_EQUAL))
+        found = {row.owners[0]: self._losses([row])[0][0] for row in alone}
+        return bool(np.allclose(together, [found[owner] for owner in both.owners], rtol=_EQUAL))
 
     @torch.inference_mode()
     def _losses(self, rows: list[_Row]) -> list[tuple[float, float]]:
@@ -158,6 +158,7 @@ class PerplexityScorer:
             if len(row.owners) == 2:
                 places[number, row.first :] -= row.first - row.shared
                 seen[number, row.first :, row.shared : row.first] = False
+            places[number, len(row.tokens) :] = 0  # of padding, which is never looked at
         lowest = torch.finfo(self._model.dtype).min
         mask = torch.from_numpy(np.where(seen, 0.0, lowest)).to(device, self._model.dtype)[:, None]
         return {"input_ids": tokens, "attention_mask": mask, "position_ids": torch.from_numpy(places).to(device)}

@@ -95,8 +95,8 @@ def test_where_terms_stand_and_their_vectors(tmp_path: Path) -> None:
     (found,) = terms.places([text], None)
     tokens = tokenizer(text)["input_ids"]
     assert found.input_ids == tokens
-    ((first, rows),) = found.targets
-    assert rows == [2] and tokenizer.decode(tokens[first:]).strip() == "jews are greedy"
+    (begins, (first, rows)) = found.targets
+    assert begins == (0, [2]) and rows == [2] and tokenizer.decode(tokens[first:]).strip() == "jews are greedy"
     ((start, end),) = found.attributes
     assert tokenizer.decode(tokens[start:end]).strip() == "greedy"
 
@@ -116,6 +116,7 @@ def test_a_phrase_without_a_term_costs_language_modelling_alone(tmp_path: Path) 
 
     assert cost([without], 0.01, 50) == pytest.approx(plain(without), rel=1e-5)
     assert cost([with_term], 1.0, 0.0) == pytest.approx(plain(with_term), rel=1e-5)
+    assert cost(["jews are greedy"], 0.01, 50) == pytest.approx(0.01 * plain("jews are greedy"), rel=1e-5)
     own = cost([with_term], 0.0, 1.0)
     assert cost([with_term], 0.01, 50) == pytest.approx(0.01 * plain(with_term) + 50 * own, rel=1e-5)
     assert cost([with_term, without], 0.01, 50) == pytest.approx(
@@ -142,8 +143,9 @@ def phrases() -> pa.Table:
 
 def test_cda_adds_the_counterfactuals_of_phrases_with_an_attribute() -> None:
     lexicon = Lexicon(load_dimension("religion1"))
-    assert as_they_are(phrases(), lexicon) == ["all jews are greedy", "some jews are tall", "a loud jew"]
-    assert augmented(phrases(), lexicon)[3:] == ["all christians are greedy", "a loud christian"]
+    own = ["all jews are greedy", "some jews are tall", "a loud jew"]
+    assert augmented(phrases(), lexicon) == [*own, "all christians are greedy", "a loud christian"]
+    assert as_they_are(phrases(), lexicon) == [*own, "all jews are greedy", "a loud jew"]  # as many updates
 
 
 @pytest.mark.parametrize("method", ["lmd", "add", "hd", "cda", "plain"])

@@ -36,6 +36,44 @@ def test_batches_give_what_one_text_at_a_time_gives(tmp_path: Path) -> None:
     assert sum(len(row.tokens) for row in rows) < sum(len(tokenizer(text)["input_ids"]) for text in texts)
 
 
+def test_padding_beside_a_shared_beginning_needs_no_position(tmp_path: Path) -> None:
+    """Two texts in a row may be longer together than the model's 32 positions; their neighbours are padded to that."""
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    long = "jews are greedy and loud and tall and busy and tired"
+    texts = [
+        f"{long} new",
+        f"{long} early these days",
+        "my bike broke again my bike broke again and again",
+        "the phone is",
+    ]
+    assert max(len(own) for own in tokenizer(texts)["input_ids"]) <= 32
+    scored = PerplexityScorer(model, tokenizer)(pa.table({"text": texts}))["perplexity"].to_pylist()
+    assert scored == pytest.approx([one_at_a_time(model, tokenizer, text) for text in texts], rel=1e-5)
+
+
+def test_a_model_that_looks_back_so_far_only_is_asked_one_text_a_row() -> None:
+    """Short texts in one row come out the same under a sliding window, long ones do not: the longest decides."""
+    from transformers import MistralConfig, MistralForCausalLM
+
+    torch.manual_seed(0)
+    model = MistralForCausalLM(
+        MistralConfig(vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
+                      num_key_value_heads=2, sliding_window=6, initializer_range=0.5)
+    ).eval()  # fmt: skip
+
+    class Numbers:
+        def __call__(self, texts, **options):
+            rows = [[int(word) for word in text.split()] for text in ([texts] if isinstance(texts, str) else texts)]
+            return {"input_ids": rows[0] if isinstance(texts, str) else rows}
+
+    numbers = [" ".join(str((7 * n + i) % 50) for i in range(16)) for n in range(3)]
+    texts = ["1 2 3", "1 2 4", *numbers, *(f"{own} 9 8" for own in numbers)]
+    scorer = PerplexityScorer(model, Numbers())
+    scored = scorer(pa.table({"text": texts}))["perplexity"].to_pylist()
+    assert scored == pytest.approx([one_at_a_time(model, Numbers(), text) for text in texts], rel=1e-4)
+    assert scorer._shares is False
+
+
 def test_a_model_that_cannot_share_a_beginning_is_asked_one_text_a_row(tmp_path: Path) -> None:
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
     plain = type(model.transformer).forward
