@@ -11,7 +11,7 @@ from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.language_model_bias import published
 from fairness_pipeline.studies.language_model_bias.plots import reference_perplexities, t_values
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
-from fairness_pipeline.studies.language_model_bias.results import paper_t, row_of, tasks, widest_gaps
+from fairness_pipeline.studies.language_model_bias.results import by_word, paper_t, row_of, tasks, widest_gaps
 from fairness_pipeline.studies.language_model_bias.study import STUDY
 
 _HERE = Path(__file__).parent
@@ -143,5 +143,6 @@ def _disagreements(lake: Lake, dimension: str) -> dict[str, Any] | None:
 
 
 def _section(part: LanguageModelPart, lake: Lake, audit: Audit) -> dict[str, Any]:
-    gaps = widest_gaps(lake.read("phrase_perplexities", audit.key), part.settings.examples)
-    return {"audit": audit, "gaps": gaps}
+    perplexities = lake.read("phrase_perplexities", audit.key)
+    gaps = widest_gaps(perplexities, part.settings.examples)
+    return {"audit": audit, "gaps": gaps, "words": by_word(perplexities)}

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.lake import Key, Lake, Row
-from fairness_pipeline.measures.phrase_bias import LOG, PAPER, Pairs
+from fairness_pipeline.measures.phrase_bias import LOG, PAPER, Pairs, pairs_of
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.change import change_of_difference
@@ -82,6 +82,22 @@ def widest_gaps(perplexities: pa.Table, count: int) -> list[dict[str, Any]]:
     ordered = sorted(gaps, key=lambda gap: -gap["gap"])
     half = count // 2
     return ordered[: count - half] + ordered[len(ordered) - half :] if len(ordered) > count else ordered
+
+
+def by_word(perplexities: pa.Table) -> list[dict[str, Any]]:
+    """Of each target word in the test split how many phrases it has, and their mean difference of log-perplexities.
+
+    Args:
+        perplexities: As `measures.phrase_bias.PHRASE_PERPLEXITIES`.
+    """
+    pairs = pairs_of(perplexities, "test")
+    difference = np.log(pairs.a) - np.log(pairs.b)
+    words, counts = np.unique(pairs.target, return_counts=True)
+    rows = [
+        {"word": str(word), "n": int(count), "difference": float(difference[pairs.target == word].mean())}
+        for word, count in zip(words, counts, strict=True)
+    ]
+    return sorted(rows, key=lambda row: -row["n"])
 
 
 def tasks(part: LanguageModelPart, lake: Lake, name: str) -> list[tuple[Key, Row]]:
