@@ -76,6 +76,9 @@ def make_audits_small(data: Path) -> None:
     shipped["dialogue_fairness"]["pairs"]["maximum"] = 20
     shipped["dialogue_fairness"]["significance"] = TINY["dialogue_fairness"]["significance"]
     write_yaml(data / "profiles" / "audit.yaml", shipped)
+    comments = yaml.safe_load((ROOT / "data" / "corpora" / "reddit_sample.yaml").read_text(encoding="utf-8"))
+    comments["grammar"]["comments"] = 1500
+    write_yaml(data / "corpora" / "reddit_sample.yaml", comments)
 
 
 @pytest.fixture
@@ -113,6 +116,8 @@ def fill_in(path: Path) -> None:
     head, *lines = path.read_text(encoding="utf-8").splitlines()
     if head.endswith("response"):
         lines = [f"{line}so {number % 3}" for number, line in enumerate(lines)]
+    elif head.endswith("bias_phrase"):
+        lines = [f"{line[:-1]}{number % 2},{number % 2}" for number, line in enumerate(lines)]
     else:
         lines = [f"{line}{0.3 + number % 3 / 10:.1f}" for number, line in enumerate(lines)]
     path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")

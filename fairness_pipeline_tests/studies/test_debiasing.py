@@ -47,7 +47,7 @@ def debiased(tiny: Project, data: Path) -> Project:
     return Project("tiny")
 
 
-def test_from_base_to_report(debiased: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_base_to_report(debiased: Project) -> None:
     """One long story, as each chapter needs the lake of the one before."""
     lines = planned()
     assert "debiased_dialogue_models gender seq2seq-cda" in lines
@@ -85,7 +85,6 @@ def test_from_base_to_report(debiased: Project, tmp_path: Path, monkeypatch: pyt
     assert planned() == []
 
     # Settings of a method make its own model stale, and the base stays.
-    made = content(debiased.workspace)
     change(
         Path(os.environ["FAIRNESS_DATA"]) / "profiles" / "tiny.yaml",
         lambda profile: profile["models"].update({"seq2seq-wer": {"settings": {"k": 0.25}}}),
@@ -99,7 +98,12 @@ def test_from_base_to_report(debiased: Project, tmp_path: Path, monkeypatch: pyt
     )
     assert planned() == []
 
-    # The same in another order, killed in the middle of debiasing, is the same byte for byte.
+
+@pytest.mark.kills
+def test_killed_in_the_middle_of_debiasing(debiased: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in another order, killed in the middle, is the same byte for byte."""
+    run()
+    made = content(debiased.workspace)
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "elsewhere"))
     run("--model", "seq2seq-debiased_chat", "--select", "disentanglement")
     _kill_during("debiased_dialogue_models", tmp_path / "elsewhere" / "tiny")
