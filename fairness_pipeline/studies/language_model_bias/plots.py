@@ -24,7 +24,7 @@ def t_values(part: LanguageModelPart, audits: Sequence[Audit]) -> bytes:
         value, row = paper_t(audit), row_of(audit, PAPER)
         if value is not None and row:
             values.setdefault(audit.key["model"], {})[audit.key["dimension"]] = value, row["p"] < part.level
-    return _bars(list(part.dimensions), values, "t   (below 0: the stereotype is likelier of the minoritised group)")
+    return _bars(list(part.dimensions), values, "t   (below 0: stereotypical)")
 
 
 def reference_perplexities(part: LanguageModelPart, rows: Sequence[tuple[dict[str, str], Row]]) -> bytes:

@@ -4,7 +4,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.lake import Lake, Row
+from fairness_pipeline.lake import Key, Lake, Row
+from fairness_pipeline.lexicons.stereotypes import Lexicon, stereotypes_of
 from fairness_pipeline.measures.phrase_bias import PAPER
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
@@ -15,6 +16,7 @@ from fairness_pipeline.studies.language_model_bias.results import by_word, paper
 from fairness_pipeline.studies.language_model_bias.study import STUDY
 
 _HERE = Path(__file__).parent
+_EXAMPLES = 3
 _TASKS = {
     "dialogue_state_tracking": "Dialogue state tracking (table 4, appendix C)",
     "response_generation": "Response generation (table 5, appendix C)",
@@ -95,7 +97,18 @@ def _phrases(part: LanguageModelPart, lake: Lake, dimension: str) -> dict[str, A
         "name_nobody": sum(exchanged.figures["name_nobody"].values()) if exchanged else None,
         "published": published.counts(dimension),
         "alpha": {row["level"]: row for row in agreement},
+        "terms": stereotypes_of(part.dimensions[dimension]),
+        "attributes": Lexicon(part.dimensions[dimension]).attributes,
+        "examples": _examples(lake, key),
     }
+
+
+def _examples(lake: Lake, key: Key) -> list[str]:
+    """Some comments that annotators found biased."""
+    if not lake.card("phrase_annotations", key):
+        return []
+    rows = lake.read("phrase_annotations", key).to_pylist()
+    return list(dict.fromkeys(row["comment"] for row in rows if row["bias_sent"]))[:_EXAMPLES]
 
 
 def _effects(part: LanguageModelPart, lake: Lake) -> list[Row]:
