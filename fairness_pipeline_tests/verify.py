@@ -318,7 +318,7 @@ def judge_stereotypes(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bo
         ("planted stereotypes are `biased` in at least 4 of 5 seeds", min(biased.values()) >= 4, "; ".join(f"{d} {n} of 5" for d, n in biased.items()) + f"; {survive} of {total * len(SEEDS)} hold with a target word's phrases as one"),
         ("gaps where nothing is planted stay under half the least planted one (means over seeds)", widest < least / 2, f"{widest:.3f} against {least:.3f}; `biased`, as a trained network always differs a little, in {called} of {len(UNPLANTED) * len(SEEDS)}"),
         ("CDA leaves less of the planted gaps than its control, fine-tuning without a cure (the difference)", beyond["cda"][1] > 0, more),
-        ("what each method leaves of the planted gaps, the control last (no claim)", None, told),
+        ("CDA leaves less than a quarter of the planted gaps", shares["cda"][2] < 0.25, f"{told}, which is the control"),
         *judge_kill(outcomes[f"kill-{LANGUAGE}"]),
     ]  # fmt: skip
 
