@@ -3,7 +3,7 @@
 import csv
 import random
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -70,7 +70,7 @@ def read_annotations(
     *,
     encoding: str = "utf-8",
     ignored: Collection[str] = (),
-    known: Collection[str] | None = None,
+    known: Mapping[str, str] | None = None,
 ) -> Read:
     """One annotator's file.
 
@@ -82,7 +82,7 @@ def read_annotations(
         annotator: Who.
         encoding: Of the file.
         ignored: What counts as no label.
-        known: The phrase ids there are; any where it is None.
+        known: The phrases there are, by id; any where it is None.
 
     Raises:
         FairnessError: a column is missing, a label is none, a phrase is unknown or labelled twice; names the line.
@@ -97,6 +97,11 @@ def read_annotations(
         if known is not None and phrase_id not in known:
             raise FairnessError(
                 f"{where}: phrase_id '{phrase_id}' is none of the phrases that were exported; export them again"
+            )
+        if known is not None and text != known[phrase_id].strip():
+            raise FairnessError(
+                f"{where}: phrase: expected that of '{phrase_id}' as it was exported, {known[phrase_id]!r}, found "
+                f"{text!r}; label it, but leave its text"
             )
         if phrase_id in seen:
             raise FairnessError(f"{where}: phrase_id '{phrase_id}' stands on {seen[phrase_id]} already; keep one")

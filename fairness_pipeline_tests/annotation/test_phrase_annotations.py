@@ -43,13 +43,14 @@ def test_all_ways_of_writing_a_label(tmp_path: Path) -> None:
         (["a#1,t,p,True,1,maybe"], HEAD, "labels.csv, line 2: bias_phrase: expected 1 or 0, true or false, or nothing, found 'maybe'"),
         (["a#1,t,p,True,1,1", "a#1,t,p,True,1,1"], HEAD, "line 3: phrase_id 'a#1' stands on line 2 already"),
         (["b#1,t,p,True,1,1"], HEAD, "line 2: phrase_id 'b#1' is none of the phrases that were exported"),
+        (["a#1,t,q,True,1,1"], HEAD, "line 2: phrase: expected that of 'a#1' as it was exported, 'p', found 'q'"),
         (["a#1,t,p,1"], "phrase_id,comment,phrase,bias_sent\n", r"line 2: expected a column 'bias_phrase', found \['phrase_id'"),
         (["a#1,t,p,True,1"], HEAD, "line 2: expected 6 columns, found 5"),
     ],
 )  # fmt: skip
 def test_what_is_no_annotation_is_refused_by_line(tmp_path: Path, rows: list[str], head: str, said: str) -> None:
     with pytest.raises(FairnessError, match=said):
-        read_annotations(file(tmp_path, *rows, head=head), "ann", known={"a#1"})
+        read_annotations(file(tmp_path, *rows, head=head), "ann", known={"a#1": "p"})
 
 
 def test_the_template_is_read_back(tmp_path: Path) -> None:

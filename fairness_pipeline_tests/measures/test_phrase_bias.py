@@ -73,7 +73,8 @@ def test_the_released_perplexities_give_the_papers_tests(dimension: str) -> None
     if dimension in ("religion1", "race"):  # nearly all of "jews", of "black"
         assert rows[LOG]["p_targets"] is None and "of one target word" in reservations(rows[LOG], 0.05)[0]
     else:
-        assert rows[LOG]["p_targets"] > 0.05
+        printed = {"religion2": 0.45, "gender": 0.61, "orientation": 0.13}  # in docs/language-models.md
+        assert rows[LOG]["p_targets"] == pytest.approx(printed[dimension], abs=0.005)
     assert WHOLE not in rows and ALL not in rows
 
 

@@ -173,7 +173,12 @@ def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: P
         writer = csv.DictWriter(stream, rows[0])
         writer.writeheader()
         writer.writerows({**row, "bias_sent": 1, "bias_phrase": "TRUE"} for row in rows)
-    assert not [line for line in planned("--study", STUDY) if line.startswith("phrase_perplexities")]
+    done = command("run", "--study", STUDY)
+    assert done.returncode == 1
+    assert (
+        "phrases found, none labelled: fairness-pipeline export-phrases --dimension religion1"
+        in done.stderr + done.stdout
+    )
     done = command("import-annotations", str(out), "--dimension", "religion1", "--annotator", "me")
     assert done.returncode == 0, done.stderr
     run("--dimension", "religion1")
@@ -197,6 +202,12 @@ def test_audit_takes_any_causal_model(data: Path, tmp_path: Path) -> None:
     assert Lake(Project("audit").workspace).read("language_model_bias", key).num_rows == 4
     assert command("forget", "mine", "--profile", "audit").returncode == 0
     assert "mine" not in Project("audit").parts[STUDY].subjects
+
+
+def test_a_profile_without_stereotypes_is_refused(small: Project, data: Path) -> None:
+    change(data / "profiles" / "small.yaml", lambda profile: profile.update(dimensions=["dialect"]))
+    with pytest.raises(FairnessError, match="audited in dimensions with stereotypes; found dialect"):
+        Project("small")
 
 
 @pytest.mark.parametrize(

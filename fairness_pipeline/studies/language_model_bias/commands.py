@@ -74,7 +74,7 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     known = None
     if part.corpus.grammar or part.corpus.comments:
         phrases = Lake(part.project.workspace).read("bias_phrases", {"dimension": dimension})
-        known = set(phrases["phrase_id"].to_pylist())
+        known = dict(zip(phrases["phrase_id"].to_pylist(), phrases["phrase"].to_pylist(), strict=True))
     read = read_annotations(path, arguments.annotator, ignored=part.corpus.ignored_labels, known=known)
     labelled = read.table.num_rows - read.table["bias_phrase"].null_count
     if not labelled:

@@ -45,6 +45,7 @@ from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.debiasing.language.registry import METHODS, Task, debias
 from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
 from fairness_pipeline.distinct import each_distinct
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES, DISAGREEMENTS
 from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases as exchange
@@ -92,8 +93,8 @@ def _has_comments(part: LanguageModelPart, key: Key) -> bool:
     return bool(part.corpus.grammar or part.corpus.comments)
 
 
-def _is_annotated(part: LanguageModelPart, key: Key) -> bool:
-    return part.is_annotated(key["dimension"])
+def _has_phrases(part: LanguageModelPart, key: Key) -> bool:
+    return part.has_phrases(key["dimension"])
 
 
 of_a_dimension = partial(asset, axes=("dimension",))
@@ -159,7 +160,7 @@ def _annotating(part: LanguageModelPart, key: Key) -> dict[str, Any]:
 
 @of_a_dimension(
     stage="phrases",
-    covers=_is_annotated,
+    covers=_has_phrases,
     upstream=("bias_phrases",),
     code_version="1",
     settings=_annotating,
@@ -181,6 +182,12 @@ def phrase_annotations(partition: Partition) -> Result:
         read = read_annotations(path, annotator, encoding=encoding, ignored=part.corpus.ignored_labels)
         tables.append(read.table)
         ignored.update(read.ignored)
+    if not tables:
+        found = partition.read("bias_phrases").num_rows
+        raise FairnessError(
+            f"{dimension}: {found:,} phrases found, none labelled: fairness-pipeline export-phrases --dimension "
+            f"{dimension} --output FILE.csv --profile {partition.project.name}, then import-annotations"
+        )
     table = pa.concat_tables(tables)
     figures = {
         "rows": table.num_rows,
@@ -192,7 +199,7 @@ def phrase_annotations(partition: Partition) -> Result:
 
 @of_a_dimension(
     stage="phrases",
-    covers=_is_annotated,
+    covers=_has_phrases,
     upstream=("phrase_annotations",),
     code_version="1",
     settings=lambda part, key: {"krippendorff": version("krippendorff")},
@@ -212,7 +219,7 @@ def _splitting(part: LanguageModelPart, key: Key) -> dict[str, Any]:
 
 @of_a_dimension(
     stage="phrases",
-    covers=_is_annotated,
+    covers=_has_phrases,
     upstream=("phrase_annotations",),
     code_version="1",
     settings=_splitting,
@@ -235,7 +242,7 @@ def phrase_splits(partition: Partition) -> Result:
 
 @of_a_dimension(
     stage="phrases",
-    covers=_is_annotated,
+    covers=_has_phrases,
     upstream=("phrase_splits",),
     code_version="1",
     settings=_lexicon,
@@ -499,7 +506,8 @@ def language_model_bias(partition: Partition) -> Result:
     )
     shown = table.select(["measure", "n", "difference", "statistic", "p", "p_paired", "survives", "verdict"])
     says = summary(STUDY, part.project, key, table.to_pylist())
-    return Result(table, tables={"significance": shown}, says=says)
+    pairs = next(row["n"] for row in table.to_pylist() if row["measure"] == LOG)
+    return Result(table, {"pairs": pairs}, tables={"significance": shown}, says=says)
 
 
 @asset(

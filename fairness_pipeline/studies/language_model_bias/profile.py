@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 NAME = "language_model_bias"
 ARCHITECTURES = ("gpt2", "causal_lm", "perplexities")
+_FEWEST = 10
+"""Phrases of the test split below which nothing is said."""
 _FIGURES = ("perplexity_a", "perplexity_b")
 
 
@@ -72,6 +74,11 @@ class LanguageModelPart(Part):
             self.models[file.stem] = load(LanguageModelSpecification, file)
         self.subjects = self.models
         self.axes = {"dimension": list(self.dimensions), "model": list(self.models)}
+        if self.models and not self.dimensions:
+            raise FairnessError(
+                f"{project.path}: dimensions: language models are audited in dimensions with stereotypes; found "
+                f"{', '.join(project.dimensions)}: give one a section 'stereotypes', or name another"
+            )
         for key in settings.debias or ():
             if key not in self.dimensions:
                 raise FairnessError(
@@ -132,17 +139,19 @@ class LanguageModelPart(Part):
 
     # What the study itself asks
 
-    def is_annotated(self, dimension: str) -> bool:
-        """Whether there are labels in a dimension: released, imported, or generated."""
+    def has_phrases(self, dimension: str) -> bool:
+        """Whether there can be labelled phrases in a dimension: generated, sought in comments, released or imported."""
+        if self.imported(dimension):
+            return True
         if self.grammar:
             return dimension in self.grammar.dimensions
-        return dimension in self.corpus.phrases or bool(self.imported(dimension))
+        return dimension in self.corpus.phrases or bool(self.corpus.comments)
 
     def asked(self, key: Key) -> bool:
         """Whether a model is asked in a dimension."""
         model = self.models[key["model"]]
         made = model.dimensions is None or key["dimension"] in model.dimensions
-        return model.scored and made and self.is_annotated(key["dimension"])
+        return model.scored and made and self.has_phrases(key["dimension"])
 
     def measured(self, key: Key) -> bool:
         """Whether there are perplexities of a model in a dimension: asked for, or published."""
@@ -255,4 +264,6 @@ class LanguageModelPart(Part):
         figures = card.figures if card else {}
         if figures.get("guesses"):
             return "its weights predict no better than guessing; was it trained?"
-        return None
+        judged = lake.card("language_model_bias", key)
+        pairs = judged.figures.get("pairs", _FEWEST) if judged else _FEWEST
+        return f"{pairs} phrases to compare are too few; {_FEWEST} at least" if pairs < _FEWEST else None
