@@ -168,7 +168,7 @@ def test_every_command_is_run_as_it_stands(page: Path, reader: dict[str, str], d
                 assert "seed" in yaml.safe_load((data / "profiles" / f"{words[2]}.yaml").read_text())
 
 
-@pytest.mark.whole_run
+@pytest.mark.kills
 def test_the_gates_of_two_runners(reader: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit of both CI files, as they stand: it ends as the gate says, and leaves reports where they are kept."""
     page = ROOT / "docs" / "audit-your-model.md"
@@ -236,7 +236,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.whole_run
+@pytest.mark.kills
 def test_first_ten_minutes_in_an_empty_clone(tmp_path: Path, data: Path) -> None:
     """Word for word, in a process of its own, from a clone; the environment is the one that is there already."""
     clone = tmp_path / "clone"

@@ -5,6 +5,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from safetensors.numpy import load_file, save_file
 
 from fairness_pipeline import paths
@@ -173,6 +174,7 @@ def test_asking_again_asks_all_dimensions_whatever_else_is_out_of_date(tiny: Pro
         assert planned() == []
 
 
+@pytest.mark.kills
 def test_a_report_follows_all_that_it_shows(audited: Project, data: Path) -> None:
     """Labels, the order of the profile, the papers' tables, the files that a corpus is made from."""
     run()

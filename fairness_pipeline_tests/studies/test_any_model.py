@@ -39,6 +39,7 @@ def table(tiny: Project, name: str, model: str) -> pa.Table:
     return Lake(tiny.workspace).read(name, {"dimension": "gender", "model": model}).replace_schema_metadata(None)
 
 
+@pytest.mark.kills
 def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
     tiny: Project, data: Path, tmp_path: Path
 ) -> None:
@@ -275,6 +276,7 @@ def test_a_profile_that_trains_nothing(tiny: Project, data: Path, tmp_path: Path
     assert "not measured" not in report.split('id="verdicts"')[1].split("</table>")[0]
 
 
+@pytest.mark.kills
 def test_seeds_give_a_recipes_verdict(tiny: Project, data: Path) -> None:
     """Three trainings of one model, and of what is made of it; each is a model, and one verdict is on all of them."""
 
