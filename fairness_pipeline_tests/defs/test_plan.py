@@ -205,7 +205,7 @@ def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
         assert sorted(shared) in ([False], [False, True])
     finally:
         del os.environ["DAGSTER_HOME"]
-    assert "0 of 21" in run("--dry-run").stdout
+    assert "0 of 27" in run("--dry-run").stdout
 
 
 @pytest.mark.parametrize("name", ["run", "ui"])

@@ -45,7 +45,7 @@ def training(tiny: Project, data: Path, epochs: int = 400) -> "subprocess.Popen[
     )
     begun = process("run", "--workers", "2")
     deadline = time.monotonic() + 120
-    while not list(tiny.workspace.rglob("training.safetensors")):
+    while not list((tiny.workspace / "checkpoints" / "dialogue_models").rglob("training.safetensors")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return begun
