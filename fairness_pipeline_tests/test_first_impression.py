@@ -165,6 +165,7 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     assert command("export-pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
 
 
+@pytest.mark.kills
 def test_init_writes_what_runs(data: Path) -> None:
     done = command("init", "first")
     assert done.returncode == 0, done.stderr

@@ -133,6 +133,7 @@ def test_a_score_file_that_says_the_same_stops_the_wave(audited: Project, tmp_pa
     assert "6 made" in run("--model", "mine").stdout
 
 
+@pytest.mark.kills
 def test_a_gate_does_not_open_on_what_is_out_of_date(tiny: Project, data: Path) -> None:
     """A base that is made on request is made all the same where a debiased model is made from it."""
     profile = data / "profiles" / "tiny.yaml"

@@ -208,6 +208,7 @@ def test_a_model_for_some_dimensions_is_expected_in_those_alone(tiny: Project, d
     assert not [line for line in planned() if "dialect seq2seq-cda" in line]
 
 
+@pytest.mark.kills
 def test_a_comparison_with_other_tables_is_left_out_of_the_report(debiased: Project, data: Path) -> None:
     run("--model", "seq2seq-cda", "--dimension", "gender")
     report = debiased.workspace / "reports" / "dialogue_fairness_report.html"
