@@ -110,6 +110,25 @@ class Project:
         check_studies(tuple(named) if named is not None else None, path)
         return tuple(named) if named is not None else None
 
+    def base_named(self, model: str, path: Path) -> str:
+        """The model of the profile that a debiased one is made from.
+
+        Args:
+            model: Its key.
+            path: Its file.
+
+        Raises:
+            FairnessError: it names none, or one that the profile does not list.
+        """
+        models = self.profile.models
+        base = merged(read_yaml(path), models[model]).get("base")
+        if not isinstance(base, str) or base not in models:
+            raise FairnessError(
+                f"{path}: base: '{base}' is no model of {self.path}; '{model}' is made from it, so list both under "
+                f"'models'; listed: {', '.join(models)}"
+            )
+        return base
+
     @cached_property
     def workspace(self) -> Path:
         """The folder that holds everything this profile makes."""

@@ -14,10 +14,10 @@ import pydantic
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from fairness_pipeline.corpora.checksums import checksum, verify_checksum
+from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.corpora.cleaning import URL, clean
 from fairness_pipeline.corpora.comments import read_comments
-from fairness_pipeline.corpora.downloads import download
+from fairness_pipeline.corpora.downloads import file_version, located
 from fairness_pipeline.corpora.framed_contexts import FramedContexts
 from fairness_pipeline.corpora.grammar import Grammar
 from fairness_pipeline.corpora.readers import Turns, read_dataset, read_file
@@ -87,10 +87,7 @@ def source_versions(corpus: CorpusSpecification, folder: Path) -> dict[str, str]
         return {str(path): checksum(path) for path in files} or {
             corpus.dataset.name: corpus.dataset.revision or "not pinned"
         }
-    return {
-        file.path: str(file.sha256) if file.is_address else verify_checksum(file.resolve(folder), file.sha256)
-        for file in corpus.files
-    }
+    return {file.path: file_version(file, folder) for file in corpus.files}
 
 
 def read_dialogues(
@@ -114,10 +111,7 @@ def read_dialogues(
     Raises:
         FairnessError: bad input, by file and line; or no dialogue is left.
     """
-    paths = [
-        download(file.path, str(file.sha256), progress) if file.is_address else file.resolve(folder)
-        for file in corpus.files
-    ]
+    paths = [located(file, folder, progress) for file in corpus.files]
     rows = 0
     left_out: Counter[str] = Counter({"empty_or_deleted": 0})
     seen: set[bytes] = set()

@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fairness_pipeline.corpora.checksums import checksum, verify_checksum
+from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import explained, locked
 from fairness_pipeline.paths import cache_folder
@@ -42,6 +43,33 @@ def download(address: str, expected: str, progress: Progress | None = None) -> P
                 raise FairnessError(f"{address}: {error}") from None
             partial.replace(path)
     return path
+
+
+def located(file: CorpusFile, folder: Path, progress: Progress | None = None) -> Path:
+    """Where a declared file lies, fetched first if it is at an address.
+
+    Args:
+        file: As declared.
+        folder: Where relative paths start.
+        progress: Told how many bytes have come.
+
+    Raises:
+        FairnessError: as `download` does.
+    """
+    return download(file.path, str(file.sha256), progress) if file.is_address else file.resolve(folder)
+
+
+def file_version(file: CorpusFile, folder: Path) -> str:
+    """The SHA-256 of a declared file; what an address holds is checked when it is fetched.
+
+    Args:
+        file: As declared.
+        folder: Where relative paths start.
+
+    Raises:
+        FairnessError: it is missing or is not the declared one.
+    """
+    return str(file.sha256) if file.is_address else verify_checksum(file.resolve(folder), file.sha256)
 
 
 def _fetch(address: str, partial: Path, progress: Progress | None) -> None:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-from fairness_pipeline.corpora.reddit_comments import located
 from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.schemas import schema

@@ -1,6 +1,6 @@
 """What a file of `data/corpora` may say of a corpus of stereotyped phrases (Barikeri et al. 2021, RedditBias)."""
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 import pydantic
 
@@ -151,6 +151,3 @@ class PhraseCorpus(Specification):
         for task in (self.state_tracking, self.responses):
             found += [*task.train, *task.test] if task else []
         return [file for file in found if file]
-
-
-Fraction = Annotated[float, pydantic.Field(gt=0, lt=1)]

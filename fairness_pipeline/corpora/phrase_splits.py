@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from fairness_pipeline.annotation.phrase_annotations import majority
+from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.phrase_corpus import PhraseSource, TextFile
 from fairness_pipeline.corpora.records import column, read_records
-from fairness_pipeline.corpora.reddit_comments import clean_comment, located
+from fairness_pipeline.corpora.reddit_comments import clean_comment
 from fairness_pipeline.corpora.text_files import read_lines
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.schemas import schema

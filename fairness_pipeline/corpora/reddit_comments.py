@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.cleaning import is_deleted
-from fairness_pipeline.corpora.downloads import download
+from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.records import column, read_records
-from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.stereotypes import Lexicon
@@ -44,11 +43,6 @@ def clean_comment(text: str) -> str:
     'hey , look & see !'
     """
     return _SPACE.sub(" ", _NAME.sub("", _ADDRESS.sub("", html.unescape(text)))).strip().lower()
-
-
-def located(file: CorpusFile, folder: Path, progress: Progress | None = None) -> Path:
-    """Where a declared file lies, fetched first if it is an address."""
-    return download(file.path, str(file.sha256), progress) if file.is_address else file.resolve(folder)
 
 
 def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None = None) -> tuple[pa.Table, int]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.phrase_splits import read_texts
-from fairness_pipeline.corpora.reddit_comments import located
 from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.corpora.text_files import read_json_lines
 from fairness_pipeline.errors import FairnessError

@@ -42,8 +42,7 @@ class Lexicon:
 
     def __init__(self, dimension: Dimension) -> None:
         own = stereotypes_of(dimension)
-        named = own.attributes
-        self.attributes = dimension.attribute_words[named] if isinstance(named, str) else named
+        self.attributes = attributes_of(dimension)
         self.pairs = own.pairs
         self._targets = TermMatcher(own.targets)
         self._attribute = re.compile(rf"(?<!\w)(?:{'|'.join(map(_pattern, self.attributes))})(?!\w)")
@@ -122,6 +121,12 @@ def stereotypes_of(dimension: Dimension) -> Stereotypes:
         )
     targets = tuple(dict.fromkeys(b for _, b in dimension.pairs))
     return Stereotypes(targets=targets, attributes="stereotypical", pairs=dimension.pairs)
+
+
+def attributes_of(dimension: Dimension) -> tuple[str, ...]:
+    """The terms of a dimension's stereotype; raises FairnessError as `stereotypes_of` does."""
+    named = stereotypes_of(dimension).attributes
+    return dimension.attribute_words[named] if isinstance(named, str) else named
 
 
 def has_stereotypes(dimension: Dimension) -> bool:

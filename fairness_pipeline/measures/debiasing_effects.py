@@ -1,7 +1,7 @@
 """What debiasing changed: every measure's gap before and after, on the same pairs."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,27 +10,8 @@ import pyarrow.compute as pc
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.registry import measures
-from fairness_pipeline.schemas import schema
-from fairness_pipeline.statistics.change import Change
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, Change
 from fairness_pipeline.statistics.corrections import holm
-
-DEBIASING_EFFECTS = schema(
-    measure=pa.string(),
-    unit=pa.string(),
-    n=pa.int64(),
-    difference_before=pa.float64(),
-    difference_after=pa.float64(),
-    change=pa.float64(),
-    ci_low=pa.float64(),
-    ci_high=pa.float64(),
-    test=pa.string(),
-    p=pa.float64(),
-    p_holm=pa.float64(),
-    effect=pa.string(),
-    verdict_before=pa.string(),
-    verdict_after=pa.string(),
-)
-"""`change` is that of the absolute difference between the sides, with its 95% interval; below 0 the gap is smaller."""
 
 
 class Measured(NamedTuple):
@@ -70,11 +51,7 @@ def debiasing_effects(before: Measured, after: Measured, settings: SignificanceS
                 "measure": name,
                 "unit": was["unit"],
                 "n": was["n"],
-                **_scaled(change, 100.0 if was["unit"] == "percent" else 1.0),
-                "test": change.test,
-                "p": change.p,
-                "p_holm": p_holm,
-                "effect": _effect(change.change, p_holm, settings.alpha),
+                **change.row(p_holm, settings.alpha, 100.0 if was["unit"] == "percent" else 1.0),
                 "verdict_before": was["verdict"],
                 "verdict_after": now["verdict"],
             }
@@ -87,19 +64,3 @@ def identical_share(responses: pa.Table) -> float:
     ordered = responses.sort_by([("pair_id", "ascending"), ("side", "ascending")])
     a, b = (ordered.filter(pc.equal(ordered["side"], side))["response"] for side in ("a", "b"))
     return float(np.mean(pc.equal(a, b).to_numpy()))
-
-
-def _effect(change: float, p: float, alpha: float) -> str:
-    if p >= alpha:
-        return "no change shown"
-    return "smaller gap" if change < 0 else "larger gap"
-
-
-def _scaled(change: Change, factor: float) -> dict[str, Any]:
-    return {
-        "difference_before": factor * change.before,
-        "difference_after": factor * change.after,
-        "change": factor * change.change,
-        "ci_low": factor * change.low,
-        "ci_high": factor * change.high,
-    }

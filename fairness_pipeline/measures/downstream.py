@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import pyarrow as pa
 from pydantic import Field
 
+from fairness_pipeline.models.pretrained import positions_of
 from fairness_pipeline.models.specification import Rate
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.schemas import schema
@@ -62,15 +63,9 @@ class Given(NamedTuple):
     seed: int
     progress: Progress | None = None
 
-    @property
-    def positions(self) -> int | None:
-        """Tokens that the model reads, at most; None where it does not say."""
-        found = getattr(self.model.config, "max_position_embeddings", None)
-        return found if isinstance(found, int) else None
-
     def longest(self, wanted: int) -> int:
         """The wanted length, or what the model reads."""
-        return min(wanted, self.positions or wanted)
+        return min(wanted, positions_of(self.model) or wanted)
 
 
 def rows_of(found: list[tuple[str, float, str, int, str]], published: Mapping[str, float]) -> pa.Table:

@@ -1,11 +1,15 @@
 """Loading what the `transformers` library saves and publishes, by id or folder; what cannot be used is refused."""
 
+import json
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+
+_SOURCE = "source.json"
 
 
 def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, Any]:
@@ -73,6 +77,36 @@ def load_model(kind: Any, name: str, revision: str | None, field: str, **options
             "training broke; take an earlier checkpoint"
         )
     return model
+
+
+def note_source(folder: Path, name: str, configuration: Any, revision: str | None) -> dict[str, Any]:
+    """Writes down which model was found, so that every later load is of the same commit; gives its figures.
+
+    Args:
+        folder: Where the note is kept.
+        name: An id or a folder.
+        configuration: The model's, as it was loaded.
+        revision: What was asked for.
+    """
+    commit = getattr(configuration, "_commit_hash", None) or revision
+    with replacing(folder / _SOURCE) as path:
+        path.write_text(json.dumps({"name": name, "revision": commit}), encoding="utf-8")
+    return {"model_type": configuration.model_type, "revision": commit or folder_version(name)}
+
+
+def noted_source(folder: Path) -> tuple[str, str | None] | None:
+    """The name and the commit that `note_source` wrote down; None where it wrote nothing."""
+    path = folder / _SOURCE
+    if not path.is_file():
+        return None
+    noted = json.loads(path.read_text(encoding="utf-8"))
+    return noted["name"], noted["revision"]
+
+
+def positions_of(model: Any) -> int | None:
+    """Tokens that a model reads, at most; None where it does not say."""
+    found = getattr(model.config, "max_position_embeddings", None)
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def _not_loadable(name: str, revision: str | None, field: str, error: Exception) -> FairnessError:

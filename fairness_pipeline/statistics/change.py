@@ -1,12 +1,32 @@
 """Did a gap between two sides get smaller? Two models' answers to the same pairs, compared."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import scipy
 
+from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.resampling import NGrams, left_out
+
+DEBIASING_EFFECTS = schema(
+    measure=pa.string(),
+    unit=pa.string(),
+    n=pa.int64(),
+    difference_before=pa.float64(),
+    difference_after=pa.float64(),
+    change=pa.float64(),
+    ci_low=pa.float64(),
+    ci_high=pa.float64(),
+    test=pa.string(),
+    p=pa.float64(),
+    p_holm=pa.float64(),
+    effect=pa.string(),
+    verdict_before=pa.string(),
+    verdict_after=pa.string(),
+)
+"""`change` is that of the absolute difference between the sides, with its 95% interval; below 0 the gap is smaller."""
 
 
 class Change(NamedTuple):
@@ -19,6 +39,27 @@ class Change(NamedTuple):
     high: float
     test: str
     p: float
+
+    def row(self, p_holm: float, alpha: float, factor: float = 1.0) -> dict[str, Any]:
+        """Its columns of `DEBIASING_EFFECTS`.
+
+        Args:
+            p_holm: p, adjusted for all rows of the table.
+            alpha: The level: below it the gap is smaller or larger, else no change is shown.
+            factor: What every difference is multiplied by.
+        """
+        shown = "smaller gap" if self.change < 0 else "larger gap"
+        return {
+            "difference_before": factor * self.before,
+            "difference_after": factor * self.after,
+            "change": factor * self.change,
+            "ci_low": factor * self.low,
+            "ci_high": factor * self.high,
+            "test": self.test,
+            "p": self.p,
+            "p_holm": p_holm,
+            "effect": shown if p_holm < alpha else "no change shown",
+        }
 
 
 def change_of_difference(before: np.ndarray, after: np.ndarray, step: float = 1.0) -> Change:

@@ -91,8 +91,8 @@ def test_a_tuned_model_answers_the_same_each_time(tmp_path: Path) -> None:
     for folder in folders:
         folder.mkdir()
     first, second = (response_generation(given(folder), sets, settings, {}) for folder in folders)
-    assert first[0].equals(second[0])
-    assert first[0].to_pylist()[0]["value"] > 20  # it has learned the one answer there is
+    assert first.equals(second)
+    assert first.to_pylist()[0]["value"] > 20  # it has learned the one answer there is
 
 
 def multiwoz(folder: Path, name: str = "val.json") -> Path:

@@ -162,10 +162,8 @@ def test_fair_for_one_word_is_fair_on_average() -> None:
     target = np.repeat(np.arange(8), 60)
     a = np.exp(draw.normal(3, 0.3, 480))
     apart = np.tile([-0.3, 0.3], 4)[target]
-    assert (
-        judged(perplexities(a, a * np.exp(apart * 0 + draw.normal(0, 0.1, 480)), target=target))[LOG]["verdict"]
-        == "fair"
-    )
+    alike = judged(perplexities(a, a * np.exp(draw.normal(0, 0.1, 480)), target=target))[LOG]
+    assert alike["verdict"] == "fair"
     found = judged(perplexities(a, a * np.exp(apart + draw.normal(0, 0.1, 480)), target=target))[LOG]
     assert found["verdict"] == "fair on average"
 

@@ -1,35 +1,40 @@
 """HD: stereotypical attributes at right angles to the directions that tell the groups apart (section 4.3).
 
-C stacks b_i = (t1_i - t2_i) / 2; B are the first k right singular vectors of C, k the least number that explains half
-of its squared Frobenius norm. L_HD = sum over j of |b_j <a, b_j>| = sum over j of |<a, b_j>|, as b_j has length 1, at
-every attribute a (Barikeri et al. 2021; Bordia and Bowman 2019). B is computed at each step, without gradients.
+C stacks b_i = (t1_i - t2_i) / 2; B are the first k right singular vectors of C, k the least number that explains a
+share, half in the paper, of its squared Frobenius norm. L_HD = sum over j of |b_j <a, b_j>| = sum over j of |<a, b_j>|,
+as b_j has length 1, at every attribute a (Barikeri et al. 2021; Bordia and Bowman 2019). B is computed at each step,
+without gradients.
 """
 
 import torch
 
-SHARE = 0.5
 
-
-def bias_subspace(vectors: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
+def bias_subspace(vectors: torch.Tensor, pairs: torch.Tensor, share: float) -> torch.Tensor:
     """(k, width): the directions of bias.
 
     Args:
         vectors: (terms, width) of the output layer.
         pairs: (pairs, 2) rows of `vectors`: side a, side b.
+        share: Of the squared differences, which the directions explain at least.
     """
     half = (vectors[pairs[:, 1]] - vectors[pairs[:, 0]]).detach().float() / 2
     _, values, directions = torch.linalg.svd(half, full_matrices=False)
     explained = values.square().cumsum(0) / values.square().sum()
-    count = int((explained < SHARE).sum()) + 1
+    count = int((explained < share).sum()) + 1
     return directions[:count]
 
 
 class HardDebiasing:
-    """The loss at an attribute; a step's subspace is computed once."""
+    """The loss at an attribute; a step's subspace is computed once.
+
+    Args:
+        share: As of `bias_subspace`.
+    """
 
     attributes = True
 
-    def __init__(self) -> None:
+    def __init__(self, share: float) -> None:
+        self._share = share
         self._of: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def __call__(
@@ -44,6 +49,6 @@ class HardDebiasing:
             pairs: (pairs, 2) rows of `vectors`.
         """
         if self._of is None or self._of[0] is not vectors:
-            self._of = vectors, bias_subspace(vectors, pairs)
+            self._of = vectors, bias_subspace(vectors, pairs, self._share)
         attribute = hidden[place[0] : place[1]].mean(0)
         return (self._of[1].to(attribute.dtype) @ attribute).abs().sum()

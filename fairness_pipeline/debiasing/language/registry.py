@@ -49,6 +49,13 @@ class LossGrid(Specification):
     """References whose perplexity stands beside each p."""
 
 
+class HardDebiasingGrid(LossGrid):
+    """The same, and how much of what tells the groups apart is taken for their direction."""
+
+    explained: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.5
+    """Share of the pairs' squared differences that the directions of bias explain, at least."""
+
+
 class Method(NamedTuple):
     """Where a method lives (a module, its class of a loss or its function of phrases), and its settings."""
 
@@ -56,16 +63,11 @@ class Method(NamedTuple):
     name: str
     settings: type[Specification]
 
-    @property
-    def has_loss(self) -> bool:
-        """Whether it is a loss beside that of language modelling."""
-        return self.settings is LossGrid
-
 
 METHODS = {
     "lmd": Method("language_model_debiasing", "LanguageModelDebiasing", LossGrid),
     "add": Method("attribute_distance", "AttributeDistance", LossGrid),
-    "hd": Method("hard_debiasing", "HardDebiasing", LossGrid),
+    "hd": Method("hard_debiasing", "HardDebiasing", HardDebiasingGrid),
     "cda": Method("counterfactual_augmentation", "augmented", FineTuning),
     "plain": Method("counterfactual_augmentation", "as_they_are", FineTuning),
 }
@@ -106,6 +108,7 @@ def debias(task: Task) -> dict[str, Any]:
     own = getattr(import_module(f"fairness_pipeline.debiasing.language.{method.module}"), method.name)
     settings = method.settings.model_validate(task.model.settings or {})
     if isinstance(settings, LossGrid):
-        return training.search(task, own(), settings)
+        loss = own(settings.explained) if isinstance(settings, HardDebiasingGrid) else own()
+        return training.search(task, loss, settings)
     assert isinstance(settings, FineTuning)
     return training.fine_tuned(task, own(task.phrases, task.lexicon), settings)

@@ -18,6 +18,7 @@ from fairness_pipeline.files import replacing
 from fairness_pipeline.measures.phrase_bias import Pairs, paper_test, without_outliers
 from fairness_pipeline.models.language import fine_tuning, registry
 from fairness_pipeline.models.language.perplexity import PerplexityScorer
+from fairness_pipeline.models.pretrained import positions_of
 from fairness_pipeline.progress import Progress, report
 
 _CANDIDATE = "candidate"
@@ -141,7 +142,7 @@ def _keep(folder: Path, chosen: int) -> None:
 
 
 def _cut(model: Any) -> dict[str, Any]:
-    longest = getattr(model.config, "max_position_embeddings", None)
+    longest = positions_of(model)
     return {"truncation": True, "max_length": longest} if longest else {}
 
 

@@ -1,6 +1,5 @@
 """Any causal language model or encoder-decoder of the `transformers` library, by id or folder."""
 
-import json
 import math
 from hashlib import blake2b
 from pathlib import Path
@@ -9,15 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.models.pretrained import folder_version, load_model, load_tokenizer
+from fairness_pipeline.models.pretrained import load_model, load_tokenizer, note_source, noted_source, positions_of
 from fairness_pipeline.models.specification import HuggingFaceSource
 from fairness_pipeline.models.thoughts import without_thoughts
 from fairness_pipeline.progress import Progress
 
 _BATCH = 64
-_SOURCE = "source.json"
 _WEIGHTS = ("*.safetensors", "*.bin")
 _FIELD = "huggingface.name"
 _FEW_TOKENS = 1000
@@ -57,10 +54,7 @@ def prepare(
             "with save_pretrained"
         )
     configuration, _ = _tokenizer(source, source.revision)
-    commit = getattr(configuration, "_commit_hash", None) or source.revision
-    with replacing(folder / _SOURCE) as path:
-        path.write_text(json.dumps({"name": source.name, "revision": commit}), encoding="utf-8")
-    figures = {"model_type": configuration.model_type, "revision": commit or folder_version(source.name)}
+    figures = note_source(folder, source.name, configuration, source.revision)
     if not specification.training:
         return figures
     from fairness_pipeline.models.dialogue.fine_tuning import fine_tune
@@ -184,7 +178,7 @@ class HuggingFaceResponder:
 
     def _longest_prompt(self, model: Any) -> int:
         """Tokens that a prompt may have: what the model's positions leave beside the answer."""
-        positions = getattr(model.config, "max_position_embeddings", None) or 1024
+        positions = positions_of(model) or 1024
         answer = self.specification.decoding.max_tokens if self.specification.architecture == "causal_lm" else 0
         if positions <= answer:
             raise FairnessError(
@@ -215,7 +209,9 @@ class HuggingFaceResponder:
         from fairness_pipeline.models.devices import device_of
 
         source = _source(self.specification)
-        revision = json.loads((self.folder / _SOURCE).read_text(encoding="utf-8"))["revision"]
+        noted = noted_source(self.folder)
+        assert noted
+        revision = noted[1]
         _, tokenizer = _tokenizer(source, revision)
         causal = self.specification.architecture == "causal_lm"
         kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM

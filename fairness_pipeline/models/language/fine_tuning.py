@@ -90,32 +90,34 @@ def train(
     """
     if not examples:
         raise FairnessError("nothing to train on: the split 'train' is empty")
+    logging.getLogger("transformers.trainer").setLevel(logging.ERROR)
+    transformers.utils.logging.disable_progress_bar()  # the caller has its own
+    checkpoints = folder / _FOLDER
+    first = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
     while True:
+        trainer = _Trainer(
+            loss=loss,
+            model=model,
+            args=_arguments(recipe, checkpoints, seed, on_cpu=model.device.type == "cpu"),
+            train_dataset=list(examples),
+            data_collator=collate,
+            callbacks=[_Watch(progress, note)],
+        )
+        trainer.remove_callback(transformers.PrinterCallback)
         try:
-            _run(model, examples, recipe, folder / _FOLDER, seed, loss, collate, progress, note)
+            trainer.train(resume_from_checkpoint=_last(checkpoints))
             break
         except torch.OutOfMemoryError:
             if recipe.batch == 1:
                 raise FairnessError("one text does not fit into the GPU's memory; set device: cpu") from None
             recipe = recipe._replace(batch=recipe.batch // 2, accumulation=2 * recipe.accumulation)
+            model.load_state_dict(first)  # the steps before it are done again, or those since the last checkpoint
             torch.cuda.empty_cache()
-    shutil.rmtree(folder / _FOLDER, ignore_errors=True)
+    shutil.rmtree(checkpoints, ignore_errors=True)
 
 
-def _run(
-    model: Any,
-    examples: Sequence[dict[str, Any]],
-    recipe: Recipe,
-    folder: Path,
-    seed: int,
-    loss: Loss,
-    collate: Callable[[Sequence[dict[str, Any]]], dict[str, Any]],
-    progress: Progress | None,
-    note: str,
-) -> None:
-    logging.getLogger("transformers.trainer").setLevel(logging.ERROR)
-    transformers.utils.logging.disable_progress_bar()  # the caller has its own
-    arguments = transformers.TrainingArguments(
+def _arguments(recipe: Recipe, folder: Path, seed: int, *, on_cpu: bool) -> transformers.TrainingArguments:
+    return transformers.TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=recipe.epochs,
         per_device_train_batch_size=recipe.batch,
@@ -126,7 +128,7 @@ def _run(
         lr_scheduler_type="linear",
         optim="adamw_torch",
         seed=seed % 2**31,
-        use_cpu=model.device.type == "cpu",
+        use_cpu=on_cpu,
         save_strategy="no",
         save_total_limit=1,
         logging_strategy="no",
@@ -135,16 +137,6 @@ def _run(
         remove_unused_columns=False,
         dataloader_pin_memory=False,
     )
-    trainer = _Trainer(
-        loss=loss,
-        model=model,
-        args=arguments,
-        train_dataset=list(examples),
-        data_collator=collate,
-        callbacks=[_Watch(progress, note)],
-    )
-    trainer.remove_callback(transformers.PrinterCallback)
-    trainer.train(resume_from_checkpoint=_last(folder))
 
 
 class _Trainer(transformers.Trainer):

@@ -9,6 +9,7 @@ import torch
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.batching import cut
+from fairness_pipeline.models.pretrained import positions_of
 
 BATCH_TOKENS = 1024
 """A batch's padded tokens: measured on two cores, where 2,048 were slower."""
@@ -54,8 +55,7 @@ class PerplexityScorer:
         self._short: bool | None = None
         self._shares: bool | None = None
         self._budget = BATCH_TOKENS
-        positions = getattr(model.config, "max_position_embeddings", None)
-        self._positions = positions if isinstance(positions, int) and positions > 0 else None
+        self._positions = positions_of(model)
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Scores the texts; raises FairnessError for one that is too long, or has fewer than two tokens."""

@@ -1,18 +1,15 @@
 """Language models by architecture: making one ready in a folder, and loading it."""
 
-import json
 import random
 from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
-from fairness_pipeline.models.pretrained import folder_version, load_model, load_tokenizer
+from fairness_pipeline.models.pretrained import load_model, load_tokenizer, note_source, noted_source
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.threads import use_threads
 
-_SOURCE = "source.json"
 _FIELD = "huggingface.name"
 _END = "<|endoftext|>"
 _DEV = 0.02
@@ -45,10 +42,7 @@ def prepare(
         return _trained(specification, comments, folder, seed, progress)
     source = specification.huggingface
     configuration, _ = load_tokenizer(source.name, source.revision, _FIELD)
-    commit = getattr(configuration, "_commit_hash", None) or source.revision
-    with replacing(folder / _SOURCE) as path:
-        path.write_text(json.dumps({"name": source.name, "revision": commit}), encoding="utf-8")
-    return {"model_type": configuration.model_type, "revision": commit or folder_version(source.name)}
+    return note_source(folder, source.name, configuration, source.revision)
 
 
 def load(specification: LanguageModelSpecification, folder: Path) -> tuple[Any, Any]:
@@ -68,8 +62,8 @@ def load(specification: LanguageModelSpecification, folder: Path) -> tuple[Any, 
 
     use_threads(specification.threads)
     name, revision, dtype = str(folder), None, "float32"
-    if specification.huggingface and (folder / _SOURCE).is_file():
-        name, revision = json.loads((folder / _SOURCE).read_text(encoding="utf-8")).values()
+    if specification.huggingface and (noted := noted_source(folder)):
+        name, revision = noted
         dtype = specification.huggingface.dtype
     _, tokenizer = load_tokenizer(name, revision, _FIELD)
     if not tokenizer.is_fast:

@@ -35,7 +35,7 @@ from fairness_pipeline.measures.breakdown import BREAKDOWN, carrying, swapped_wo
 from fairness_pipeline.measures.breakdown import breakdown as break_down
 from fairness_pipeline.measures.classifier_quality import CLASSIFIER_QUALITY
 from fairness_pipeline.measures.classifier_quality import classifier_quality as hold_against
-from fairness_pipeline.measures.debiasing_effects import DEBIASING_EFFECTS, Measured, identical_share
+from fairness_pipeline.measures.debiasing_effects import Measured, identical_share
 from fairness_pipeline.measures.debiasing_effects import debiasing_effects as compare_models
 from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance as with_worth
@@ -67,6 +67,7 @@ from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import TABLES

@@ -326,16 +326,10 @@ class DialoguePart(Part):
 
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> ModelSpecification:
         """A model made from another: what its file does not say is as its base has it."""
-        profile, models = self.project.path, self.project.profile.models
-        changes = models[key]
+        profile, changes = self.project.path, self.project.profile.models[key]
         whole = merged(declared, changes)
         method = check_method(whole.get("debiasing"), path)
-        base_key = whole.get("base")
-        if not isinstance(base_key, str) or base_key not in models:
-            raise FairnessError(
-                f"{path}: base: '{base_key}' is no model of {profile}; '{key}' is made from it, so list both under "
-                f"'models'; listed: {', '.join(models)}"
-            )
+        base_key = self.project.base_named(key, path)
         if read_yaml(find("models", base_key, profile, "models")).keys() & {"base", "debiasing"}:
             raise FairnessError(f"{path}: base: '{base_key}' is debiased itself; name the model that it was made from")
         self._add_model(base_key)

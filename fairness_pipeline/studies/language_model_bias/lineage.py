@@ -24,7 +24,8 @@ from fairness_pipeline.annotation.phrase_annotations import (
     generated,
     read_annotations,
 )
-from fairness_pipeline.corpora.checksums import checksum, verify_checksum
+from fairness_pipeline.corpora.checksums import checksum
+from fairness_pipeline.corpora.downloads import file_version, located
 from fairness_pipeline.corpora.multiwoz import STATE_TURNS
 from fairness_pipeline.corpora.multiwoz import state_turns as read_turns
 from fairness_pipeline.corpora.phrase_splits import PHRASE_SPLITS, draw_splits, released_splits
@@ -35,7 +36,6 @@ from fairness_pipeline.corpora.reddit_comments import (
     PHRASES,
     find_candidates,
     find_phrases,
-    located,
     read_comments,
 )
 from fairness_pipeline.corpora.response_sets import REFERENCES, RESPONSE_SETS
@@ -50,9 +50,14 @@ from fairness_pipeline.lake import Key
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES, DISAGREEMENTS
 from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases as exchange
 from fairness_pipeline.lexicons.counterfactuals import disagreements as compare_counterparts
-from fairness_pipeline.lexicons.stereotypes import Lexicon, stereotypes_of
+from fairness_pipeline.lexicons.stereotypes import Lexicon, attributes_of, stereotypes_of
 from fairness_pipeline.measures.downstream import DOWNSTREAM, Given
-from fairness_pipeline.measures.phrase_bias import LANGUAGE_MODEL_BIAS, LOG, PHRASE_PERPLEXITIES, pairs_of
+from fairness_pipeline.measures.phrase_bias import (
+    LANGUAGE_MODEL_BIAS,
+    LOG,
+    PHRASE_PERPLEXITIES,
+    debiasing_effect,
+)
 from fairness_pipeline.measures.phrase_bias import phrase_bias as compare_sides
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.pretrained import folder_version
@@ -60,11 +65,11 @@ from fairness_pipeline.paths import data_file
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
 from fairness_pipeline.studies.language_model_bias import published
 from fairness_pipeline.studies.language_model_bias.plots import t_values
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
 from fairness_pipeline.studies.language_model_bias.report import render_report
-from fairness_pipeline.studies.language_model_bias.results import EFFECTS, effect_of
 from fairness_pipeline.studies.language_model_bias.study import STUDY
 
 
@@ -72,17 +77,12 @@ def _files(part: LanguageModelPart, *files: CorpusFile | None) -> dict[str, str]
     """SHA-256 of the files that something is made from."""
     grammar = part.corpus.grammar
     found = {grammar.file: checksum(data_file(grammar.file)), **grammar.model_dump()} if grammar else {}
-    for file in files:
-        if file:
-            own = str(file.sha256) if file.is_address else verify_checksum(file.resolve(part.folder), file.sha256)
-            found[file.path] = own
-    return found
+    return {**found, **{file.path: file_version(file, part.folder) for file in files if file}}
 
 
 def _lexicon(part: LanguageModelPart, key: Key) -> dict[str, Any]:
     dimension = part.dimensions[key["dimension"]]
-    lexicon = stereotypes_of(dimension)
-    return {**lexicon.model_dump(), "attributes": list(Lexicon(dimension).attributes)}
+    return {**stereotypes_of(dimension).model_dump(), "attributes": list(attributes_of(dimension))}
 
 
 def _terms(partition: Partition) -> Lexicon:
@@ -438,7 +438,7 @@ def _loaded(partition: Partition) -> tuple[Any, Any]:
     code_version="1",
     settings=lambda part, key: {
         **_model(part, key),
-        "published": None if part.models[key["model"]].scored else part.published(key),
+        "published": checksum(data_file(own)) if (own := part.models[key["model"]].perplexities) else None,
     },
     schema=PHRASE_PERPLEXITIES,
     checks=(checks.not_empty, checks.perplexities_in_range),
@@ -519,17 +519,16 @@ def language_model_bias(partition: Partition) -> Result:
     upstream_of_base=("phrase_perplexities", "language_model_bias"),
     code_version="1",
     settings=lambda part, key: part.settings.significance.model_dump(include={"alpha"}),
-    schema=EFFECTS,
+    schema=DEBIASING_EFFECTS,
 )
 def effects(partition: Partition) -> Result:
     """Whether the gap got smaller, paired on the same phrases."""
-    tables = [each.read("phrase_perplexities") for each in (partition.of_base, partition)]
-    verdicts = [
+    before, after = (each.read("phrase_perplexities") for each in (partition.of_base, partition))
+    was, now = (
         {row["measure"]: row["verdict"] for row in each.read("language_model_bias").to_pylist()}[LOG]
         for each in (partition.of_base, partition)
-    ]
-    before, after = (pairs_of(table, "test") for table in tables)
-    table = effect_of(before, after, verdicts[0], verdicts[1], partition.part.settings.significance.alpha)
+    )
+    table = debiasing_effect(before, after, (was, now), partition.part.settings.significance.alpha)
     return Result(table, tables={"effects": table})
 
 
@@ -594,8 +593,7 @@ def _responses(given: Given, partition: Partition) -> pa.Table:
     from fairness_pipeline.measures.response_generation import response_generation
 
     settings = partition.part.settings.responses
-    table, _ = response_generation(given, partition.read("response_sets"), settings, _printed(partition))
-    return table
+    return response_generation(given, partition.read("response_sets"), settings, _printed(partition))
 
 
 reddit_perplexity = _task("reddit_perplexity", "human_references", _perplexity, None)

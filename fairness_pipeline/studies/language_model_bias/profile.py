@@ -4,7 +4,7 @@ import csv
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,8 +159,14 @@ class LanguageModelPart(Part):
         return self.asked(key) if model.scored else bool(self.published(key))
 
     def published(self, key: Key) -> list[dict[str, str]]:
-        """The published perplexities of a model in a dimension, a phrase a row."""
-        return [row for row in self._figures(key["model"]) if row["dimension"] == key["dimension"]]
+        """The published perplexities of a model in a dimension, a phrase a row.
+
+        Raises:
+            FairnessError: as `published_perplexities` does.
+        """
+        name = self.models[key["model"]].perplexities
+        assert name is not None
+        return [row for row in published_perplexities(paths.data_file(name)) if row["dimension"] == key["dimension"]]
 
     def annotations_folder(self, dimension: str) -> Path:
         """Where imported annotations of a dimension lie, a file an annotator."""
@@ -178,28 +184,6 @@ class LanguageModelPart(Part):
     def grammar(self) -> StereotypeGrammar | None:
         """What everything is generated from; None where it is read."""
         return StereotypeGrammar.load(self.corpus.grammar.file) if self.corpus.grammar else None
-
-    def _figures(self, model: str) -> list[dict[str, str]]:
-        """The rows of a file of published perplexities.
-
-        Raises:
-            FairnessError: a column is missing, or a perplexity is no number of 1 or more.
-        """
-        name = self.models[model].perplexities
-        assert name is not None
-        path = paths.data_file(name)
-        with path.open(encoding="utf-8", newline="") as lines:
-            rows = list(csv.DictReader(lines))
-        for number, row in enumerate(rows, start=2):
-            for column in ("dimension", "phrase", "comment", "target", *_FIGURES):
-                if row.get(column) in (None, ""):
-                    raise FairnessError(f"{path}, line {number}: expected a value in column '{column}', found none")
-            for column in _FIGURES:
-                if not re.fullmatch(r"\d+(\.\d+)?(e\+?\d+)?", row[column]) or float(row[column]) < 1:
-                    raise FairnessError(
-                        f"{path}, line {number}: {column}: expected a perplexity (1 or more), found '{row[column]}'"
-                    )
-        return rows
 
     def _add_model(self, key: str) -> None:
         """Reads a model, and its base before it; one that other studies alone audit is left out."""
@@ -230,15 +214,9 @@ class LanguageModelPart(Part):
 
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> LanguageModelSpecification:
         """A model made from another: what its file does not say is as its base has it."""
-        profile, models = self.project.path, self.project.profile.models
-        changes = models[key]
+        profile, changes = self.project.path, self.project.profile.models[key]
         method = check_method(merged(declared, changes).get("debiasing"), path)
-        base_key = declared.get("base")
-        if not isinstance(base_key, str) or base_key not in models:
-            raise FairnessError(
-                f"{path}: base: '{base_key}' is no model of {profile}; '{key}' is made from it, so list both under "
-                f"'models'; listed: {', '.join(models)}"
-            )
+        base_key = self.project.base_named(key, path)
         self._add_model(base_key)
         base = self.models.get(base_key)
         if base is None or base.base or not base.scored:
@@ -267,3 +245,28 @@ class LanguageModelPart(Part):
         judged = lake.card("language_model_bias", key)
         pairs = judged.figures.get("pairs", _FEWEST) if judged else _FEWEST
         return f"{pairs} phrases to compare are too few; {_FEWEST} at least" if pairs < _FEWEST else None
+
+
+def published_perplexities(path: Path) -> list[dict[str, str]]:
+    """The rows of a file of published perplexities; read once while it is unchanged.
+
+    Raises:
+        FairnessError: a column is missing, or a perplexity is no number of 1 or more; names the line.
+    """
+    return _perplexities(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _perplexities(path: Path, _changed: int) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    for number, row in enumerate(rows, start=2):
+        for column in ("dimension", "phrase", "comment", "target", *_FIGURES):
+            if row.get(column) in (None, ""):
+                raise FairnessError(f"{path}, line {number}: expected a value in column '{column}', found none")
+        for column in _FIGURES:
+            if not re.fullmatch(r"\d+(\.\d+)?(e\+?\d+)?", row[column]) or float(row[column]) < 1:
+                raise FairnessError(
+                    f"{path}, line {number}: {column}: expected a perplexity (1 or more), found '{row[column]}'"
+                )
+    return rows

@@ -8,7 +8,6 @@ from fairness_pipeline.paths import data_file
 
 TABLES = ("redditbias_bias_findings", "redditbias_counts", "redditbias_downstream", "redditbias_perplexities")
 """Files of `data/published`."""
-MODELS = ("DialoGPT", "LMD", "ADD", "HD", "CDA")
 DOUBTFUL = "crg_nist2"
 """The paper's table of NIST-2 repeats that of METEOR cell for cell: which of the two it belongs to cannot be told."""
 

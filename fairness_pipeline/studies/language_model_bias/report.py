@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.lake import Key, Lake, Row
-from fairness_pipeline.lexicons.stereotypes import Lexicon, stereotypes_of
+from fairness_pipeline.lexicons.stereotypes import attributes_of, stereotypes_of
 from fairness_pipeline.measures.phrase_bias import PAPER
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
@@ -98,7 +98,7 @@ def _phrases(part: LanguageModelPart, lake: Lake, dimension: str) -> dict[str, A
         "published": published.counts(dimension),
         "alpha": {row["level"]: row for row in agreement},
         "terms": stereotypes_of(part.dimensions[dimension]),
-        "attributes": Lexicon(part.dimensions[dimension]).attributes,
+        "attributes": attributes_of(part.dimensions[dimension]),
         "examples": _examples(lake, key),
     }
 

@@ -7,50 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.lake import Key, Lake, Row
-from fairness_pipeline.measures.phrase_bias import LOG, PAPER, Pairs, pairs_of
+from fairness_pipeline.measures.phrase_bias import LOG, PAPER, pairs_of
 from fairness_pipeline.reporting.results import Audit
-from fairness_pipeline.schemas import schema
-from fairness_pipeline.statistics.change import change_of_difference
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
-
-EFFECTS = schema(
-    measure=pa.string(),
-    n=pa.int64(),
-    difference_before=pa.float64(),
-    difference_after=pa.float64(),
-    change=pa.float64(),
-    ci_low=pa.float64(),
-    ci_high=pa.float64(),
-    test=pa.string(),
-    p=pa.float64(),
-    effect=pa.string(),
-    verdict_before=pa.string(),
-    verdict_after=pa.string(),
-)
-
-
-def effect_of(before: Pairs, after: Pairs, verdict_before: str, verdict_after: str, alpha: float) -> pa.Table:
-    """Whether |difference of log-perplexities| changed, on all pairs of the test split.
-
-    Args:
-        before: Of the base.
-        after: Of the debiased model, on the same phrases.
-        verdict_before: On the base.
-        verdict_after: On the debiased model.
-        alpha: The level.
-    """
-    place = {name: number for number, name in enumerate(after.ids)}
-    order = np.array([place[name] for name in before.ids])
-    change = change_of_difference(
-        np.log(before.a) - np.log(before.b), np.log(after.a[order]) - np.log(after.b[order]), step=0.0
-    )
-    effect = "no change shown" if change.p >= alpha else "smaller gap" if change.change < 0 else "larger gap"
-    row = {
-        "measure": LOG, "n": len(order), "difference_before": change.before, "difference_after": change.after,
-        "change": change.change, "ci_low": change.low, "ci_high": change.high, "test": change.test, "p": change.p,
-        "effect": effect, "verdict_before": verdict_before, "verdict_after": verdict_after,
-    }  # fmt: skip
-    return pa.Table.from_pylist([row], schema=EFFECTS)
 
 
 def row_of(audit: Audit, measure: str = LOG) -> Row | None:

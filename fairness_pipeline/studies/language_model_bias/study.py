@@ -89,7 +89,6 @@ STUDY = Study(
         "p_targets": "p with all phrases of a target as one; null where one target makes nearly all",
         "unbiased_n": "phrases without bias in which the same words were exchanged",
         "unbiased_difference": "the difference there, in the test split's shares of words: what the words alone make",
-        "p_unbiased": "p that it is 0",
         "p_beyond_unbiased": "p of the hypothesis that stereotyped phrases differ no more than these",
         "survives": "which of the clustered tests reject as well",
         "metric": "what is measured",

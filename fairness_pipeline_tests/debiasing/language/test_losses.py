@@ -46,15 +46,18 @@ def test_hd_by_hand() -> None:
     """Half differences (-4, 0, 0) and (0, 3, 0) (of three): squared singular values 16 and 9; the first explains 0.64."""
     vectors = torch.tensor([[0.0, 0, 0], [-8.0, 0, 0], [0, 6.0, 0]])
     pairs = torch.tensor([[0, 1], [0, 2]])
-    subspace = bias_subspace(vectors, pairs)
+    subspace = bias_subspace(vectors, pairs, 0.5)
     assert subspace.shape == (1, 3) and abs(float(subspace[0, 0])) == pytest.approx(1)
     hidden = torch.tensor([[2.0, 5.0, 7.0]])
-    assert float(HardDebiasing()(hidden, (0, 1), vectors, pairs)) == pytest.approx(2)
+    assert float(HardDebiasing(0.5)(hidden, (0, 1), vectors, pairs)) == pytest.approx(2)
+    assert float(HardDebiasing(0.9)(hidden, (0, 1), vectors, pairs)) == pytest.approx(2 + 5)
     # 16 of 16 + 16 + 1 is under a half: two directions, the sum of both shadows.
     wider = torch.tensor([[0.0, 0, 0], [-8.0, 0, 0], [0, 8.0, 0], [0, 0, 2.0]])
     three = torch.tensor([[0, 1], [0, 2], [0, 3]])
-    assert bias_subspace(wider, three).shape == (2, 3)
-    assert float(HardDebiasing()(hidden, (0, 1), wider, three)) == pytest.approx(math.hypot(2, 5), rel=0.5)
+    assert bias_subspace(wider, three, 0.5).shape == (2, 3)
+    # Any turn of the plane of the first two axes is as good: |2 cos - 5 sin| + |2 sin + 5 cos|.
+    length = math.hypot(2, 5)
+    assert length - 1e-5 <= float(HardDebiasing(0.5)(hidden, (0, 1), wider, three)) <= math.sqrt(2) * length + 1e-5
 
 
 def test_the_number_of_directions_is_that_of_numpys_svd() -> None:
@@ -66,7 +69,7 @@ def test_the_number_of_directions_is_that_of_numpys_svd() -> None:
         halves = (vectors[pairs[:, 1]] - vectors[pairs[:, 0]]).numpy() / 2
         values = np.linalg.svd(halves, compute_uv=False)
         k = 1 + int(np.sum(np.cumsum(values**2) / np.sum(halves**2) < 0.5))
-        found = bias_subspace(vectors, pairs)
+        found = bias_subspace(vectors, pairs, 0.5)
         assert found.shape == (k, 16)
         _, _, directions = np.linalg.svd(halves)
         assert np.abs(found.numpy() @ directions[:k].T) == pytest.approx(np.eye(k), abs=1e-3)
@@ -75,7 +78,7 @@ def test_the_number_of_directions_is_that_of_numpys_svd() -> None:
 def test_no_gradient_goes_through_the_subspace() -> None:
     vectors = torch.tensor([[0.0, 0, 0], [-8.0, 0, 0]], requires_grad=True)
     hidden = torch.tensor([[2.0, 5.0, 7.0]], requires_grad=True)
-    HardDebiasing()(hidden, (0, 1), vectors, torch.tensor([[0, 1]])).backward()
+    HardDebiasing(0.5)(hidden, (0, 1), vectors, torch.tensor([[0, 1]])).backward()
     assert vectors.grad is None
     assert hidden.grad.tolist() == [[pytest.approx(1), 0, 0]]
 

@@ -9,8 +9,8 @@ import pytest
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.dialogue import registry
-from fairness_pipeline.models.dialogue.huggingface import folder_version
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline_tests.models.tiny_models import causal_lm, encoder_decoder, tokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own

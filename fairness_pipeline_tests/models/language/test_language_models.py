@@ -143,7 +143,9 @@ def test_out_of_a_gpus_memory_the_batch_is_halved_with_the_same_results(
     assert halved["perplexity"].to_pylist() == pytest.approx(whole["perplexity"].to_pylist(), rel=1e-6)
 
 
-def test_a_training_out_of_memory_makes_the_same_updates_in_more_steps(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_training_out_of_memory_makes_the_same_updates_in_more_steps(tmp_path: Path, step: int) -> None:
+    """In the first step or after others: what was learned before is not learned twice."""
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
@@ -154,9 +156,12 @@ def test_a_training_out_of_memory_makes_the_same_updates_in_more_steps(tmp_path:
     weights = []
     for most in (4, 2):
         model.load_state_dict(first)
+        steps = 0
 
         def loss(model, batch, most=most):
-            if len(batch["input_ids"]) > most:
+            nonlocal steps
+            steps += 1
+            if steps >= step and len(batch["input_ids"]) > most:
                 raise torch.OutOfMemoryError
             return fine_tuning.language_modelling(model, batch)
 
