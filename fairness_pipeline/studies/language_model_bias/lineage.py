@@ -482,7 +482,7 @@ def phrase_perplexities(partition: Partition) -> Result:
     covers=lambda part, key: part.measured(key),
     upstream=("phrase_perplexities",),
     upstream_of_base=("phrase_perplexities",),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(exclude={"unbiased"}),
         "outliers_removed": part.corpus.outliers_removed,
@@ -517,7 +517,7 @@ def language_model_bias(partition: Partition) -> Result:
     covers=_is_debiased,
     upstream=("phrase_perplexities", "language_model_bias"),
     upstream_of_base=("phrase_perplexities", "language_model_bias"),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: part.settings.significance.model_dump(include={"alpha"}),
     schema=DEBIASING_EFFECTS,
 )
