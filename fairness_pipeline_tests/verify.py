@@ -338,7 +338,14 @@ def judge_stereotypes(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bo
         for method in LANGUAGE_METHODS[:-1]
     }
     first = [outcomes[f"attribute_first-{seed}"] for seed in SEEDS]
-    shares_first = shares_left(first, FIRST_DIMENSIONS, (*LANGUAGE_METHODS, WHOLE_HD))
+    gaps_first = {
+        method: [float(np.mean([abs(seed["left"][method][d][0]) for d in FIRST_DIMENSIONS])) for seed in first]
+        for method in (*LANGUAGE_METHODS, WHOLE_HD)
+    }
+    whole_beyond = {
+        other: interval([theirs - own for theirs, own in zip(gaps_first[other], gaps_first[WHOLE_HD], strict=True)])
+        for other in ("hd", "plain")
+    }
     total_first = len(FIRST_DIMENSIONS) * len(SEEDS)
     cured = {
         method: sum(seed["left"][method][d][1] != "biased" for seed in first for d in FIRST_DIMENSIONS)
@@ -353,7 +360,7 @@ def judge_stereotypes(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bo
         ("gaps where nothing is planted stay under half the least planted one (means over seeds)", widest < least / 2, f"{widest:.3f} against {least:.3f}; `biased`, as a trained network always differs a little, in {called} of {len(UNPLANTED) * len(SEEDS)}"),
         ("CDA leaves less of the planted gaps than its control, fine-tuning without a cure (the difference)", beyond["cda"][1] > 0, more),
         ("CDA leaves less than a quarter of the planted gaps", shares["cda"][2] < 0.25, f"{told(shares)}, which is the control"),
-        ("where the stereotype is said before the group, HD with the directions that explain 99% leaves less than with those that explain half, and than the control", shares_first[WHOLE_HD][2] < min(shares_first["hd"][1], shares_first["plain"][1]), told(shares_first)),
+        ("where the stereotype is said before the group, HD with the directions that explain 99% leaves less than with those that explain half, and than the control (the differences)", min(found[1] for found in whole_beyond.values()) > 0, "; ".join(f"{m} {v[0]:+.3f} ({v[1]:+.3f} to {v[2]:+.3f})" for m, v in whole_beyond.items()) + "; left, mean: " + ", ".join(f"{m} {np.mean(own):.3f}" for m, own in gaps_first.items())),
         ("there CDA and that HD leave at most one gap in five `biased`", min(cured["cda"], cured[WHOLE_HD]) >= 0.8 * total_first, f"not `biased`, of {total_first}: the base {total_first - was}; " + "; ".join(f"{m} {n}" for m, n in cured.items())),
         *judge_kill(outcomes[f"kill-{LANGUAGE}"]),
     ]  # fmt: skip
