@@ -15,7 +15,7 @@ from fairness_pipeline.yaml_files import Specification
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project
 
-STUDIES = ("dialogue_fairness", "language_model_bias", "sentiment_equity")
+STUDIES = ("dialogue_fairness", "language_model_bias", "sentiment_equity", "implicit_bias")
 """The studies, in the order in which they are made; each is a folder of `fairness_pipeline.studies`."""
 
 

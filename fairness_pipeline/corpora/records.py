@@ -1,6 +1,7 @@
 """Rows with named columns, from any form that people keep tables in."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,21 +10,30 @@ from fairness_pipeline.corpora.text_files import read_csv_rows, read_json_lines,
 from fairness_pipeline.errors import FairnessError
 
 
-def read_records(path: Path, encoding: str = "utf-8") -> Iterator[tuple[str, dict[str, Any]]]:
+def read_records(
+    path: Path, encoding: str = "utf-8", *, separator: str | None = None, skipped: Counter[str] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each row of a `.csv`, `.tsv`, `.jsonl`, `.json` (a list of objects) or `.parquet` file, with where it stands.
 
-    Text files may be `.gz` or `.zst`.
+    Text files may be `.gz`, `.zst`, or alone in a `.zip`.
+
+    Args:
+        path: The file.
+        encoding: Of a text file.
+        separator: Between the cells of a file without quotation marks, whatever its ending.
+        skipped: Counts the rows with too many or too few cells, which are then left out; they are refused without it.
 
     Raises:
         FairnessError: the file is missing, broken, of another form, or a row has too many or too few cells.
     """
-    suffix = Path(path.name.removesuffix(".gz").removesuffix(".zst")).suffix
+    suffix = Path(path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".zip")).suffix
     if suffix == ".jsonl":
         yield from read_json_lines(path)
     elif suffix == ".json":
         yield from _objects(path)
     elif suffix in (".csv", ".tsv"):
-        yield from _table(path, suffix, encoding)
+        mark = separator or ("\t" if suffix == ".tsv" else None)
+        yield from _table(path, mark, encoding, skipped)
     elif suffix == ".parquet":
         yield from _parquet(path)
     else:
@@ -51,13 +61,19 @@ def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from ((f"{path}, object {number}", record) for number, record in enumerate(records, start=1))
 
 
-def _table(path: Path, suffix: str, encoding: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    tabbed = ((number, line.split("\t")) for number, line in read_lines(path, encoding))
+def _table(
+    path: Path, separator: str | None, encoding: str, skipped: Counter[str] | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """With a separator every line is a row as it stands; without one it is CSV."""
+    split = ((number, line.split(separator)) for number, line in read_lines(path, encoding))
     names: list[str] | None = None
-    for number, cells in read_csv_rows(path, encoding) if suffix == ".csv" else tabbed:
+    for number, cells in split if separator else read_csv_rows(path, encoding):
         if names is None:
             names = cells
         elif len(cells) != len(names):
+            if skipped is not None:
+                skipped["with too many or too few cells"] += 1
+                continue
             raise FairnessError(f"{path}, line {number}: expected {len(names)} columns, found {len(cells)}")
         else:
             yield f"{path}, line {number}", dict(zip(names, cells, strict=True))

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,8 @@ _WINDOW_LOG = 31  # Pushshift's dumps are made with zstd --long=31
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers, from 1; `.gz` and `.zst` are unpacked while reading.
+    """The lines of a text file with their numbers, from 1; `.gz`, `.zst` and what is alone in
+    a `.zip` are unpacked while reading.
 
     Raises:
         FairnessError: missing file, broken compression, bytes that are not of the encoding, NUL bytes, or a line
@@ -39,8 +41,8 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
                         f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; expected one dialogue a line"
                     )
                 yield number, _decode(path, number, line.removesuffix(b"\n").removesuffix(b"\r"), encoding)
-    except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
-        kind = "zstd" if path.suffix == ".zst" else "gzip"
+    except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, zstd.ZstdError) as error:
+        kind = {".zst": "zstd", ".zip": "zip"}.get(path.suffix, "gzip")
         raise FairnessError(
             f"{path}: after {number:,} lines the {kind} data is broken ({error}); fetch the file again"
         ) from None
@@ -119,6 +121,16 @@ def _decode(path: Path, number: int, line: bytes, encoding: str) -> str:
 def _open(path: Path) -> BinaryIO:
     if path.suffix == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
+    if path.suffix == ".zip":
+        return _only_member(path)
     if path.suffix == ".zst":
         return zstd.open(path, "rb", options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG})  # type: ignore[return-value]
     return path.open("rb")
+
+
+def _only_member(path: Path) -> BinaryIO:
+    archive = zipfile.ZipFile(path)
+    members = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+    if len(members) != 1:
+        raise FairnessError(f"{path}: expected one file in it, found {len(members)}; unpack it and name the one meant")
+    return archive.open(members[0])  # type: ignore[return-value]

@@ -42,7 +42,7 @@ class TrainingSettings(Specification):
     epochs: Positive
     """Passes over the dialogues, at most."""
     patience: Positive
-    """Epochs without a better validation perplexity before training stops."""
+    """Epochs without a better validation perplexity (of classifiers: accuracy) before training stops."""
     decay: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.5
     """What the learning rate is multiplied by after each such epoch."""
     checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -33,6 +33,13 @@ class Examples(Protocol):
         """What the model's `forward` takes."""
 
 
+class Judge(NamedTuple):
+    """What a model is judged by on validation data, to know when to stop; less is better."""
+
+    name: str
+    of: Callable[[nn.Module, Examples], float]
+
+
 class Trainer:
     """Trains a model whose `forward(batch)` gives the batch's summed loss and what it is a sum over (words, responses).
 
@@ -45,6 +52,7 @@ class Trainer:
         folder: Where checkpoint and weights go.
         seed: Of the order of the dialogues.
         penalty: Added to the loss of every batch (its mean), but not to the perplexity.
+        judge: What tells when to stop; the perplexity, where it is left out.
     """
 
     WEIGHTS = "model.safetensors"
@@ -58,8 +66,10 @@ class Trainer:
         folder: Path,
         seed: int,
         penalty: Callable[[], torch.Tensor] | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self.model = model
+        self.judge = judge or Judge("perplexity", perplexity)
         self.penalty = penalty
         self.settings = settings
         self.folder = folder
@@ -71,7 +81,7 @@ class Trainer:
         self.best = weights_of(model)
 
     def fit(self, train: Examples, valid: Examples | None, progress: Progress | None = None) -> list[float]:
-        """Trains until the validation perplexity has not improved for `patience` epochs, or `epochs` are over.
+        """Trains until the judge finds no better model in `patience` epochs, or `epochs` are over.
 
         The weights of the best epoch (of the last one where nothing validates) are left in `folder`; where they lie
         already, nothing is trained again.
@@ -82,7 +92,7 @@ class Trainer:
             progress: Told how many batches of the epochs allowed have passed.
 
         Returns:
-            The validation perplexity after each epoch, or else the mean training loss of each.
+            What the judge says after each epoch (the perplexity), or else the mean training loss of each.
 
         Raises:
             FairnessError: nothing to train on, or a loss that is not a number.
@@ -102,7 +112,7 @@ class Trainer:
             while self.step < len(batches):
                 self._train_on(train, batches[self.step])
                 self.step += 1
-                note = f"{'loss' if valid is None else 'perplexity'} {self.history[-1]:.4g}" if self.history else ""
+                note = f"{'loss' if valid is None else self.judge.name} {self.history[-1]:.4g}" if self.history else ""
                 report(progress, self.epoch * len(batches) + self.step, self.settings.epochs * len(batches), note)
                 if due():
                     self._save_checkpoint()
@@ -141,7 +151,7 @@ class Trainer:
         self.summed, self.terms = self.summed + float(total.detach()), self.terms + int(terms)
 
     def _end_epoch(self, valid: Examples | None) -> None:
-        now = self.summed / max(self.terms, 1) if valid is None else perplexity(self.model, valid)
+        now = self.summed / max(self.terms, 1) if valid is None else self.judge.of(self.model, valid)
         if valid is None or not self.history or now < min(self.history):
             self.best = weights_of(self.model)
         else:

@@ -84,7 +84,7 @@ def change_of_difference(before: np.ndarray, after: np.ndarray, step: float = 1.
         return Estimate(float(contrast.mean()), error, max(1, len(added) - 1))
 
     means = float(before.mean()), float(after.mean())
-    return _change(means, estimate(after - before), estimate(after + before), "paired t")
+    return change_of_estimates(means, estimate(after - before), estimate(after + before), "paired t")
 
 
 def change_of_diversity(
@@ -105,7 +105,7 @@ def change_of_diversity(
     changes = {}
     for name in first.whole:
         means = first.whole[name], second.whole[name]
-        changes[name] = _change(
+        changes[name] = change_of_estimates(
             means,
             _jackknifed(means[1] - means[0], second.without[name] - first.without[name]),
             _jackknifed(means[1] + means[0], second.without[name] + first.without[name]),
@@ -120,11 +120,17 @@ def _jackknifed(value: float, without: np.ndarray) -> Estimate:
     return Estimate(value, float(np.sqrt(variance)), max(count - 1, 1))
 
 
-def _change(means: tuple[float, float], difference: Estimate, total: Estimate, test: str) -> Change:
-    """From the estimates of mean(after) - mean(before) and of their sum.
+def change_of_estimates(means: tuple[float, float], difference: Estimate, total: Estimate, test: str) -> Change:
+    """The change of an absolute difference, from the estimates of after - before and of their sum.
 
     |after| - |before| is one of the two, or its negative, whichever the signs make it. Its interval is that one's;
     where the other cannot be told from 0, the signs are in doubt, and it covers what other signs would give as well.
+
+    Args:
+        means: The signed differences before and after.
+        difference: Of after - before.
+        total: Of after + before.
+        test: The test's name.
     """
     before, after = means
     same = (before < 0) == (after < 0)

@@ -179,6 +179,44 @@ def compare_diversity(
     return sorted(rows, key=lambda row: order.index(row.measure))
 
 
+def compare_groups(
+    measure: str,
+    n: int,
+    rates: tuple[float, float],
+    estimate: Estimate,
+    margin: Margin,
+    alpha: float,
+    unit: str,
+) -> Comparison:
+    """Two groups' rates of different texts, in percent: nothing is paired, and no paper tests them.
+
+    Args:
+        measure: Its name.
+        n: Texts of both groups.
+        rates: Of group a and of group b, 0 to 1.
+        estimate: Of their difference.
+        margin: The largest difference that does not matter.
+        alpha: The level.
+        unit: What is an observation, for a reader.
+    """
+    variance = estimate.error**2 / 4 if math.isfinite(estimate.error) else math.inf
+    error = estimate.error
+    test = PairedTest(f"t over {unit}", estimate.centre / error if error > 0 else None, estimate.p_zero(), "")
+    return _compare(
+        measure,
+        "percent",
+        n,
+        (100 * rates[0], 100 * rates[1]),
+        _scaled(estimate, 100),
+        None,
+        test,
+        effect_size=cohens_h(*rates),
+        bound=margin.of_rate(sum(rates) / 2, variance, 100),
+        alpha=alpha,
+        p_wilcoxon=None,
+    )
+
+
 def adjusted(rows: list[Comparison], alpha: float = 0.05, parts: Collection[str] = ()) -> list[Comparison]:
     """The rows of one table with p adjusted over its measures (the paired p), and the verdicts that follow.
 

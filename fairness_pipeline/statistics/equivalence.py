@@ -99,6 +99,26 @@ class Margin(Specification):
         share = scale * self.relative
         return Bound(share * mean, share**2 * variance, share * scale * covariance)
 
+    def of_rate(self, rate: float, variance: float, scale: float = 1.0) -> "Bound":
+        """The margin about the mean of two groups' rates.
+
+        Args:
+            rate: That mean, 0 to 1.
+            variance: Of it; its covariance with the difference is taken to be 0, as for groups of one size.
+            scale: The unit's.
+
+        Raises:
+            FairnessError: the margin is of another kind.
+        """
+        if self.absolute is not None:
+            return Bound(self.absolute)
+        if self.relative is not None:
+            return Bound(scale * self.relative * rate, (scale * self.relative) ** 2 * variance)
+        if self.cohens_h is None:
+            raise FairnessError(f"a margin in {self.kind} is not defined for a rate of groups; give cohens_h")
+        amount, slope = _h_at(self.cohens_h, rate)
+        return Bound(scale * amount, (scale * slope) ** 2 * variance)
+
     def before(self) -> float | None:
         """Independent pairs from which on fairness is shown four times in five, where that is known before a run.
 

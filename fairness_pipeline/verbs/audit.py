@@ -124,7 +124,7 @@ def study_of(project: "Project", given: "Given", asked: str | None) -> "Study":
     nobody = f"{asked} does not audit" if asked else "no study audits"
     raise FairnessError(
         f"{given.name}: {given.said}, which {nobody}; expected a language model, an encoder-decoder, a "
-        "sequence classifier, an address, or a file with a column 'response' or 'score'"
+        "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id'"
     )
 
 

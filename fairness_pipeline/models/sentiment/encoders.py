@@ -1,8 +1,4 @@
-"""CNN and GRU regressors over word embeddings, one output for each affect.
-
-The CNN is that of Kim (2014): filters of several widths, their largest value over the text. The GRU reads the words in
-order, and its last state is the text.
-"""
+"""CNN and GRU regressors over word embeddings, one output for each affect."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,11 +11,11 @@ from torch import nn
 from fairness_pipeline.models.batching import EncodedDialogues, pad
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
-from fairness_pipeline.models.recurrent import last_states
 from fairness_pipeline.models.sentiment.linear_svm import of_affect
 from fairness_pipeline.models.sentiment.specification import EncoderSettings, SystemSpecification
+from fairness_pipeline.models.text_encoder import TextEncoder
 from fairness_pipeline.models.training import Trainer
-from fairness_pipeline.models.vocabulary import END, PAD, Vocabulary
+from fairness_pipeline.models.vocabulary import END, Vocabulary
 from fairness_pipeline.progress import Progress
 
 _WORDS = "vocabulary.txt"
@@ -67,19 +63,16 @@ class Regressor(nn.Module):
 
     def __init__(self, architecture: str, settings: EncoderSettings, words: int, affects: int) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(words, settings.embedding, padding_idx=PAD)
+        self.encoder = TextEncoder(
+            architecture,
+            words,
+            embedding=settings.embedding,
+            filters=settings.filters,
+            widths=settings.widths,
+            hidden=settings.hidden,
+        )
         self.dropout = nn.Dropout(settings.dropout)
-        self.convolutions = nn.ModuleList()
-        self.gru: nn.GRU | None = None
-        if architecture == "cnn":
-            self.convolutions.extend(
-                nn.Conv1d(settings.embedding, settings.filters, width, padding=width - 1) for width in settings.widths
-            )
-            width = settings.filters * len(settings.widths)
-        else:
-            self.gru = nn.GRU(settings.embedding, settings.hidden, batch_first=True)
-            width = settings.hidden
-        self.output = nn.Linear(width, affects)
+        self.output = nn.Linear(self.encoder.width, affects)
 
     def forward(self, batch: TweetBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """The summed squared error of the intensities that the tweets have, and how many tweets."""
@@ -90,18 +83,8 @@ class Regressor(nn.Module):
 
     def scores(self, texts: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Texts (batch, words) of these lengths to scores (batch, affects). Padding changes nothing."""
-        embedded = self.dropout(self.embedding(texts))
-        if self.gru is not None:
-            encoded = last_states(self.gru, embedded, lengths)[0][-1]
-        else:
-            encoded = torch.cat([self._largest(convolution, embedded, lengths) for convolution in self.convolutions], 1)
-        return torch.sigmoid(self.output(self.dropout(encoded)))
-
-    def _largest(self, convolution: nn.Module, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        values = torch.relu(convolution(embedded.transpose(1, 2)))
-        reach = values.shape[2] - embedded.shape[1]  # places that the filter's width adds at the ends
-        outside = torch.arange(values.shape[2]) >= (lengths + reach).unsqueeze(1)
-        return values.masked_fill(outside.unsqueeze(1).to(values.device), 0.0).amax(dim=2)
+        embedded = self.dropout(self.encoder.embedding(texts))
+        return torch.sigmoid(self.output(self.dropout(self.encoder(embedded, lengths))))
 
 
 def prepare(

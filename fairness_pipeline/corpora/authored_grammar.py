@@ -1,0 +1,55 @@
+"""A small grammar of texts whose spelling gives their authors' group away, and whose words tell most labels."""
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple, Self
+
+import pydantic
+
+from fairness_pipeline.paths import data_file
+from fairness_pipeline.yaml_files import Specification, load
+
+Share = Annotated[float, pydantic.Field(ge=0, le=1)]
+_WORD = re.compile(r"\w+")
+
+
+class GeneratedText(NamedTuple):
+    """A text, its label and its author's group."""
+
+    text: str
+    label: int
+    group: str
+
+
+class AuthoredGrammarFile(Specification):
+    """A file of `data/grammars` for classifiers; the one that ships explains its keys."""
+
+    clear: Share
+    styled: Share
+    spellings: tuple[tuple[str, str], ...]
+    templates: tuple[str, ...]
+    things: tuple[str, ...]
+    places: tuple[str, ...]
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+    neutral: tuple[str, ...]
+
+    @classmethod
+    def load(cls, name: str) -> Self:
+        """The grammar in the data file `name`."""
+        return load(cls, data_file(name))
+
+    def texts(self, count: int, seed: int) -> Iterator[GeneratedText]:
+        """`count` independent draws, each label and group as likely as the other; the same for the same seed."""
+        draw = random.Random(seed)
+        theirs = dict(self.spellings)
+        for _ in range(count):
+            label, group = draw.randrange(2), draw.choice("ab")
+            telling = (self.negative, self.positive)[label] if draw.random() < self.clear else self.neutral
+            text = draw.choice(self.templates).format(
+                thing=draw.choice(self.things), place=draw.choice(self.places), quality=draw.choice(telling)
+            )
+            if (group == "b") == (draw.random() < self.styled):
+                text = _WORD.sub(lambda found: theirs.get(found[0], found[0]), text)
+            yield GeneratedText(text, label, group)

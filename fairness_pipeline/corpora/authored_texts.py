@@ -1,0 +1,333 @@
+"""Texts with a label and their author's group: read, balanced, and skewed on purpose (Liu 2022, section 4.2)."""
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.corpora.authored_corpus import CELLS, OTHERS, AuthoredCorpus, AuthoredFile, Cells, Group, Groups
+from fairness_pipeline.corpora.authored_grammar import AuthoredGrammarFile
+from fairness_pipeline.corpora.chat_rooms import read_chat_rooms
+from fairness_pipeline.corpora.dialects import DialectModel
+from fairness_pipeline.corpora.downloads import located
+from fairness_pipeline.corpora.records import column, read_records
+from fairness_pipeline.corpora.text_files import read_lines
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.progress import Progress, track
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.yaml_files import Specification
+
+AUTHORED_TEXTS = schema(
+    text_id=pa.string(),
+    text=pa.string(),
+    label=pa.int64(),
+    author_group=pa.string(),
+    author_id=pa.string(),
+    split=pa.string(),
+)
+"""In each split as many of each label and group. `label` is 1 or 0; `author_group` a or b; a text whose author is not
+known has an author of its own."""
+SKEWED_SETS = schema(balance_rate=pa.string(), split=pa.string(), text_id=pa.string())
+"""The texts of `train` and `valid` at each balance rate."""
+SPLITS = ("train", "valid", "test")
+
+_MENTION = re.compile(r"@\w+|<user>|@user", re.IGNORECASE)
+_SPACE = re.compile(r"\s+")
+_EXAMPLES = 8
+
+
+class AuthoredShares(Specification):
+    """Share of authors in each split."""
+
+    train: float = 0.7
+    """What classifiers are trained on, skewed."""
+    valid: float = 0.1
+    """Tells when training stops, skewed alike."""
+    test: float = 0.2
+    """What they are judged on, balanced."""
+
+
+class AuthoredText(NamedTuple):
+    """A text, its label, its author's group and, where known, its author."""
+
+    text: str
+    label: int
+    group: str
+    author: str | None = None
+
+
+def read_authored(
+    corpus: AuthoredCorpus, folder: Path, progress: Progress | None = None
+) -> tuple[list[AuthoredText], dict[str, int]]:
+    """Every text once, and how many were left out for what reason.
+
+    A text that stands in two cells (of label and group) tells nothing of either, and is left out.
+
+    Args:
+        corpus: What to read.
+        folder: Where relative paths start.
+        progress: Told how many rows have been read.
+
+    Raises:
+        FairnessError: a file is missing or broken, or holds a label or a group that is not mapped; names file, line,
+            what is mapped, and how often it occurs.
+    """
+    left_out: Counter[str] = Counter()
+    cells: dict[str, AuthoredText | None] = {}
+    for found in track(_texts(corpus, folder, left_out), progress, note="texts"):
+        text = _SPACE.sub(" ", html.unescape(found.text)).strip()
+        if not text:
+            left_out["empty"] += 1
+        elif text not in cells:
+            cells[text] = found._replace(text=text)
+        else:
+            before = cells[text]
+            if before and (before.label, before.group) != (found.label, found.group):
+                cells[text] = None
+            left_out["the same text again"] += 1
+    left_out["under two labels or groups"] = sum(found is None for found in cells.values())
+    return [found for found in cells.values() if found], {reason: n for reason, n in left_out.items() if n}
+
+
+def balanced(texts: Iterable[AuthoredText], key: str, shares: AuthoredShares, maximum: int, seed: int) -> pa.Table:
+    """A table of `AUTHORED_TEXTS`: an author's texts in one split, in each split as many of each label and group.
+
+    Args:
+        texts: Each once.
+        key: The corpus's; it is part of every id.
+        shares: Of authors by split.
+        maximum: Texts of a label and group in all splits, at most.
+        seed: Of the split.
+
+    Raises:
+        FairnessError: a split has no text of some label and group; says how many there are of each.
+    """
+    total = shares.train + shares.valid + shares.test
+    ends = np.cumsum([shares.train, shares.valid, shares.test]) / total
+    cells: dict[tuple[str, int, str], list[tuple[float, str, AuthoredText]]] = {
+        (split, label, group): [] for split in SPLITS for label in (1, 0) for group in "ab"
+    }
+    for text in texts:
+        identity = blake2b(f"{key}\x1f{text.text}".encode(), digest_size=10).hexdigest()
+        place = _draw(f"{seed} split {text.author or identity}")
+        split = SPLITS[int(np.searchsorted(ends[:-1], place, side="right"))]
+        cells[split, text.label, text.group].append((_draw(f"{seed} order {identity}"), identity, text))
+    counts = {cell: len(found) for cell, found in cells.items()}
+    if empty := [cell for cell, count in counts.items() if not count]:
+        told = ", ".join(
+            f"{'positive' if label else 'negative'} of group {group}: {sum(counts[s, label, group] for s in SPLITS):,}"
+            for label in (1, 0)
+            for group in "ab"
+        )
+        split, label, group = empty[0]
+        raise FairnessError(
+            f"corpus '{key}': no {'positive' if label else 'negative'} text of group {group} for the split '{split}'; "
+            f"texts found: {told}. Every label of both groups is needed: look at 'labels' and 'groups', or add texts"
+        )
+    rows = []
+    for split, share in zip(SPLITS, (shares.train, shares.valid, shares.test), strict=True):
+        own = [found for (name, _, _), found in cells.items() if name == split]
+        size = min(max(1, int(maximum * share / total)), *map(len, own))
+        for found in own:
+            rows += [
+                {"text_id": identity, "text": text.text, "label": text.label, "author_group": text.group,
+                 "author_id": text.author or identity, "split": split}
+                for _, identity, text in sorted(found, key=lambda entry: entry[:2])[:size]
+            ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=AUTHORED_TEXTS)
+
+
+def parts_of(balance_rate: str) -> tuple[int, int]:
+    """Positive and negative parts of group a at a balance rate such as `4:1`; group b has them the other way round.
+
+    Raises:
+        FairnessError: it is none.
+    """
+    found = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", balance_rate)
+    if not found:
+        raise FairnessError(
+            f"balance rate: expected positive:negative of group a, such as '4:1', found {balance_rate!r}"
+        )
+    return int(found[1]), int(found[2])
+
+
+def skewed(texts: pa.Table, rates: Iterable[str]) -> pa.Table:
+    """A table of `SKEWED_SETS`: as large at every rate, labels 1:1 and groups 1:1 overall, skewed within the groups.
+
+    Args:
+        texts: As `AUTHORED_TEXTS`; in the order in which they are taken.
+        rates: Balance rates.
+
+    Raises:
+        FairnessError: a rate is none, or leaves a cell without texts.
+    """
+    rates = list(dict.fromkeys(rates))
+    widest = max(max(parts) / sum(parts) for parts in map(parts_of, rates))
+    rows = []
+    for split in SPLITS[:2]:
+        cells = _cells(texts, split)
+        size = min(len(own) for own in cells.values()) / widest  # of a group
+        for rate in rates:
+            positive, negative = parts_of(rate)
+            shares = {(1, "a"): positive, (0, "a"): negative, (1, "b"): negative, (0, "b"): positive}
+            for cell, parts in shares.items():
+                count = int(size * parts / (positive + negative) + 1e-9)
+                if not count:
+                    raise FairnessError(
+                        f"balance rate {rate}: the split '{split}' has {len(cells[cell])} texts of each label and "
+                        "group, which is too few for it; take a rate nearer to 1:1, or add texts"
+                    )
+                rows += [{"balance_rate": rate, "split": split, "text_id": own} for own in cells[cell][:count]]
+    return pa.Table.from_pylist(rows, schema=SKEWED_SETS)
+
+
+def added(texts: pa.Table, taken: pa.Table, split: str) -> list[str]:
+    """The ids of texts that make a skewed set 1:1 in both groups (Liu 2022, section 4.5.2, Data Aug).
+
+    Args:
+        texts: As `AUTHORED_TEXTS`.
+        taken: The rows of `SKEWED_SETS` of one rate.
+        split: Which.
+    """
+    own = {row["text_id"] for row in taken.to_pylist() if row["split"] == split}
+    cells = _cells(texts, split)
+    wanted = max(sum(identity in own for identity in cell) for cell in cells.values())
+    return [identity for cell in cells.values() for identity in cell[:wanted] if identity not in own]
+
+
+def _cells(texts: pa.Table, split: str) -> dict[tuple[int, str], list[str]]:
+    cells: dict[tuple[int, str], list[str]] = {(label, group): [] for label in (1, 0) for group in "ab"}
+    for row in texts.select(["text_id", "label", "author_group", "split"]).to_pylist():
+        if row["split"] == split:
+            cells[row["label"], row["author_group"]].append(row["text_id"])
+    return cells
+
+
+def _draw(text: str) -> float:
+    """A number in 0..1 that a text alone decides."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) / 2.0**64
+
+
+def _texts(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Iterator[AuthoredText]:
+    if corpus.grammar:
+        drawn = AuthoredGrammarFile.load(corpus.grammar.file).texts(corpus.grammar.texts, corpus.grammar.seed)
+        yield from (AuthoredText(*found) for found in drawn)
+    elif corpus.cells:
+        yield from _of_cells(corpus.cells, folder)
+    else:
+        yield from _mapped(corpus, folder, left_out)
+
+
+def _of_cells(cells: Cells, folder: Path) -> Iterator[AuthoredText]:
+    files = {name: file.resolve(folder) for name, file in cells.files().items()}
+    words = [line for _, line in read_lines(files["vocab"])]
+    groups = (cells.positive_group, "b" if cells.positive_group == "a" else "a")
+    for name in CELLS:
+        label, group = int(name.startswith("pos")), groups[not name.endswith("pos")]
+        for number, line in read_lines(files[name]):
+            try:
+                yield AuthoredText(" ".join(words[int(code)] for code in line.split()), label, group)
+            except (ValueError, IndexError):
+                raise FairnessError(
+                    f"{files[name]}, line {number}: expected numbers of words, 0 to {len(words) - 1} (lines of "
+                    f"{files['vocab'].name}), found {line[:60]!r}"
+                ) from None
+
+
+class _Row(NamedTuple):
+    """A row before its label and group are mapped."""
+
+    where: str
+    text: str
+    label: str
+    group: str
+    author: str | None
+
+
+def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Iterator[AuthoredText]:
+    """The rows of tables or chat rooms, with their labels and groups mapped."""
+    if corpus.chat_rooms:
+        posts = read_chat_rooms(located(corpus.chat_rooms, folder))
+        rows: Iterator[_Row] = (_Row(post.where, post.text, post.kind, post.ages, post.author) for post in posts)
+    else:
+        rows = chain.from_iterable(_rows(file, folder, left_out) for file in corpus.files)
+    classes = {**dict.fromkeys(corpus.labels.positive, 1), **dict.fromkeys(corpus.labels.negative, 0)}
+    dialect = corpus.groups.dialect
+    model = dialect and DialectModel(located(dialect.counts, folder), located(dialect.vocabulary, folder))
+    unknown: dict[str, Counter[str]] = {"label": Counter(), "group": Counter()}
+    first: dict[tuple[str, str], str] = {}
+    for row in rows:
+        text = row.text
+        label: int | None
+        if corpus.mention:
+            text = _MENTION.sub(" ", row.text)
+            label = int(text != row.text)
+        else:
+            label = classes.get(row.label)
+        if model and dialect:
+            group, known = model.group(text, dialect.confidence), True
+        else:
+            group, known = _group(corpus.groups, row.group), _is_ignored(row.group, corpus.groups.ignored)
+        for kind, value, is_known in (
+            ("label", row.label, label is not None or _is_ignored(row.label, corpus.labels.ignored)),
+            ("group", row.group, group is not None or known),
+        ):
+            if not is_known:
+                unknown[kind][value] += 1
+                first.setdefault((kind, value), row.where)
+        if label is None or group is None:
+            left_out["of another label" if label is None else "of no group"] += 1
+            continue
+        yield AuthoredText(text, label, group, row.author)
+    for kind, counts in unknown.items():
+        if counts:
+            told = ", ".join(f"{value!r} ({count:,})" for value, count in counts.most_common(_EXAMPLES))
+            value = next(iter(counts))
+            how = {
+                "label": "put each under labels.positive, labels.negative or labels.ignored ('*' is every other)",
+                "group": "put each under groups.a.values, groups.b.values or groups.ignored ('*' is every other)",
+            }[kind]
+            raise FairnessError(
+                f"{first[kind, value]}: {kind} {value!r} is not mapped; {len(counts)} such: {told}. A corpus has two "
+                f"{kind}s: {how}"
+            )
+
+
+def _rows(file: AuthoredFile, folder: Path, left_out: Counter[str]) -> Iterator[_Row]:
+    path, own = located(file, folder), file.columns
+    skipped = left_out if file.skip_malformed else None
+    for where, record in read_records(path, file.encoding, separator=file.separator, skipped=skipped):
+        text = str(column(where, record, own.text))
+        if file.padding:
+            words = text.split()
+            while words and words[0] == file.padding:
+                words.pop(0)
+            text = " ".join(words)
+        label, group, author = (
+            str(column(where, record, name)).strip() if name else "" for name in (own.label, own.group, own.author)
+        )
+        yield _Row(where, text, label, group, author or None)
+
+
+def _group(groups: Groups, said: str) -> str | None:
+    for side, group in (("a", groups.a), ("b", groups.b)):
+        if said in group.values or _is_between(said, group):
+            return side
+    return None
+
+
+def _is_between(said: str, group: Group) -> bool:
+    if group.between is None or not re.fullmatch(r"-?\d+(\.\d+)?", said):
+        return False
+    return group.between[0] <= float(said) <= group.between[1]
+
+
+def _is_ignored(said: str, ignored: tuple[str, ...]) -> bool:
+    return said in ignored or OTHERS in ignored

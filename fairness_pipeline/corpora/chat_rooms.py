@@ -1,0 +1,43 @@
+"""The NPS Chat Corpus (Forsyth and Martell 2007): posts, the kind of each, and the ages of its room."""
+
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from fairness_pipeline.errors import FairnessError
+
+_NAME = re.compile(r".*/[\d-]+-(?P<ages>\w+)_\d+posts\.xml")
+
+
+class Post(NamedTuple):
+    """A post of a room: its text, its kind (`Statement`, `ynQuestion`, ...), the room's ages (`20s`, `teens`, ...)."""
+
+    where: str
+    text: str
+    kind: str
+    ages: str
+    author: str | None
+
+
+def read_chat_rooms(path: Path) -> Iterator[Post]:
+    """Every post of the corpus's `.zip`.
+
+    Raises:
+        FairnessError: there is no such file, or it is another.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if _NAME.fullmatch(name)]
+            if not names:
+                raise FairnessError(f"{path}: expected rooms such as 10-19-20s_706posts.xml in it, found none")
+            for name in names:
+                found = _NAME.fullmatch(name)
+                assert found
+                for number, post in enumerate(ElementTree.fromstring(archive.read(name)).iter("Post"), start=1):
+                    where = f"{path}, {name}, post {number}"
+                    yield Post(where, (post.text or "").strip(), post.get("class", ""), found["ages"], post.get("user"))
+    except (OSError, zipfile.BadZipFile, ElementTree.ParseError) as error:
+        raise FairnessError(f"{path}: cannot be read as the NPS Chat Corpus: {error}") from None

@@ -1,0 +1,78 @@
+"""The dialect that a text is written in, by the mixed-membership model of Blodgett, Green and O'Connor (2016).
+
+It reads words, not persons: a text in African American-aligned English may be by anybody. Of its four dialects
+(African American, Hispanic, other, White) only the first and the last were validated by its authors.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from fairness_pipeline.corpora.text_files import read_lines
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.text import tokenize
+
+DIALECTS = ("african_american", "hispanic", "other", "white")
+_PRIOR = 1.0
+_PASSES = 5
+_KNOWN = 0.2
+"""Share of a text's words that the model must know."""
+
+
+class DialectModel:
+    """The shares of a text in the four dialects.
+
+    p(word w | dialect k) = (count_wk + 1) / count_k; a text's shares by collapsed variational inference (CVB0):
+    q_ik ~ p(w_i | k) (sum over j != i of q_jk + alpha), alpha = 1, five passes.
+
+    Args:
+        counts: `model_count_table.txt`: four numbers a line, a word each.
+        vocabulary: `model_vocab.txt`: a count and the word, a line each, in the same order.
+
+    Raises:
+        FairnessError: a file is missing, or a line is another than expected.
+    """
+
+    def __init__(self, counts: Path, vocabulary: Path) -> None:
+        rows = []
+        for number, line in read_lines(counts):
+            try:
+                row = [float(cell) for cell in line.split()]
+            except ValueError:
+                row = []
+            if len(row) != len(DIALECTS):
+                raise FairnessError(f"{counts}, line {number}: expected {len(DIALECTS)} numbers, found {line[:60]!r}")
+            rows.append(row)
+        words = [line.partition("\t")[2] for _, line in read_lines(vocabulary)]
+        if len(words) != len(rows):
+            raise FairnessError(f"{vocabulary}: {len(words):,} words, and {len(rows):,} lines in {counts}")
+        table = np.array(rows)
+        likelihood = (table + 1) / table.sum(axis=0)
+        self._likelihood = likelihood / likelihood.sum(axis=1, keepdims=True)
+        self._places = {word: place for place, word in enumerate(words)}
+
+    def shares(self, text: str) -> np.ndarray | None:
+        """The text's shares in `DIALECTS`, which sum to 1; None where too few of its words are known."""
+        words = tokenize(text)
+        places = [place for word in words if (place := self._places.get(word)) is not None]
+        if not places or len(places) < _KNOWN * len(words):
+            return None
+        likelihood = self._likelihood[places]
+        own = likelihood.copy()
+        total = own.sum(axis=0)
+        for _ in range(_PASSES - 1):
+            for i, of_word in enumerate(likelihood):
+                total -= own[i]
+                updated = of_word * (total + _PRIOR)
+                own[i] = updated / updated.sum()
+                total += own[i]
+        return total / total.sum()
+
+    def group(self, text: str, confidence: float) -> str | None:
+        """b where the share in African American-aligned English is above `confidence`, a where that in White is."""
+        shares = self.shares(text)
+        if shares is None:
+            return None
+        if shares[DIALECTS.index("african_american")] > confidence:
+            return "b"
+        return "a" if shares[DIALECTS.index("white")] > confidence else None

@@ -1,0 +1,225 @@
+"""Debiased-TC: a corrector chooses which words a classifier may look at (Liu 2022, section 4.4, algorithm 2).
+
+Corrector C (theta), classifier M_Y (W_Y, with the words' vectors) and adversary M_Z (W_Z) read X_S = s_i x_i. In turns:
+theta descends grad L_Y - grad L_Z, the sign turned by a gradient-reversal layer before M_Z, on a batch of V' = V + T;
+then W_Y descends L_Y and W_Z descends L_Z on a batch of T. With xi > 0 theta's gradient is taken where one step of size
+xi would have brought W_Y and W_Z (DARTS, Liu, Simonyan and Yang 2019).
+"""
+
+import json
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+from fairness_pipeline.debiasing.classifiers.registry import Task
+from fairness_pipeline.files import replacing
+from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
+from fairness_pipeline.models.classifiers import registry
+from fairness_pipeline.models.classifiers.network import TextNetwork, inaccuracy
+from fairness_pipeline.models.classifiers.saliency import SaliencyNetwork
+from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
+from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.progress import report
+
+
+class _Reversal(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, values: torch.Tensor, strength: float) -> torch.Tensor:
+        context.strength = strength
+        return values.view_as(values)
+
+    @staticmethod
+    def backward(context: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return -context.strength * gradients[0], None
+
+
+def reversal(values: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
+    """The values as they are; their gradient is turned round (Ganin and Lempitsky 2015).
+
+    Args:
+        values: Any.
+        strength: What the turned gradient is multiplied by.
+    """
+    found: torch.Tensor = _Reversal.apply(values, strength)  # type: ignore[no-untyped-call]
+    return found
+
+
+class CorrectedNetwork(TextNetwork):
+    """A classifier that reads each word times what its corrector gives it.
+
+    Args:
+        classifier: What stands behind the corrector.
+        hidden: The corrector's units.
+    """
+
+    def __init__(self, classifier: TextNetwork, hidden: int) -> None:
+        super().__init__()
+        self.classifier = classifier
+        self.width = classifier.width
+        self.corrector = SaliencyNetwork(classifier.width, hidden).to(next(classifier.parameters()).device)
+
+    def embed(self, texts: torch.Tensor) -> torch.Tensor:
+        """The vectors of the words, before they are corrected."""
+        return self.classifier.embed(texts)
+
+    def corrected(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """X_S: each vector times its word's saliency."""
+        return self.corrector(embedded, lengths)[:, :, None] * embedded
+
+    def logits(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """The logits of the texts."""
+        return self.classifier.logits(self.corrected(embedded, lengths), lengths)
+
+
+class Game(nn.Module):
+    """Classifier, corrector and adversary.
+
+    Args:
+        network: Classifier and corrector.
+        adversary: A network of the same architecture, which guesses the author's group.
+        strength: What the adversary's loss counts for the corrector.
+    """
+
+    def __init__(self, network: CorrectedNetwork, adversary: TextNetwork, strength: float) -> None:
+        super().__init__()
+        self.network = network
+        self.adversary = adversary
+        self.strength = strength
+
+    def forward(
+        self, batch: TextBatch, groups: torch.Tensor, *, of_corrector: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """L_Y and L_Z of a batch; for the corrector with the reversal, else without a way from L_Z to the words."""
+        embedded = self.network.embed(batch.texts)
+        seen = self.network.corrected(embedded, batch.lengths)
+        for_adversary = reversal(seen, self.strength) if of_corrector else seen.detach()
+        loss = cross_entropy(self.network.classifier.logits(seen, batch.lengths), batch.goals)
+        return loss, cross_entropy(self.adversary.logits(for_adversary, batch.lengths), groups)
+
+    def split(self) -> tuple[dict[str, nn.Parameter], dict[str, nn.Parameter]]:
+        """theta, and W_Y with W_Z, by name."""
+        theta: dict[str, nn.Parameter] = {}
+        others: dict[str, nn.Parameter] = {}
+        for name, parameter in self.named_parameters():
+            (theta if name.startswith("network.corrector.") else others)[name] = parameter
+        return theta, others
+
+
+Pair = tuple[TextBatch, torch.Tensor]
+"""A batch with its labels, and its authors' groups."""
+
+
+def corrector_gradient(game: Game, valid: Pair, train: Pair, xi: float) -> dict[str, torch.Tensor]:
+    """The gradient of L_Y + L_Z (reversed) on `valid` by theta, at W - xi grad_W L_train(W, theta).
+
+    Args:
+        game: Classifier, corrector and adversary.
+        valid: A batch of V'.
+        train: A batch of T; not looked at where `xi` is 0.
+        xi: The size of the step that is looked ahead.
+    """
+    theta, others = game.split()
+    moved: dict[str, torch.Tensor] = dict(others)
+    if xi:
+        losses = functional_call(game, {**theta, **others}, train, {"of_corrector": False})
+        gradients = torch.autograd.grad(
+            losses[0] + losses[1], list(others.values()), create_graph=True, allow_unused=True
+        )
+        moved = {
+            name: value if gradient is None else value - xi * gradient
+            for (name, value), gradient in zip(others.items(), gradients, strict=True)
+        }
+    losses = functional_call(game, {**theta, **moved}, valid, {"of_corrector": True})
+    found = torch.autograd.grad(losses[0] + losses[1], list(theta.values()))
+    return dict(zip(theta, found, strict=True))
+
+
+def train(network: CorrectedNetwork, task: Task) -> list[float]:
+    """Algorithm 2, for a fixed number of epochs; leaves the network in the task's folder.
+
+    Goes on from where a killed training stopped.
+
+    Args:
+        network: Classifier and corrector, before training.
+        task: What it is trained on, and where.
+
+    Returns:
+        The validation accuracy after each epoch.
+
+    Raises:
+        FairnessError: a loss that is not a number.
+    """
+    settings, fitting = task.settings, task.classifier.fitting
+    weights = task.folder / Trainer.WEIGHTS
+    own, all_texts = _both(task.train), _both(task.train.and_these(task.valid))
+    valid = LabelledTexts(task.valid.words, task.valid.labels)
+    game = Game(network, registry.new_network(task.classifier, task.tokens), settings.adversary)
+    device = next(game.parameters()).device
+    theta, others = game.split()
+    of_corrector = torch.optim.Adam(theta.values(), settings.learning_rate)
+    of_classifiers = torch.optim.Adam(others.values(), fitting.learning_rate)
+    optimisers = {"corrector": of_corrector, "classifiers": of_classifiers}
+    epoch, step, history = 0, 0, list[float]()
+    if weights.exists():
+        (task.folder / Trainer.CHECKPOINT).unlink(missing_ok=True)
+        kept: list[float] = json.loads((task.folder / Trainer.HISTORY).read_text(encoding="utf-8"))
+        return kept
+    if found := load_training(task.folder / Trainer.CHECKPOINT, {"game": game}, optimisers):
+        epoch, step, history = (found[1][name] for name in ("epoch", "step", "history"))
+    due = Due(fitting.checkpoint_seconds)
+
+    def save() -> None:
+        position = {"epoch": epoch, "step": step, "history": history}
+        save_training(task.folder / Trainer.CHECKPOINT, {"game": game}, optimisers, {}, position)
+
+    xi = fitting.learning_rate if settings.second_order else 0.0
+    while epoch < settings.epochs:
+        order = own[0].batches(fitting.batch, task.seed + epoch)
+        others_order = all_texts[0].batches(fitting.batch, task.seed + 1000 + epoch)
+        game.train()
+        while step < len(order):
+            batch = _batch(own, order[step], device)
+            wider = _batch(all_texts, others_order[step % len(others_order)], device)
+            for name, gradient in corrector_gradient(game, wider, batch, xi).items():
+                theta[name].grad = gradient
+            _step(of_corrector, list(theta.values()), fitting.clipping)
+            losses = game(*batch, of_corrector=False)
+            total = losses[0] + losses[1]
+            where = f"epoch {epoch + 1}, batch {step + 1}"
+            check_finite(total, "training loss", where, task.folder / Trainer.CHECKPOINT)
+            gradients = torch.autograd.grad(total, list(others.values()), allow_unused=True)
+            for parameter, own_gradient in zip(others.values(), gradients, strict=True):
+                parameter.grad = own_gradient
+            _step(of_classifiers, list(others.values()), fitting.clipping)
+            step += 1
+            report(task.progress, epoch * len(order) + step, settings.epochs * len(order), "")
+            if due():
+                save()
+        history.append(1 - inaccuracy(network, valid))
+        epoch, step = epoch + 1, 0
+        save()
+    with replacing(task.folder / Trainer.HISTORY) as path:
+        path.write_text(json.dumps(history), encoding="utf-8")
+    with replacing(weights) as path:
+        save_file(weights_of(network), path)
+    (task.folder / Trainer.CHECKPOINT).unlink(missing_ok=True)
+    return history
+
+
+def _both(texts: Any) -> tuple[LabelledTexts, np.ndarray]:
+    return LabelledTexts(texts.words, texts.labels), texts.groups.astype(np.int64)
+
+
+def _batch(texts: tuple[LabelledTexts, np.ndarray], indices: np.ndarray, device: torch.device) -> Pair:
+    return texts[0].batch(indices, device), torch.from_numpy(texts[1][indices]).to(device)
+
+
+def _step(optimiser: torch.optim.Optimizer, parameters: list[nn.Parameter], clipping: float) -> None:
+    nn.utils.clip_grad_norm_(parameters, clipping)
+    optimiser.step()
+    optimiser.zero_grad(set_to_none=True)

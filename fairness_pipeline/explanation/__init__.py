@@ -1,0 +1,1 @@
+"""Which words a classifier leans on, one method a file."""

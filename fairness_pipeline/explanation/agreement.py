@@ -1,0 +1,62 @@
+"""How much two distributions over a text's words overlap, and how far two explanations agree."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from scipy import stats
+from scipy.special import rel_entr
+
+from fairness_pipeline.schemas import schema
+
+_SHARES = pa.list_(pa.float64())
+SALIENCY = schema(
+    text_id=pa.string(),
+    seed=pa.int64(),
+    words=pa.list_(pa.string()),
+    label_l2x=_SHARES,
+    group_l2x=_SHARES,
+    label_gradients=_SHARES,
+    group_gradients=_SHARES,
+    js_l2x=pa.float64(),
+    js_gradients=pa.float64(),
+)
+"""Of each text and seed a share a word: for the label (S_Y) and for the author's group (S_Z), by an explainer (L2X) and
+by integrated gradients; and JS(S_Y, S_Z) in nats, by either."""
+
+
+def js_divergence(one: np.ndarray, other: np.ndarray) -> float:
+    """JS(S || S') in nats, 0 (the same words) to log 2 (no word in common) (Liu 2022, section 4.3.2).
+
+    The divergence itself; `scipy.spatial.distance.jensenshannon` gives its root.
+
+    >>> round(js_divergence(np.array([1.0, 0.0]), np.array([0.0, 1.0])), 4)
+    0.6931
+    """
+    middle = (one + other) / 2
+    return float((rel_entr(one, middle).sum() + rel_entr(other, middle).sum()) / 2)
+
+
+def rank_correlation(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
+    """The mean over texts of Spearman's correlation of two explanations; texts of one word, or alike, are left out.
+
+    Args:
+        one: Of each text a share a word.
+        other: The same by another explanation.
+    """
+    found = []
+    for own, theirs in zip(one, other, strict=True):
+        if len(own) > 1 and np.ptp(own) > 0 and np.ptp(theirs) > 0:
+            found.append(float(stats.spearmanr(own, theirs).statistic))
+    return float(np.mean(found)) if found else float("nan")
+
+
+def same_top_word(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> tuple[float, float]:
+    """The share of texts in which both explanations name the same word first, and the share that chance gives.
+
+    Args:
+        one: Of each text a share a word.
+        other: The same by another explanation.
+    """
+    same = [int(own.argmax() == theirs.argmax()) for own, theirs in zip(one, other, strict=True)]
+    return float(np.mean(same)), float(np.mean([1 / len(own) for own in one]))

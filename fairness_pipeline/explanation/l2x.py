@@ -1,0 +1,94 @@
+"""L2X: an explainer learns which words a classifier needs (Liu 2022, section 4.3.1; Chen et al. 2018).
+
+max over E of E[log P_M(Y | X_S)], X_S = s_i x_i, S = E(X) a distribution over the words, Y the gold goal; the
+classifier M is not changed.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fairness_pipeline.explanation.settings import ExplainerSettings
+from fairness_pipeline.models.classifiers.network import TextNetwork
+from fairness_pipeline.models.classifiers.saliency import SaliencyNetwork
+from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
+from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.progress import Progress
+
+_AT_ONCE = 256
+
+
+class Explainer(nn.Module):
+    """What is trained: the saliency, judged by what the frozen classifier makes of the words that it lets through.
+
+    Args:
+        network: The classifier.
+        hidden: Units of the recurrent network, in each direction.
+    """
+
+    def __init__(self, network: TextNetwork, hidden: int) -> None:
+        super().__init__()
+        self._frozen = (network.eval().requires_grad_(False),)  # in a tuple it is no part of this module
+        self.saliency = SaliencyNetwork(network.width, hidden).to(next(network.parameters()).device)
+
+    def forward(self, batch: TextBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """The summed cross-entropy of the goals from X_S, and how many texts."""
+        (network,) = self._frozen
+        embedded = network.embed(batch.texts)
+        seen = self.saliency(embedded, batch.lengths)[:, :, None] * embedded
+        loss = cross_entropy(network.logits(seen, batch.lengths), batch.goals, reduction="sum")
+        return loss, torch.tensor(len(batch.goals))
+
+    @torch.inference_mode()
+    def explain(self, texts: list[np.ndarray]) -> list[np.ndarray]:
+        """S of each text: a share a word, which sum to 1."""
+        (network,) = self._frozen
+        own = LabelledTexts(texts, np.zeros(len(texts)))
+        device = next(self.parameters()).device
+        self.eval()
+        found: list[np.ndarray] = [np.empty(0)] * len(texts)
+        for indices in own.batches(_AT_ONCE, seed=None):
+            batch = own.batch(indices, device)
+            shares = self.saliency(network.embed(batch.texts), batch.lengths).double().cpu().numpy()
+            for row, place in zip(shares, indices, strict=True):
+                found[place] = row[: len(texts[place])]
+        return found
+
+
+def train_explainer(
+    network: TextNetwork,
+    texts: LabelledTexts,
+    settings: ExplainerSettings,
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+) -> Explainer:
+    """An explainer of a classifier; goes on from where a killed training stopped.
+
+    Args:
+        network: The classifier, which is not changed.
+        texts: With the goals that it was trained for.
+        settings: How long and how fast.
+        folder: Where checkpoint and weights go.
+        seed: Of first weights and order.
+        progress: Told how far it is.
+
+    Raises:
+        FairnessError: a loss that is not a number.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(seed)
+    explainer = Explainer(network, settings.hidden)
+    trainer = Trainer(explainer, settings.training, folder, seed)
+    trainer.fit(texts, None, progress)
+    explainer.load_state_dict(trainer.best if trainer.history else _weights(folder))
+    return explainer.eval()
+
+
+def _weights(folder: Path) -> dict[str, torch.Tensor]:
+    from fairness_pipeline.models.checkpoints import load_weights
+
+    return load_weights(folder / Trainer.WEIGHTS)

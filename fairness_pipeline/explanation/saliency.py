@@ -1,0 +1,84 @@
+"""Do the words that tell the label overlap with those that tell the author's group? (Liu 2022, section 4.3.2)"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from fairness_pipeline.debiasing.classifiers.registry import Task
+from fairness_pipeline.explanation.agreement import SALIENCY, js_divergence
+from fairness_pipeline.explanation.integrated_gradients import integrated_gradients
+from fairness_pipeline.explanation.l2x import train_explainer
+from fairness_pipeline.explanation.settings import ExplainerSettings
+from fairness_pipeline.models.classifiers import registry
+from fairness_pipeline.models.classifiers.network import TextNetwork, fit
+from fairness_pipeline.models.classifiers.texts import LabelledTexts
+from fairness_pipeline.progress import Progress, report
+
+
+def saliency(
+    network: TextNetwork, task: Task, ids: list[str], words: list[np.ndarray], settings: ExplainerSettings
+) -> pa.Table:
+    """A table of `SALIENCY` for one classifier.
+
+    M_Z, of the same architecture without a method, learns the author's group from the same texts; both are explained.
+
+    Args:
+        network: M_Y, trained.
+        task: What it was trained on; of its folder and seed the explainers' are made.
+        ids: Of the texts that are explained.
+        words: Their words, encoded.
+        settings: Of the explainers.
+
+    Raises:
+        FairnessError: a loss that is not a number.
+    """
+    classifier = task.classifier.model_copy(update={"base": None, "debiasing": None, "settings": None})
+    torch.manual_seed(task.seed)
+    of_group = registry.new_network(classifier, task.tokens)
+    train, valid = (LabelledTexts(own.words, own.groups) for own in (task.train, task.valid))
+    folder = task.folder / "group"
+    folder.mkdir(parents=True, exist_ok=True)
+    fit(of_group, train, valid, classifier.fitting, folder, task.seed, task.progress)
+    shares = {}
+    for name, own, goals in (("label", network, task.train.labels), ("group", of_group, task.train.groups)):
+        texts = LabelledTexts(task.train.words, goals)
+        explainer = train_explainer(own, texts, settings, task.folder / f"explainer-{name}", task.seed, task.progress)
+        shares[f"{name}_l2x"] = explainer.explain(words)
+        shares[f"{name}_gradients"] = integrated_gradients(own, words, settings.steps)
+    columns: dict[str, Any] = {name: [each.tolist() for each in own] for name, own in shares.items()}
+    for name in ("l2x", "gradients"):
+        both = zip(shares[f"label_{name}"], shares[f"group_{name}"], strict=True)
+        columns[f"js_{name}"] = [js_divergence(one, other) for one, other in both]
+    columns["text_id"] = ids
+    columns["seed"] = [0] * len(ids)
+    columns["words"] = [task.tokens.words(own) for own in words]
+    return pa.table({name: columns[name] for name in SALIENCY.names}, schema=SALIENCY)
+
+
+def numbered(table: pa.Table, seed: int) -> pa.Table:
+    """The same, of a classifier's seed."""
+    return table.set_column(1, "seed", pa.array([seed] * table.num_rows, pa.int64()))
+
+
+def part_of(task: Task, folder: Path, number: int, total: int) -> Task:
+    """The task of one of several classifiers that are explained: with a folder, a seed and a share of the progress.
+
+    Args:
+        task: Of all.
+        folder: Of all.
+        number: Which, from 1.
+        total: How many.
+    """
+
+    def within(progress: Progress | None) -> Progress:
+        return lambda done, count, note: report(
+            progress, (number - 1) * (count or 0) + done, total * (count or 0), f"seed {number}"
+        )
+
+    own = folder / f"seed-{number}"
+    own.mkdir(parents=True, exist_ok=True)
+    return replace(task, folder=own, seed=task.seed + number, progress=within(task.progress))

@@ -1,0 +1,266 @@
+"""Does a classifier decide otherwise about one group's texts? (Liu 2022, sections 4.2.2 and 4.5.4)
+
+FPR, FNR and the rate of positive predictions (DPR) by author group; FPED, FNED and DPD are the absolute differences.
+The groups' texts are different texts: nothing is paired, and the unit is the author.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.measures.settings import Share
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_estimates
+from fairness_pipeline.statistics.comparison import COMPARISON, Published, adjusted, beside, compare_groups
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.yaml_files import Specification
+
+FP, FN, DP = "fp_rate", "fn_rate", "dp_rate"
+RATES = (FP, FN, DP)
+CLASSIFIER_FAIRNESS = pa.schema([*COMPARISON, pa.field("seeds", pa.int64(), False), pa.field("sd_seeds", pa.float64())])
+"""One row a rate. Values are means over the seeds; `sd_seeds` is the standard deviation of their differences."""
+CLASSIFIER_METRICS = (
+    schema(
+        metric=pa.string(),
+        value=pa.float64(),
+        unit=pa.string(),
+        seeds=pa.list_(pa.float64()),
+    )
+    .append(pa.field("ci_low", pa.float64()))
+    .append(pa.field("ci_high", pa.float64()))
+    .append(pa.field("published_value", pa.float64()))
+)
+"""Accuracy, F1, FPED, FNED and DPD: each seed's, their mean, and its 95% interval over seeds (null with one)."""
+
+
+class GroupRatesSettings(Specification):
+    """How a classifier's rates are judged."""
+
+    margin: Margin = Margin(cohens_h=0.05)
+    """The largest difference that does not matter."""
+    alpha: Share = 0.05
+    """Level of the tests."""
+
+
+class Predictions(NamedTuple):
+    """(seeds, texts) of 0 or 1, with each text's label, group (0 is a, 1 is b) and author (numbered from 0)."""
+
+    said: np.ndarray
+    labels: np.ndarray
+    groups: np.ndarray
+    authors: np.ndarray
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "Predictions":
+        """A table of `CLASSIFIER_PREDICTIONS`, whose seeds hold the same texts in the same order."""
+        seeds = table["seed"].to_numpy()
+        first = table.filter(pa.array(seeds == seeds[0]))
+        _, authors = np.unique(first["author_id"].to_numpy(zero_copy_only=False), return_inverse=True)
+        return cls(
+            table["prediction"].to_numpy().reshape(len(np.unique(seeds)), first.num_rows),
+            first["label"].to_numpy(),
+            (first["author_group"].to_numpy(zero_copy_only=False) == "b").astype(np.int64),
+            authors,
+        )
+
+
+def rates(found: Predictions, measure: str) -> np.ndarray:
+    """(seeds, 2): the rate of group a, and of group b.
+
+    Args:
+        found: The predictions.
+        measure: One of `RATES`.
+    """
+    weights = _weights(found, measure)
+    return np.stack([_said(found, measure) @ np.abs(weights[group]) for group in (0, 1)], axis=1)
+
+
+def difference(found: Predictions, measure: str) -> Estimate:
+    """Group a's rate minus group b's, with the variance of the texts and that between seeds.
+
+    Of the texts: each author's sum of weighted deviations from its cell's mean (of label and group) is one observation;
+    to every cell one text more of either outcome is added, as Agresti and Caffo (2000) do, as no error among few texts
+    shows little. Between seeds: s^2 / k. Degrees of freedom after Satterthwaite.
+
+    Args:
+        found: The predictions.
+        measure: One of `RATES`.
+    """
+    each = rates(found, measure)
+    signed = each[:, 0] - each[:, 1]
+    of_texts, authors = _variance_of_texts(found, measure, _said(found, measure).mean(axis=0))
+    return _combined(signed, of_texts, authors)
+
+
+def classifier_fairness(
+    predictions: pa.Table, settings: GroupRatesSettings, published: Mapping[str, Published]
+) -> pa.Table:
+    """A table of `CLASSIFIER_FAIRNESS`.
+
+    Args:
+        predictions: As `CLASSIFIER_PREDICTIONS`.
+        settings: Margin and level.
+        published: What the thesis prints, by measure.
+    """
+    found = Predictions.of(predictions)
+    rows, spread = [], {}
+    for measure in RATES:
+        each = rates(found, measure)
+        own = np.where(np.abs(_weights(found, measure)).sum(axis=0) > 0)[0]
+        rows.append(
+            compare_groups(
+                measure,
+                len(own),
+                (float(each[:, 0].mean()), float(each[:, 1].mean())),
+                difference(found, measure),
+                settings.margin,
+                settings.alpha,
+                "authors, and seeds" if len(found.said) > 1 else "authors",
+            )
+        )
+        signed = 100 * (each[:, 0] - each[:, 1])
+        spread[measure] = float(signed.std(ddof=1)) if len(signed) > 1 else None
+    judged = beside(adjusted(rows, settings.alpha), published)
+    more = [{**asdict(row), "seeds": len(found.said), "sd_seeds": spread[row.measure]} for row in judged]
+    return pa.Table.from_pylist(more, schema=CLASSIFIER_FAIRNESS)
+
+
+def classifier_metrics(predictions: pa.Table, published: Mapping[str, float]) -> pa.Table:
+    """A table of `CLASSIFIER_METRICS`.
+
+    Args:
+        predictions: As `CLASSIFIER_PREDICTIONS`.
+        published: What the thesis prints, by metric.
+    """
+    found = Predictions.of(predictions)
+    apart = {name: np.abs(np.diff(rates(found, measure), axis=1)[:, 0]) for name, measure in _DIFFERENCES.items()}
+    values = {"accuracy": _accuracy(found), "f1": _f1(found), **apart}
+    rows = []
+    for name, own in values.items():
+        each = 100 * own
+        low, high = np.clip(_over_seeds(each).interval(0.95), 0, 100) if len(each) > 1 else (None, None)
+        rows.append(
+            {
+                "metric": name, "value": float(each.mean()), "unit": "percent", "seeds": each.tolist(), "ci_low": low,
+                "ci_high": high, "published_value": published.get(name),
+            }
+        )  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=CLASSIFIER_METRICS)
+
+
+def classifier_effects(
+    before: pa.Table, after: pa.Table, verdicts: tuple[dict[str, str], dict[str, str]], alpha: float
+) -> pa.Table:
+    """A table of `DEBIASING_EFFECTS`: did a method change the differences, on the same texts?
+
+    Args:
+        before: Predictions of the base, as `CLASSIFIER_PREDICTIONS`.
+        after: Of the debiased classifier, of the same texts.
+        verdicts: By measure: on the base, and on the debiased classifier.
+        alpha: The level.
+    """
+    first, second = Predictions.of(before), Predictions.of(after)
+    changes = {}
+    for measure in RATES:
+        signed = [(each[:, 0] - each[:, 1]) for each in (rates(first, measure), rates(second, measure))]
+        own = [_said(found, measure).mean(axis=0) for found in (first, second)]
+        estimates = []
+        for sign in (-1, 1):
+            of_texts, authors = _variance_of_texts(first, measure, own[1] + sign * own[0], span=2)
+            between = sum(_between(each) for each in signed)
+            freedom = min(len(each) for each in signed) - 1
+            centre = float(signed[1].mean() + sign * signed[0].mean())
+            estimates.append(_summed(centre, (of_texts, authors - 1), (between, freedom)))
+        means = float(signed[0].mean()), float(signed[1].mean())
+        changes[measure] = change_of_estimates(
+            means, estimates[0], estimates[1], "the same texts, by authors and seeds"
+        )
+    rows = [
+        {
+            "measure": measure, "unit": "percent", "n": int(np.count_nonzero(_weights(first, measure).any(axis=0))),
+            **change.row(p_holm, alpha, 100.0),
+            "verdict_before": verdicts[0][measure], "verdict_after": verdicts[1][measure],
+        }
+        for (measure, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=DEBIASING_EFFECTS)
+
+
+_DIFFERENCES = {"fped": FP, "fned": FN, "dpd": DP}
+_CELLS = {FP: (0,), FN: (1,), DP: (0, 1)}
+"""Whose texts a rate is about, by label."""
+
+
+def _weights(found: Predictions, measure: str) -> np.ndarray:
+    """(2, texts): what each text weighs in its group's rate; the weights of a group sum to 1."""
+    weights = np.zeros((2, len(found.labels)))
+    for group in (0, 1):
+        own = (found.groups == group) & np.isin(found.labels, _CELLS[measure])
+        weights[group, own] = 1 / own.sum()
+    return weights
+
+
+def _said(found: Predictions, measure: str) -> np.ndarray:
+    return 1 - found.said if measure == FN else found.said
+
+
+def _variance_of_texts(found: Predictions, measure: str, values: np.ndarray, span: int = 1) -> tuple[float, int]:
+    """The variance of the difference of the groups' means of `values` (one a text), and how many authors it comes from.
+
+    `span` is how far apart the values of two texts can be.
+    """
+    weights = _weights(found, measure)
+    both = weights[0] - weights[1]
+    deviations = np.zeros(len(values))
+    added = 0.0
+    for group in (0, 1):
+        for label in _CELLS[measure]:
+            own = np.where((found.groups == group) & (found.labels == label))[0]
+            count = len(own)
+            deviations[own] = values[own] - values[own].mean()
+            share = float(np.abs(both[own]).sum())
+            # One text more of either outcome, half a span from the middle each.
+            added += 2 * (share / (count + 2) * span / 2) ** 2
+    sums = np.bincount(found.authors, both * deviations)
+    authors = len(np.unique(found.authors[both != 0]))
+    return authors / max(1, authors - 1) * float(np.square(sums).sum()) + added, authors
+
+
+def _combined(signed: np.ndarray, of_texts: float, authors: int) -> Estimate:
+    return _summed(float(signed.mean()), (of_texts, authors - 1), (_between(signed), len(signed) - 1))
+
+
+def _between(signed: np.ndarray) -> float:
+    """The variance of the mean over seeds that comes of the seeds."""
+    return float(signed.var(ddof=1)) / len(signed) if len(signed) > 1 else 0.0
+
+
+def _summed(centre: float, *parts: tuple[float, int]) -> Estimate:
+    """An estimate whose variance is the sum of parts with their degrees of freedom (Satterthwaite 1946)."""
+    known = [(variance, freedom) for variance, freedom in parts if variance > 0]
+    total = sum(variance for variance, _ in known)
+    freedom = total**2 / sum(variance**2 / max(1, own) for variance, own in known) if known else math.inf
+    return Estimate(centre, math.sqrt(total), freedom)
+
+
+def _over_seeds(each: np.ndarray) -> Estimate:
+    return Estimate(float(each.mean()), math.sqrt(_between(each)), len(each) - 1)
+
+
+def _accuracy(found: Predictions) -> np.ndarray:
+    right: np.ndarray = (found.said == found.labels).mean(axis=1)
+    return right
+
+
+def _f1(found: Predictions) -> np.ndarray:
+    """Of the positive class; 0 where nothing is predicted positive."""
+    both = ((found.said == 1) & (found.labels == 1)).sum(axis=1)
+    either = (found.said == 1).sum(axis=1) + (found.labels == 1).sum()
+    score: np.ndarray = 2 * both / np.maximum(either, 1)
+    return score

@@ -1,0 +1,1 @@
+"""Text classifiers: what gives a text the probability of the positive class."""

@@ -1,0 +1,102 @@
+"""A pretrained encoder of the `transformers` library, by id or folder, fine-tuned as a classifier."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.models.classifiers.network import TextNetwork
+from fairness_pipeline.models.classifiers.specification import ClassifierSpecification, EncoderSource
+from fairness_pipeline.models.pretrained import load_tokenizer, note_source, noted_source
+
+_FIELD = "encoder.name"
+
+
+class EncoderTokens:
+    """Tokens of the encoder's own tokenizer.
+
+    Args:
+        source: The encoder.
+        revision: Its commit.
+    """
+
+    def __init__(self, source: EncoderSource, revision: str | None) -> None:
+        self.source = source
+        self.configuration, self._tokenizer = load_tokenizer(source.name, revision, _FIELD)
+        self.revision = revision
+
+    def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The numbers of each text's tokens, the special ones included."""
+        rows = self._tokenizer(list(texts), truncation=True, max_length=self.source.longest)["input_ids"]
+        return [np.array(row) for row in rows]
+
+    def words(self, numbers: np.ndarray) -> list[str]:
+        """The tokens, without what marks their place in a word."""
+        return [str(token).lstrip("Ġ▁").removeprefix("##") for token in self._tokenizer.convert_ids_to_tokens(numbers)]
+
+    def save(self, folder: Path) -> None:
+        """Notes which encoder it is."""
+        note_source(folder, self.source.name, self.configuration, self.source.revision)
+
+
+class EncoderNetwork(TextNetwork):
+    """An encoder with a new head of two classes, fed with the vectors of its words.
+
+    Args:
+        tokens: Of the encoder.
+
+    Raises:
+        FairnessError: it cannot be loaded, or is no encoder.
+    """
+
+    def __init__(self, tokens: EncoderTokens) -> None:
+        super().__init__()
+        from transformers import AutoModelForSequenceClassification
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()  # the caller has its own
+        source = tokens.source
+        try:
+            # The head is new, and so are its weights: that they are missing is as it should be.
+            self.model: Any = AutoModelForSequenceClassification.from_pretrained(
+                source.name, revision=tokens.revision, num_labels=2, ignore_mismatched_sizes=True
+            )
+        except Exception as error:  # the library raises whatever its files make it raise
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise FairnessError(f"{_FIELD}: '{source.name}' cannot be loaded as an encoder: {first}") from error
+        self.width = self.model.get_input_embeddings().weight.shape[1]
+
+    def embed(self, texts: torch.Tensor) -> torch.Tensor:
+        """The vectors of the tokens, before anything is added for their places."""
+        return self.model.get_input_embeddings()(texts)
+
+    def logits(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """The logits of the texts."""
+        present = torch.arange(embedded.shape[1])[None] < lengths[:, None]
+        return self.model(inputs_embeds=embedded, attention_mask=present.long().to(embedded.device)).logits
+
+
+def tokens_of(specification: ClassifierSpecification, folder: Path) -> EncoderTokens:
+    """The tokens of a classifier that was trained in `folder`: of the commit that was found then."""
+    noted = noted_source(folder)
+    assert noted
+    return EncoderTokens(_source(specification), noted[1])
+
+
+def new_tokens(specification: ClassifierSpecification, texts: Sequence[str]) -> EncoderTokens:
+    """The encoder's own tokens, whatever the texts are."""
+    source = _source(specification)
+    return EncoderTokens(source, source.revision)
+
+
+def network(specification: ClassifierSpecification, tokens: EncoderTokens) -> EncoderNetwork:
+    """The encoder with a new head."""
+    return EncoderNetwork(tokens)
+
+
+def _source(specification: ClassifierSpecification) -> EncoderSource:
+    assert specification.encoder is not None
+    return specification.encoder

@@ -1,0 +1,113 @@
+"""Predictions that somebody else's classifier made: the texts out, a file of predictions in."""
+
+import csv
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.records import column, read_records
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.schemas import schema
+
+CLASSIFIER_PREDICTIONS = schema(
+    text_id=pa.string(),
+    label=pa.int64(),
+    author_group=pa.string(),
+    author_id=pa.string(),
+    probability=pa.float64(),
+    prediction=pa.int64(),
+    seed=pa.int64(),
+)
+"""Of the split `test`, once for each seed that the classifier was trained with; 0 where it was not trained here."""
+FORMS = (".csv", ".tsv")
+"""How files of predictions end: with commas, or with tabs."""
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NAMED = 5
+
+
+def predictions_of(tests: pa.Table, probabilities: Iterable[tuple[int, Any]]) -> pa.Table:
+    """A table of `CLASSIFIER_PREDICTIONS`.
+
+    Args:
+        tests: The texts of the split `test`, as `AUTHORED_TEXTS`.
+        probabilities: Seed and the probability of each text's positive class, by seed.
+    """
+    names = ("text_id", "label", "author_group", "author_id")
+    tables = []
+    for seed, found in probabilities:
+        values = pa.array(found, pa.float64())
+        tables.append(
+            pa.table(
+                {
+                    **{name: tests[name] for name in names},
+                    "probability": values,
+                    "prediction": pa.array([int(value >= 0.5) for value in values.to_pylist()], pa.int64()),
+                    "seed": pa.repeat(pa.scalar(seed, pa.int64()), len(values)),
+                },
+                schema=CLASSIFIER_PREDICTIONS,
+            )
+        )
+    return pa.concat_tables(tables)
+
+
+def read_predictions(path: Path, tests: pa.Table) -> pa.Table:
+    """The predictions in a file, as a table of `CLASSIFIER_PREDICTIONS`.
+
+    Args:
+        path: `.csv` or `.tsv` with a header: `text_id`, and `probability` (0 to 1, of the positive class) or
+            `prediction` (0 or 1); every text of the split `test` once.
+        tests: Those texts, as `AUTHORED_TEXTS`.
+
+    Raises:
+        FairnessError: a text is missing, unknown or doubled, or a value is none; names the file, the line and how many.
+    """
+    if path.suffix not in FORMS:
+        raise FairnessError(f"{path}: expected a file that ends in {' or '.join(FORMS)}")
+    known = set(tests["text_id"].to_pylist())
+    found: dict[str, float] = {}
+    lines: dict[str, str] = {}
+    unknown: list[str] = []
+    for where, record in read_records(path):
+        identity = str(column(where, record, "text_id")).strip()
+        name = "probability" if "probability" in record else "prediction"
+        said = str(column(where, record, name)).strip()
+        value = float(said) if _NUMBER.fullmatch(said) else -1.0
+        if not 0 <= value <= 1 or (name == "prediction" and value not in (0.0, 1.0)):
+            wanted = "a number from 0 to 1" if name == "probability" else "0 or 1"
+            raise FairnessError(f"{where}: {name}: expected {wanted}, found {said[:40]!r}")
+        if identity in lines:
+            raise FairnessError(f"{where}: text_id {identity!r} was predicted before: {lines[identity]}")
+        if identity not in known:
+            unknown.append(f"{identity!r} ({where})")
+            continue
+        lines[identity], found[identity] = where, value
+    if unknown:
+        raise FairnessError(
+            f"{path}: {len(unknown):,} unknown texts, such as {unknown[0]}; export the texts again: the corpus or its "
+            "split changed"
+        )
+    missing = [identity for identity in tests["text_id"].to_pylist() if identity not in found]
+    if missing:
+        shown = ", ".join(missing[:_NAMED])
+        raise FairnessError(f"{path}: {len(missing):,} of {len(known):,} texts have no prediction, such as {shown}")
+    return predictions_of(tests, [(0, [found[identity] for identity in tests["text_id"].to_pylist()])])
+
+
+def write_texts(tests: pa.Table, path: Path, form: str) -> None:
+    """Writes the texts to be classified elsewhere: `text_id`, `text`, and an empty `probability`.
+
+    Args:
+        tests: The texts of the split `test`.
+        path: The file.
+        form: `.csv` or `.tsv`.
+    """
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, delimiter="," if form == ".csv" else "\t", lineterminator="\n")
+        writer.writerow(["text_id", "text", "probability"])
+        writer.writerows(
+            (identity, text, "")
+            for identity, text in zip(tests["text_id"].to_pylist(), tests["text"].to_pylist(), strict=True)
+        )

@@ -1,0 +1,164 @@
+"""What a file of `data/classifiers` may say."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import pydantic
+
+from fairness_pipeline.models.classifiers.architectures import ARCHITECTURES
+from fairness_pipeline.models.specification import (
+    DropoutRate,
+    EndpointSource,
+    Pretrained,
+    Rate,
+    TrainingSettings,
+    one_of,
+)
+from fairness_pipeline.yaml_files import Positive, Specification
+
+_PROMPT = "Is the sentiment of this text positive? Answer yes or no, and nothing else.\n\n{context}"
+
+
+class NetworkSettings(Specification):
+    """Widths of a `cnn` or `rnn`; those of Liu (2022, sections 4.5.1 and 4.5.3)."""
+
+    embedding: Positive = 300
+    """Width of a word."""
+    filters: Positive = 100
+    """The CNN's, of each width."""
+    widths: Annotated[tuple[Positive, ...], pydantic.Field(min_length=1)] = (3, 4, 5)
+    """Words that the CNN's filters see."""
+    hidden: Positive = 300
+    """The RNN's units."""
+    dropout: DropoutRate | None = None
+    """Share of units dropped before the last layer: 0.3 in the CNN and 0.2 in the RNN, where it is left out."""
+    vocabulary: Positive = 30_000
+    """Words; others are unknown."""
+    longest: Positive = 100
+    """Words of a text; longer ones are cut."""
+
+
+class EncoderSource(Pretrained):
+    """A pretrained encoder, which is fine-tuned."""
+
+    longest: Positive = 128
+    """Tokens of a text; longer ones are cut."""
+
+
+class Fitting(Specification):
+    """How a classifier is trained, by Adam; as in Liu (2022, section 4.5.3)."""
+
+    batch: Positive = 64
+    """Texts of a step."""
+    learning_rate: Rate = 1e-3
+    """Learning rate of Adam."""
+    clipping: Rate = 0.25
+    """Largest norm of the gradient."""
+    epochs: Positive = 100
+    """Passes over the texts, at most."""
+    patience: Positive = 5
+    """Epochs without a better validation accuracy before training stops."""
+    checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0
+    """Between two checkpoints."""
+
+    @property
+    def training(self) -> TrainingSettings:
+        """The same for the loop that all models share, whose batches are of texts here."""
+        own = self.model_dump(exclude={"batch"})
+        return TrainingSettings(optimiser="adam", decay=1.0, batch_tokens=self.batch, **own)
+
+
+class PublishedClassifier(Pretrained):
+    """A sequence classifier as it was published."""
+
+    positive: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
+    """Its labels that mean the positive class; their probabilities are added."""
+    batch: Positive = 64
+    """Texts at once."""
+
+
+class AskedClassifier(EndpointSource):
+    """An OpenAI-compatible endpoint that is asked for the class: yes (positive) or no."""
+
+    prompt: str = _PROMPT
+    """The question; `{context}` is replaced by the text."""
+
+
+class ClassifierSpecification(Specification):
+    """One file of `data/classifiers`, with a profile's changes merged in."""
+
+    architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
+    """`cnn`, `rnn`, `encoder` (trained here), `huggingface` or `endpoint`."""
+    base: str | None = None
+    """The classifier that it is made from; what this file does not say is as there."""
+    debiasing: str | None = None
+    """The method: data_aug, ins_weigh, or debiased_tc."""
+    settings: dict[str, Any] | None = None
+    """The method's."""
+    network: NetworkSettings | None = None
+    """Widths of a `cnn` or `rnn`."""
+    encoder: EncoderSource | None = None
+    """Where an `encoder` comes from."""
+    fitting: Fitting = Fitting()
+    """How it is trained."""
+    seeds: Positive = 5
+    """How often it is trained."""
+    huggingface: PublishedClassifier | None = None
+    """Where a `huggingface` classifier comes from."""
+    endpoint: AskedClassifier | None = None
+    """Where an `endpoint` is, and how it is asked."""
+    published_as: Literal["CNN", "RNN"] | None = None
+    """Whose published results stand beside ours."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where it computes."""
+    threads: Positive = 1
+    """Threads of the processor."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        own = ARCHITECTURES[self.architecture]
+        for section in ("network", "encoder", "huggingface", "endpoint"):
+            if getattr(self, section) is not None and section != own.section:
+                raise ValueError(f"architecture '{self.architecture}' does not take '{section}'")
+        if own.needed and getattr(self, own.section or "") is None:
+            raise ValueError(f"architecture '{self.architecture}' needs '{own.section}'")
+        if (self.base is None) != (self.debiasing is None):
+            raise ValueError("'base' and 'debiasing' go together: the classifier that is debiased, and the method")
+        if self.settings is not None and self.debiasing is None:
+            raise ValueError("'settings' belong to a method: name it under 'debiasing'")
+        if self.debiasing and not own.trained:
+            raise ValueError(f"architecture '{self.architecture}' is not trained here, so it cannot be debiased")
+        return self
+
+    @property
+    def trained(self) -> bool:
+        """Whether it is trained here."""
+        return ARCHITECTURES[self.architecture].trained
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Whose versions decide its predictions."""
+        return ARCHITECTURES[self.architecture].libraries
+
+    @property
+    def may_change(self) -> bool:
+        """Whether what predicts may be another model tomorrow: an endpoint, or an id without a revision."""
+        source = self.huggingface or self.encoder
+        return bool(self.endpoint or (source and source.may_change))
+
+    def located(self, folder: Path) -> Self:
+        """The same with relative paths to Hugging Face folders taken from `folder`."""
+        return self.model_copy(
+            update={
+                "huggingface": self.huggingface and self.huggingface.located(folder),
+                "encoder": self.encoder and self.encoder.located(folder),
+            }
+        )
+
+    def identity(self) -> dict[str, object]:
+        """What decides its predictions, as JSON can hold it; how an endpoint is reached does not."""
+        aside = {
+            "endpoint": {"key_variable", "concurrency", "timeout", "attempts", "max_requests"},
+            "fitting": {"checkpoint_seconds"},
+        }
+        return self.model_dump(mode="json", exclude={"device": True, "published_as": True, **aside})

@@ -1,0 +1,103 @@
+"""The CNN and the RNN of Liu (2022, section 4.5.1) over words of a vocabulary, with random first vectors."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from torch import nn
+
+from fairness_pipeline.models.classifiers.network import TextNetwork
+from fairness_pipeline.models.classifiers.specification import ClassifierSpecification, NetworkSettings
+from fairness_pipeline.models.text_encoder import TextEncoder
+from fairness_pipeline.models.vocabulary import END, VOCABULARY, Vocabulary
+
+_DROPOUT = {"cnn": 0.3, "rnn": 0.2}
+
+
+class WordTokens:
+    """Words of a vocabulary.
+
+    Args:
+        vocabulary: Which.
+        longest: Words of a text, at most.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, longest: int) -> None:
+        self.vocabulary = vocabulary
+        self._longest = longest
+
+    @classmethod
+    def build(cls, specification: ClassifierSpecification, texts: Sequence[str]) -> Self:
+        """The most frequent words of the texts."""
+        settings = _settings(specification)
+        return cls(Vocabulary.build(texts, settings.vocabulary), settings.longest)
+
+    @classmethod
+    def load(cls, specification: ClassifierSpecification, folder: Path) -> Self:
+        """What `save` wrote."""
+        return cls(Vocabulary.load(folder / VOCABULARY), _settings(specification).longest)
+
+    def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The numbers of each text's words; one without words is an end mark."""
+        return [np.array(self.vocabulary.encode(text, self._longest) or [END]) for text in texts]
+
+    def words(self, numbers: np.ndarray) -> list[str]:
+        """The words of these numbers."""
+        return [self.vocabulary.words[number] for number in numbers]
+
+    def save(self, folder: Path) -> None:
+        """Writes one word a line."""
+        self.vocabulary.save(folder / VOCABULARY)
+
+
+class WordNetwork(TextNetwork):
+    """Word vectors, encoder, dropout, linear layer.
+
+    Args:
+        architecture: `cnn` or `rnn`.
+        settings: Widths.
+        words: Size of the vocabulary.
+    """
+
+    def __init__(self, architecture: str, settings: NetworkSettings, words: int) -> None:
+        super().__init__()
+        self.encoder = TextEncoder(
+            architecture,
+            words,
+            embedding=settings.embedding,
+            filters=settings.filters,
+            widths=settings.widths,
+            hidden=settings.hidden,
+        )
+        self.width = settings.embedding
+        self.dropout = nn.Dropout(_DROPOUT[architecture] if settings.dropout is None else settings.dropout)
+        self.output = nn.Linear(self.encoder.width, 2)
+
+    def embed(self, texts: torch.Tensor) -> torch.Tensor:
+        """The vectors of the words."""
+        return self.encoder.embedding(texts)
+
+    def logits(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """The logits of the texts."""
+        return self.output(self.dropout(self.encoder(embedded, lengths)))
+
+
+def tokens_of(specification: ClassifierSpecification, folder: Path) -> WordTokens:
+    """The words of a classifier that was trained in `folder`."""
+    return WordTokens.load(specification, folder)
+
+
+def new_tokens(specification: ClassifierSpecification, texts: Sequence[str]) -> WordTokens:
+    """The words of these texts."""
+    return WordTokens.build(specification, texts)
+
+
+def network(specification: ClassifierSpecification, tokens: WordTokens) -> WordNetwork:
+    """A network with random weights."""
+    return WordNetwork(specification.architecture, _settings(specification), len(tokens.vocabulary))
+
+
+def _settings(specification: ClassifierSpecification) -> NetworkSettings:
+    return specification.network or NetworkSettings()

@@ -1,0 +1,50 @@
+"""Word vectors to one vector a text: a convolutional network, or a recurrent one."""
+
+import torch
+from torch import nn
+
+from fairness_pipeline.models.recurrent import last_states
+from fairness_pipeline.models.vocabulary import PAD
+
+
+class TextEncoder(nn.Module):
+    """The CNN is that of Kim (2014): filters of several widths, their largest value over the text; the GRU reads the
+    words in order, and its last state is the text. Padding changes nothing.
+
+    Args:
+        architecture: `cnn`, or anything else for the GRU.
+        words: Size of the vocabulary.
+        embedding: Width of a word.
+        filters: The CNN's, of each width.
+        widths: Words that they see.
+        hidden: The GRU's units.
+
+    Attributes:
+        width: Of a text's vector.
+    """
+
+    def __init__(
+        self, architecture: str, words: int, *, embedding: int, filters: int, widths: tuple[int, ...], hidden: int
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, embedding, padding_idx=PAD)
+        self.convolutions = nn.ModuleList()
+        self.gru: nn.GRU | None = None
+        if architecture == "cnn":
+            self.convolutions.extend(nn.Conv1d(embedding, filters, width, padding=width - 1) for width in widths)
+            self.width = filters * len(widths)
+        else:
+            self.gru = nn.GRU(embedding, hidden, batch_first=True)
+            self.width = hidden
+
+    def forward(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Word vectors (texts, words, embedding) of texts of these lengths to vectors of the texts (texts, width)."""
+        if self.gru is not None:
+            return last_states(self.gru, embedded, lengths)[0][-1]
+        return torch.cat([self._largest(convolution, embedded, lengths) for convolution in self.convolutions], 1)
+
+    def _largest(self, convolution: nn.Module, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        values = torch.relu(convolution(embedded.transpose(1, 2)))
+        reach = values.shape[2] - embedded.shape[1]  # places that the filter's width adds at the ends
+        outside = torch.arange(values.shape[2]) >= (lengths + reach).unsqueeze(1)
+        return values.masked_fill(outside.unsqueeze(1).to(values.device), 0.0).amax(dim=2)

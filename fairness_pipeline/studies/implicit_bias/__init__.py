@@ -1,0 +1,1 @@
+"""Study 4: does a text classifier decide by its author's style?"""

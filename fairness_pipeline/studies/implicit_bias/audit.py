@@ -1,0 +1,92 @@
+"""What `fairness-pipeline audit` can give this study: a classifier, an endpoint, a file of predictions."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.given import Given, endpoint, put
+from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
+from fairness_pipeline.studies.implicit_bias.commands import import_file
+from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
+
+ASKED_WITH = None
+KIND = "classifiers"
+PROFILE = """\
+# Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
+description: {key}, audited before each release
+seed: 1                          # of every draw: the same seed gives the same tables
+dimensions: [gender]             # of the other studies; this one's groups are those of its corpora
+
+implicit_bias:
+  corpora: [authored_sample]     # generated opinions; your own table: docs/text-classifiers.md
+  splits: {{train: 0.1, valid: 0.1, test: 0.8}}
+  classifiers:
+    {key}: {{}}                    # its file is classifiers/{key}.yaml; what stands here changes it for this profile
+  significance:
+    margin: {{cohens_h: 0.05}}     # the largest difference of rates that does not matter
+"""
+SPLITS = ""
+MODEL_SAYS = {
+    "name": "a folder, or an id (pin it with revision)",
+    "positive": "its labels that mean the positive class",
+    "base_url": "OpenAI's protocol; it is asked for yes or no",
+    "key_variable": "the environment variable that holds the key",
+}
+_POSITIVE = ("positive", "pos", "label_1")
+
+
+def takes(given: Given) -> bool:
+    """Whether this study can audit it."""
+    if given.kind == "file":
+        return "text_id" in given.columns
+    return given.kind == "address" or given.architecture.endswith("ForSequenceClassification")
+
+
+def give(part: ImplicitBiasPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
+    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+
+    Raises:
+        FairnessError: the profile has a classifier of this name, or it is not clear which label is the positive class.
+    """
+    if given.kind == "file":
+        target, count = import_file(part, Path(given.name), next(iter(part.corpora)), name)
+        return f"'{name}': {count:,} predictions in {target}"
+    if name in part.settings.classifiers:
+        raise FairnessError(
+            f"--name: profile '{part.project.name}' has a classifier '{name}' already; choose another name"
+        )
+    document = specification(part, given, arguments)
+    path = part.given_classifier(name)
+    put(path, document, ClassifierSpecification, name, part.project.name)
+    positive = document.get("huggingface", {}).get("positive")
+    said = f"{', '.join(positive)} is positive" if positive else "yes is positive"
+    return f"'{name}' ({document['architecture']}; {said}): {path}"
+
+
+def specification(part: ImplicitBiasPart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a classifier's file says of what was given."""
+    if given.kind == "address":
+        return {"architecture": "endpoint", "endpoint": endpoint(given, arguments.served, arguments.key)}
+    source: dict[str, Any] = {"name": given.name, **({"revision": given.revision} if given.revision else {})}
+    return {"architecture": "huggingface", "huggingface": {**source, "positive": _positive(given, arguments.label)}}
+
+
+def _positive(given: Given, said: list[str]) -> list[str]:
+    """The labels that mean the positive class: as the user says, else as they are called."""
+    known = [str(label) for label in given.configuration.get("id2label", {}).values()]
+    if said:
+        labels = [pair.partition("=") for pair in said]
+        wrong = [name for name, _, label in labels if name != "positive" or label.lower() not in map(str.lower, known)]
+        if wrong:
+            raise FairnessError(
+                f"--label: expected positive=LABEL for {NAME}, LABEL one of {', '.join(known)}; found {', '.join(said)}"
+            )
+        return [label for _, _, label in labels]
+    found = [label for label in known if label.lower() in _POSITIVE]
+    if len(found) != 1:
+        raise FairnessError(
+            f"{given.name}: has labels {', '.join(known) or 'none'}; say which mean the positive class: "
+            f"--label positive={known[-1] if known else 'LABEL'}"
+        )
+    return found

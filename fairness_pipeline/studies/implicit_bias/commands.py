@@ -1,0 +1,117 @@
+"""The study's own commands: test texts out, predictions in."""
+
+import argparse
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.commands import Command
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.project import Project
+from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
+from fairness_pipeline.verbs.arguments import check_output
+
+
+def add_commands(command: Command) -> None:
+    """Adds them to the command line."""
+    texts = command("export-texts", _export_texts, "Write the texts that a classifier elsewhere is to classify.")
+    texts.add_argument("--corpus", required=True, help="which of the profile's corpora")
+    texts.add_argument("--output", metavar="FILE", required=True, help=".csv or .tsv")
+    texts.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    predictions = command("import-predictions", _import_predictions, "Take a classifier's predictions from a file.")
+    predictions.add_argument("file", help=".csv or .tsv with text_id, and probability or prediction")
+    predictions.add_argument("--corpus", required=True, help="whose texts they are of")
+    predictions.add_argument("--classifier", required=True, help="a name for what predicted")
+
+
+def _export_texts(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.models.classifiers.prediction_files import FORMS, write_texts
+
+    path = Path(arguments.output)
+    if path.suffix not in FORMS:
+        raise FairnessError(f"--output: expected a file that ends in {' or '.join(FORMS)}, found {path.name}")
+    check_output(path, force=arguments.force)
+    tests = texts_to_classify(_part(arguments.profile), arguments.corpus)
+    with replacing(path) as temporary:
+        write_texts(tests, temporary, path.suffix)
+    print(f"{path}: {tests.num_rows:,} texts; fill in 'probability' (of the positive class) in a copy, then:")
+    print(
+        f"fairness-pipeline import-predictions FILE --corpus {arguments.corpus} --classifier NAME "
+        f"--profile {arguments.profile}"
+    )
+    return 0
+
+
+def _import_predictions(arguments: argparse.Namespace) -> int:
+    part = _part(arguments.profile)
+    target, count = import_file(part, Path(arguments.file), arguments.corpus, arguments.classifier)
+    print(f"{count:,} predictions of '{arguments.classifier}' in {target}; now:")
+    print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.classifier}")
+    return 0
+
+
+def import_file(part: ImplicitBiasPart, path: Path, corpus: str, classifier: str) -> tuple[Path, int]:
+    """Takes a classifier's predictions from a file into the workspace.
+
+    Args:
+        part: The profile's part of the study.
+        path: The file.
+        corpus: Whose texts they are of.
+        classifier: A name for what predicted.
+
+    Returns:
+        Where they lie now, and how many.
+
+    Raises:
+        FairnessError: the profile has such a classifier of its own, or the file is not as expected; names the line.
+    """
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.models.classifiers.prediction_files import FORMS, read_predictions
+    from fairness_pipeline.paths import check_key
+
+    check_key(classifier, "--classifier")
+    known = part.classifiers.get(classifier)
+    if known and known.architecture != "predictions":
+        raise FairnessError(
+            f"--classifier: profile '{part.project.name}' has a classifier '{classifier}' already; choose another name"
+        )
+    table = read_predictions(path, texts_to_classify(part, corpus))
+    target = part.prediction_file(corpus, classifier, path.suffix)
+    if (corpus, classifier) in part.predictions:
+        print(f"the predictions of '{classifier}' that were imported before are replaced")
+    with replacing(target) as temporary:
+        shutil.copyfile(path, temporary)
+    for form in FORMS:
+        if form != path.suffix:
+            part.prediction_file(corpus, classifier, form).unlink(missing_ok=True)
+    return target, table.num_rows
+
+
+def texts_to_classify(part: ImplicitBiasPart, corpus: str) -> pa.Table:
+    """The texts of the split `test`, made first if they are not there.
+
+    Raises:
+        FairnessError: the profile has no such corpus, or it cannot be read.
+    """
+    from fairness_pipeline.verbs.run import make
+
+    if corpus not in part.corpora:
+        raise FairnessError(
+            f"--corpus: '{corpus}' is no corpus of {NAME} in profile '{part.project.name}'; those: "
+            f"{', '.join(part.corpora)}"
+        )
+    make(part.project, NAME, "authored_texts", None)
+    texts = Lake(part.project.workspace).read("authored_texts", {"corpus": corpus})
+    return texts.filter(pc.equal(texts["split"], "test"))
+
+
+def _part(profile: str) -> ImplicitBiasPart:
+    """What a profile says of this study; raises FairnessError if nothing."""
+    part = Project(profile).parts.get(NAME)
+    if not isinstance(part, ImplicitBiasPart):
+        raise FairnessError(f"profile '{profile}' takes no part in {NAME}: give it a section of this name")
+    return part

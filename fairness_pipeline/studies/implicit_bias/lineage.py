@@ -1,0 +1,412 @@
+"""Study 4: does a text classifier decide by its author's style?
+
+The dissertation's chapter 4, "Understanding and Mitigating Implicit Bias in Deep Text Classification" (Liu 2022). Read
+top to bottom, this file is the lineage: texts, skewed training sets, classifiers, predictions, verdicts, explanations.
+"""
+
+from collections import Counter
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.stats import binomtest
+
+from fairness_pipeline import checks
+from fairness_pipeline.corpora.authored_texts import (
+    AUTHORED_TEXTS,
+    SKEWED_SETS,
+    added,
+    balanced,
+    read_authored,
+    skewed,
+)
+from fairness_pipeline.corpora.checksums import checksum
+from fairness_pipeline.corpora.downloads import file_version
+from fairness_pipeline.debiasing.classifiers import registry as training
+from fairness_pipeline.debiasing.classifiers.registry import METHODS, Task, Texts
+from fairness_pipeline.defs.lineage import Partition, Result, asset
+from fairness_pipeline.distinct import each_distinct
+from fairness_pipeline.explanation.agreement import SALIENCY
+from fairness_pipeline.lake import Key
+from fairness_pipeline.measures.group_rates import (
+    CLASSIFIER_FAIRNESS,
+    CLASSIFIER_METRICS,
+    DP,
+    Predictions,
+    rates,
+)
+from fairness_pipeline.measures.group_rates import classifier_effects as compare_methods
+from fairness_pipeline.measures.group_rates import classifier_fairness as compare_rates
+from fairness_pipeline.measures.group_rates import classifier_metrics as measure_quality
+from fairness_pipeline.models.classifiers import registry
+from fairness_pipeline.models.classifiers.prediction_files import (
+    CLASSIFIER_PREDICTIONS,
+    predictions_of,
+    read_predictions,
+)
+from fairness_pipeline.models.pretrained import folder_version
+from fairness_pipeline.paths import data_file
+from fairness_pipeline.reporting.page import publish
+from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.reporting.text_plot import summary
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
+from fairness_pipeline.studies.implicit_bias import published
+from fairness_pipeline.studies.implicit_bias.plots import balance_plot
+from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
+from fairness_pipeline.studies.implicit_bias.report import render_report
+from fairness_pipeline.studies.implicit_bias.study import STUDY
+
+BALANCE_RATES = schema(
+    seed=pa.int64(),
+    accuracy=pa.float64(),
+    dp_difference=pa.float64(),
+    js_l2x=pa.float64(),
+    js_gradients=pa.float64(),
+)
+
+
+def _source(part: ImplicitBiasPart, key: Key) -> dict[str, Any]:
+    corpus, folder = part.corpora[key["corpus"]], part.folders[key["corpus"]]
+    grammar = {corpus.grammar.file: checksum(data_file(corpus.grammar.file))} if corpus.grammar else {}
+    return {
+        "files": {**grammar, **{file.path: file_version(file, folder) for file in corpus.all_files()}},
+        "corpus": corpus.model_dump(exclude={"licence", "citation", "published_as", "task", "attribute"}),
+        "splits": part.settings.splits.model_dump(),
+        "maximum": part.settings.maximum,
+    }
+
+
+of_a_corpus = partial(asset, axes=("corpus",), stage="texts")
+of_a_classifier = partial(asset, axes=("corpus", "classifier"))
+
+
+@of_a_corpus(code_version="1", settings=_source, schema=AUTHORED_TEXTS, checks=(checks.not_empty,))
+def authored_texts(partition: Partition) -> Result:
+    """Texts with a label and their author's group, in each split as many of each (Liu 2022, section 4.2.1)."""
+    part, key = partition.part, partition.key["corpus"]
+    corpus = part.corpora[key]
+    texts, left_out = read_authored(corpus, part.folders[key], partition.progress)
+    maximum = min(corpus.maximum, part.settings.maximum or corpus.maximum)
+    table = balanced(texts, key, part.settings.splits, maximum, part.project.profile.seed)
+    read = Counter(f"{'positive' if text.label else 'negative'} {text.group}" for text in texts)
+    words = pc.mean(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))).as_py()
+    figures = {
+        "read": dict(sorted(read.items())),
+        "left_out": left_out,
+        "kept": dict(Counter(table["split"].to_pylist())),
+        "average_words": round(float(words), 2),
+    }
+    return Result(table, figures, tables={"sample": table.slice(0, 5)})
+
+
+@of_a_corpus(
+    upstream=("authored_texts",),
+    covers=lambda part, key: any(own.trained for own in part.classifiers.values()),
+    code_version="1",
+    settings=lambda part, key: {"rates": part.all_rates()},
+    schema=SKEWED_SETS,
+    checks=(checks.not_empty,),
+)
+def skewed_training_sets(partition: Partition) -> Result:
+    """Texts to train on, balanced overall and skewed within each group, at each balance rate (section 4.2.2)."""
+    table = skewed(partition.read("authored_texts"), partition.part.all_rates())
+    counts = Counter(zip(table["balance_rate"].to_pylist(), table["split"].to_pylist(), strict=True))
+    return Result(table, {"texts": {f"{rate} {split}": count for (rate, split), count in counts.items()}})
+
+
+def _classifier(part: ImplicitBiasPart, key: Key) -> dict[str, Any]:
+    own = part.classifiers[key["classifier"]]
+    source = own.huggingface or own.encoder
+    method = METHODS[own.debiasing] if own.debiasing else None
+    return {
+        "classifier": own.identity(),
+        "settings": method.settings.model_validate(own.settings or {}).model_dump() if method else None,
+        "folder": folder_version(source.name) if source else None,
+        "versions": {name: version(name) for name in own.libraries},
+    }
+
+
+def _trained(part: ImplicitBiasPart, key: Key) -> bool:
+    return part.classifiers[key["classifier"]].trained
+
+
+@of_a_classifier(
+    stage="classifiers",
+    kind="checkpoint",
+    covers=_trained,
+    upstream=("authored_texts", "skewed_training_sets"),
+    code_version="1",
+    settings=lambda part, key: {**_classifier(part, key), "balance_rate": part.settings.balance_rate},
+)
+def text_classifiers(partition: Partition) -> Result:
+    """Classifiers that are trained here on a skewed set, plain or by a method, once a seed (sections 4.4 and 4.5)."""
+    part = partition.part
+    task = _task(partition, partition.key["classifier"], part.settings.balance_rate)
+    histories = training.train(task)
+    best = [max(history) for history in histories]
+    return Result(None, {"texts": len(task.train.words), "epochs": [len(h) for h in histories], "valid_accuracy": best})
+
+
+def _task(partition: Partition, classifier: str, rate: str, folder_of_tokens: Any = None) -> Task:
+    """What a classifier is trained on at a balance rate; encoded once for all seeds."""
+    own = partition.part.classifiers[classifier]
+    table = partition.read("authored_texts")
+    sets = partition.read("skewed_training_sets")
+    sets = sets.filter(pc.equal(sets["balance_rate"], rate))
+    rows = {row["text_id"]: row for row in table.to_pylist()}
+    chosen = {
+        split: [row["text_id"] for row in sets.to_pylist() if row["split"] == split] for split in ("train", "valid")
+    }
+    chosen["added"] = added(table, sets, "train") if own.debiasing == "data_aug" else []
+    texts = {split: [rows[identity] for identity in ids] for split, ids in chosen.items()}
+    tokens = (
+        registry.tokens_of(own, folder_of_tokens)
+        if folder_of_tokens
+        else registry.new_tokens(own, [row["text"] for row in texts["train"]])
+    )
+
+    def encoded(own_rows: list[dict[str, Any]]) -> Texts:
+        return Texts(
+            tokens.encode([row["text"] for row in own_rows]) if own_rows else [],
+            np.array([row["label"] for row in own_rows], dtype=np.int64),
+            np.array([int(row["author_group"] == "b") for row in own_rows], dtype=np.int64),
+        )
+
+    return Task(
+        classifier=own,
+        tokens=tokens,
+        train=encoded(texts["train"]),
+        valid=encoded(texts["valid"]),
+        added=encoded(texts["added"]),
+        folder=partition.folder,
+        seed=partition.seed % 2**31,
+        progress=partition.progress,
+    )
+
+
+def _tests(partition: Partition) -> pa.Table:
+    table = partition.read("authored_texts")
+    return table.filter(pc.equal(table["split"], "test"))
+
+
+@of_a_classifier(
+    stage="classifiers",
+    covers=lambda part, key: part.predicts(key),
+    upstream=("authored_texts", "text_classifiers"),
+    code_version="1",
+    settings=lambda part, key: {
+        **_classifier(part, key),
+        "file": checksum(file) if (file := part.predictions.get((key["corpus"], key["classifier"]))) else None,
+        "round": part.round_of(key["classifier"]),
+    },
+    schema=CLASSIFIER_PREDICTIONS,
+    checks=(checks.not_empty,),
+)
+def classifier_predictions(partition: Partition) -> Result:
+    """The probability of the positive class for every test text, by every seed; each distinct text is asked once."""
+    part, key = partition.part, partition.key
+    own, tests = part.classifiers[key["classifier"]], _tests(partition)
+    if own.architecture == "predictions":
+        table = read_predictions(part.predictions[key["corpus"], key["classifier"]], tests)
+    elif own.trained:
+        from fairness_pipeline.models.classifiers.network import probabilities
+
+        found = []
+        for number in range(1, own.seeds + 1):
+            network, tokens = training.load(own, partition.checkpoint("text_classifiers"), number)
+            found.append((number, probabilities(network, tokens.encode(tests["text"].to_pylist()))))
+        table = predictions_of(tests, found)
+    else:
+        scorer = registry.scorer(own, partition.folder, partition.seed)
+        asked = each_distinct(tests["text"], scorer, folder=partition.folder, progress=partition.progress, note="texts")
+        table = predictions_of(tests, [(0, asked["probability"].to_numpy())])
+    said = table["prediction"].to_numpy()
+    right = int((said == table["label"].to_numpy()).sum())
+    seeds = table.num_rows // tests.num_rows
+    figures = {
+        "accuracy": right / table.num_rows,
+        "accuracy_interval": list(binomtest(round(right / seeds), tests.num_rows).proportion_ci(method="wilson")),
+        "constant": bool(said.min() == said.max()),
+    }
+    return Result(table, figures, tables={"sample": table.slice(0, 5)})
+
+
+@of_a_classifier(
+    stage="verdicts",
+    covers=lambda part, key: part.predicts(key),
+    upstream=("classifier_predictions",),
+    code_version="1",
+    settings=lambda part, key: {
+        **part.settings.significance.model_dump(),
+        "published": published.rates(part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]]),
+        "versions": {name: version(name) for name in ("numpy", "scipy")},
+    },
+    schema=CLASSIFIER_FAIRNESS,
+    checks=(checks.not_empty, checks.rates_in_range),
+)
+def classifier_fairness(partition: Partition) -> Result:
+    """FPR, FNR and DPR of both groups compared, over authors and seeds, and the verdict (section 4.2.2)."""
+    part, key = partition.part, partition.key
+    printed = published.rates(part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]])
+    table = compare_rates(partition.read("classifier_predictions"), part.settings.significance, printed)
+    shown = table.select(["measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict"])
+    return Result(table, tables={"significance": shown}, says=summary(STUDY, part.project, key, table.to_pylist()))
+
+
+@of_a_classifier(
+    stage="verdicts",
+    covers=lambda part, key: part.predicts(key),
+    upstream=("classifier_predictions",),
+    code_version="1",
+    settings=lambda part, key: {
+        "published": published.metrics(part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]])
+    },
+    schema=CLASSIFIER_METRICS,
+    checks=(checks.not_empty, checks.values_not_negative),
+)
+def classifier_metrics(partition: Partition) -> Result:
+    """Accuracy, F1, FPED, FNED and DPD, each seed's, with intervals over seeds (tables 4.4 to 4.7)."""
+    part, key = partition.part, partition.key
+    printed = published.metrics(part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]])
+    table = measure_quality(partition.read("classifier_predictions"), printed)
+    return Result(table, tables={"metrics": table.drop_columns(["seeds"])})
+
+
+@of_a_classifier(
+    stage="verdicts",
+    covers=lambda part, key: part.classifiers[key["classifier"]].base is not None,
+    upstream=("classifier_predictions", "classifier_fairness"),
+    upstream_of_base=("classifier_predictions", "classifier_fairness"),
+    code_version="1",
+    settings=lambda part, key: {"alpha": part.level},
+    schema=DEBIASING_EFFECTS,
+)
+def classifier_debiasing_effects(partition: Partition) -> Result:
+    """Whether a method made the differences smaller, on the same texts."""
+    before, after = (each.read("classifier_predictions") for each in (partition.of_base, partition))
+    was, now = (
+        {row["measure"]: row["verdict"] for row in each.read("classifier_fairness").to_pylist()}
+        for each in (partition.of_base, partition)
+    )
+    table = compare_methods(before, after, (was, now), partition.part.level)
+    return Result(table, tables={"effects": table})
+
+
+def _explaining(part: ImplicitBiasPart) -> dict[str, Any]:
+    own = part.settings.explainer.model_dump()
+    return {**own, "versions": {name: version(name) for name in ("captum", "torch", "scipy")}}
+
+
+def _explained_texts(partition: Partition) -> pa.Table:
+    """Test texts in an order that has nothing to do with label or group, as many as are explained."""
+    tests = _tests(partition).sort_by("text_id")
+    return tests.slice(0, partition.part.settings.explainer.texts)
+
+
+@of_a_classifier(
+    stage="explanations",
+    covers=lambda part, key: key["classifier"] in part.settings.explain,
+    upstream=("authored_texts", "skewed_training_sets", "text_classifiers"),
+    code_version="1",
+    settings=lambda part, key: {
+        **_classifier(part, key), "explainer": _explaining(part), "balance_rate": part.settings.balance_rate
+    },
+    schema=SALIENCY,
+    checks=(checks.not_empty,),
+)  # fmt: skip
+def saliency(partition: Partition) -> Result:
+    """The words that tell a classifier the label, and those that tell the author's group, by L2X and by gradients."""
+    from fairness_pipeline.explanation import saliency as explanation
+
+    part, name = partition.part, partition.key["classifier"]
+    own, checkpoint = part.classifiers[name], partition.checkpoint("text_classifiers")
+    whole = _task(partition, name, part.settings.balance_rate, checkpoint)
+    tests = _explained_texts(partition)
+    tables = []
+    for number in range(1, own.seeds + 1):
+        network, tokens = training.load(own, checkpoint, number)
+        task = explanation.part_of(whole, partition.folder, number, own.seeds)
+        words = tokens.encode(tests["text"].to_pylist())
+        found = explanation.saliency(network, task, tests["text_id"].to_pylist(), words, part.settings.explainer)
+        tables.append(explanation.numbered(found, number))
+    table = pa.concat_tables(tables)
+    return Result(table, {name: round(pc.mean(table[name]).as_py(), 4) for name in ("js_l2x", "js_gradients")})
+
+
+@asset(
+    stage="explanations",
+    axes=("corpus", "rate"),
+    covers=lambda part, key: part.settings.swept is not None,
+    upstream=("authored_texts", "skewed_training_sets"),
+    code_version="1",
+    settings=lambda part, key: {
+        **_classifier(part, {"classifier": part.settings.swept}), "explainer": _explaining(part)
+    },
+    schema=BALANCE_RATES,
+    checks=(checks.not_empty,),
+)  # fmt: skip
+def balance_rates(partition: Partition) -> Result:
+    """DPD and JS divergence of the same classifier trained at another balance rate (figure 4.2)."""
+    from fairness_pipeline.explanation import saliency as explanation
+
+    part = partition.part
+    name, rate = part.settings.swept, part.rates[partition.key["rate"]]
+    own = part.classifiers[name]
+    whole = _task(partition, name, rate)
+    training.train(whole)
+    tests, explained = _tests(partition), _explained_texts(partition)
+    rows = []
+    for number in range(1, own.seeds + 1):
+        from fairness_pipeline.models.classifiers.network import probabilities
+
+        network, tokens = training.load(own, partition.folder, number)
+        said = probabilities(network, tokens.encode(tests["text"].to_pylist()))
+        found = Predictions.of(predictions_of(tests, [(number, said)]))
+        task = explanation.part_of(whole, partition.folder / "explanations", number, own.seeds)
+        words = tokens.encode(explained["text"].to_pylist())
+        table = explanation.saliency(network, task, explained["text_id"].to_pylist(), words, part.settings.explainer)
+        a, b = rates(found, DP)[0]
+        rows.append(
+            {
+                "seed": number,
+                "accuracy": float((found.said == found.labels).mean()),
+                "dp_difference": 100 * float(a - b),
+                **{name: float(pc.mean(table[name]).as_py()) for name in ("js_l2x", "js_gradients")},
+            }
+        )
+    table = pa.Table.from_pylist(rows, schema=BALANCE_RATES)
+    return Result(table, tables={"rates": table})
+
+
+@asset(
+    stage="report",
+    kind="document",
+    covers=lambda part, key: bool(part.classifiers),
+    upstream=(
+        "authored_texts", "classifier_predictions", "classifier_fairness", "classifier_metrics",
+        "classifier_debiasing_effects", "saliency", "balance_rates",
+    ),
+    arrows=("classifier_fairness", "classifier_debiasing_effects", "saliency", "balance_rates"),
+    code_version="1",
+    settings=lambda part, key: {
+        "description": part.project.profile.description,
+        "settings": part.settings.model_dump(),
+        "classifiers": {key: own.identity() for key, own in part.classifiers.items()},
+        "corpora": {key: own.model_dump() for key, own in part.corpora.items()},
+        "published": {name: checksum(data_file(f"published/{name}.csv")) for name in published.TABLES},
+        "order": list(part.classifiers),
+        "matplotlib": version("matplotlib"),
+    },
+)  # fmt: skip
+def implicit_bias_report(partition: Partition) -> Result:
+    """Tables 4.1 to 4.7 and figure 4.2 beside ours, verdicts, top words, how far two explanations agree."""
+    part, lake = partition.part, partition.lake
+    audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
+    html = render_report(part, lake, audits)
+    drawn = {key: balance_plot(part, lake, key) for key in part.corpora}
+    pictures = {f"balance_rates_{key}": picture for key, picture in drawn.items() if picture}
+    return Result(html, pictures=pictures, before_it_counts=lambda: publish(STUDY, part.project, lake, audits, html))

@@ -1,0 +1,62 @@
+"""Pictures of study 4."""
+
+import math
+
+import numpy as np
+
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.reporting.plots import png
+from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
+
+_DPD, _JS = "#b3261e", "#0b57d0"
+
+
+def balance_plot(part: ImplicitBiasPart, lake: Lake, corpus: str) -> bytes | None:
+    """DPD and JS divergence by balance rate, with 95% intervals over seeds (figure 4.2); None where nothing is made.
+
+    Args:
+        part: The profile's part of the study.
+        lake: What has been made.
+        corpus: Which.
+    """
+    from matplotlib.figure import Figure
+
+    found = {
+        rate: lake.read("balance_rates", key).to_pylist()
+        for place, rate in part.rates.items()
+        if lake.card("balance_rates", key := {"corpus": corpus, "rate": place})
+    }
+    if not found:
+        return None
+    figure = Figure(figsize=(6.4, 3.2), dpi=110, layout="constrained")
+    left = figure.add_subplot()
+    right = left.twinx()
+    lines = (
+        (left, "js_l2x", _JS, "-", "JS divergence, L2X (left)"),
+        (left, "js_gradients", _JS, ":", "JS divergence, gradients (left)"),
+        (right, "dp_difference", _DPD, "--", "DPD in points (right)"),
+    )
+    for axes, name, colour, style, label in lines:
+        values = [np.abs([row[name] for row in rows]) for rows in found.values()]
+        means, reach = [float(own.mean()) for own in values], [_reach(own) for own in values]
+        axes.errorbar(range(len(found)), means, yerr=reach, color=colour, linestyle=style, capsize=3, label=label)
+    left.set_xticks(range(len(found)), list(found))
+    left.set_xlabel("positive : negative texts of the first group in training", fontsize=8)
+    left.set_ylabel("JS divergence (nats)", fontsize=8, color=_JS)
+    right.set_ylabel("DPD (points)", fontsize=8, color=_DPD)
+    left.set_ylim(bottom=0)
+    right.set_ylim(bottom=0)
+    for axes in (left, right):
+        axes.tick_params(labelsize=8)
+        axes.spines["top"].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=3, fontsize=7, frameon=False)
+    return png(figure)
+
+
+def _reach(values: np.ndarray) -> float:
+    """Half the 95% interval of a mean over seeds; 0 with one."""
+    if len(values) < 2:
+        return 0.0
+    estimate = Estimate(0.0, float(values.std(ddof=1)) / math.sqrt(len(values)), len(values) - 1)
+    return estimate.interval(0.95)[1]

@@ -1,0 +1,236 @@
+"""What a profile says of this study: texts by authors of two groups, classifiers, and how these are judged."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pydantic
+
+from fairness_pipeline import paths
+from fairness_pipeline.corpora.authored_corpus import AuthoredCorpus
+from fairness_pipeline.corpora.authored_texts import AuthoredShares, parts_of
+from fairness_pipeline.debiasing.classifiers.registry import check_method
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.explanation.settings import ExplainerSettings
+from fairness_pipeline.given import check_free
+from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.measures.group_rates import RATES, GroupRatesSettings
+from fairness_pipeline.models.classifiers.prediction_files import FORMS
+from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
+from fairness_pipeline.models.pretrained import folder_files
+from fairness_pipeline.project import changed, find, merged
+from fairness_pipeline.study import Part
+from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
+
+if TYPE_CHECKING:
+    from fairness_pipeline.project import Project
+
+NAME = "implicit_bias"
+
+
+def _rate(text: str) -> str:
+    try:
+        parts_of(text)
+    except FairnessError as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+Rate = Annotated[str, pydantic.AfterValidator(_rate)]
+
+
+class ImplicitBias(Specification):
+    """The section of a profile. Classifiers given to `audit`, and imported predictions, come on top of its own."""
+
+    corpora: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
+    """Files of data/corpora."""
+    classifiers: dict[str, dict[str, Any]] = {}
+    """A classifier's key, and what the profile changes in its file."""
+    splits: AuthoredShares = AuthoredShares()
+    """Share of authors in each split."""
+    maximum: Positive | None = None
+    """Texts of a label and group, at most; as the corpus says where it is left out."""
+    balance_rate: Rate = "4:1"
+    """Positive to negative texts of group a that classifiers are trained on; of group b the other way round."""
+    balance_rates: tuple[Rate, ...] = ("4:1", "3:1", "2:1", "1:1", "1:2", "1:3", "1:4")
+    """Those of figure 4.2."""
+    swept: str | None = None
+    """The classifier that is trained at each of them; none where it is left out."""
+    explain: tuple[str, ...] = ()
+    """The classifiers whose words are explained."""
+    explainer: ExplainerSettings = ExplainerSettings()
+    """How."""
+    significance: GroupRatesSettings = GroupRatesSettings()
+    """How rates are judged."""
+    examples: Positive = 6
+    """Texts whose words are highlighted, for each classifier that is explained."""
+
+
+class ImplicitBiasPart(Part):
+    """The section, resolved.
+
+    Raises:
+        FairnessError: a corpus or a classifier that the profile names is missing or wrong.
+    """
+
+    settings: ImplicitBias
+
+    def __init__(self, project: "Project", settings: ImplicitBias) -> None:
+        super().__init__(project, settings)
+        self.corpora: dict[str, AuthoredCorpus] = {}
+        self.folders: dict[str, Path] = {}
+        for key in settings.corpora:
+            path = find("corpora", key, project.path, f"{NAME}.corpora")
+            self.corpora[key] = load(AuthoredCorpus, path)
+            self.folders[key] = path.parent
+        self.classifiers: dict[str, ClassifierSpecification] = {}
+        for key in settings.classifiers:
+            self._add(key)
+        for file in sorted((project.workspace / "classifiers").glob("*.yaml")):
+            check_free(file, self.classifiers, project.name)
+            self.classifiers[file.stem] = load(ClassifierSpecification, file)
+        self.predictions: dict[tuple[str, str], Path] = {}
+        for key in self.corpora:
+            for file in sorted((project.workspace / "predictions" / key).glob("[!.]*")):
+                self._add_predictions(key, file)
+        for field, names in (("swept", [settings.swept] if settings.swept else []), ("explain", settings.explain)):
+            for key in names:
+                if key not in self.classifiers or not self.classifiers[key].trained:
+                    trained = [name for name, own in self.classifiers.items() if own.trained]
+                    raise FairnessError(
+                        f"{project.path}: {NAME}.{field}: '{key}' is no classifier that is trained here; those: "
+                        f"{', '.join(trained) or 'none'}"
+                    )
+        self.subjects = self.classifiers
+        self.rates = {rate.replace(":", "-"): rate for rate in dict.fromkeys(settings.balance_rates)}
+        self.axes = {"corpus": list(self.corpora), "classifier": list(self.classifiers), "rate": list(self.rates)}
+
+    # What the shared code asks
+
+    @property
+    def level(self) -> float:
+        """That of its tests."""
+        return self.settings.significance.alpha
+
+    def expected(self) -> list[Key]:
+        """Every corpus and classifier; an imported one where there are predictions."""
+        keys = ({"corpus": corpus, "classifier": name} for corpus in self.corpora for name in self.classifiers)
+        return [key for key in keys if self.predicts(key)]
+
+    def base_of(self, key: Key) -> Key | None:
+        """The classifier that a debiased one is compared with."""
+        base = self.classifiers[key["classifier"]].base if "classifier" in key else None
+        return {**key, "classifier": base} if base else None
+
+    def measures(self) -> list[str]:
+        """The rates."""
+        return list(RATES)
+
+    def unfit(self, key: Key, lake: Lake) -> str | None:
+        """A classifier that says the same of everything, or guesses."""
+        card = lake.card("classifier_predictions", key)
+        figures = card.figures if card else {}
+        if figures.get("constant"):
+            return "one prediction for everything"
+        low, high = figures.get("accuracy_interval", (1.0, 1.0))
+        return f"its accuracy ({figures['accuracy']:.3g}) is that of guessing" if low <= 0.5 <= high else None
+
+    @property
+    def given(self) -> dict[str, Path]:
+        """Imported predictions, and classifiers given to `audit`."""
+        classifiers = sorted((self.project.workspace / "classifiers").glob("*.yaml"))
+        imported = {name: path for (_, name), path in self.predictions.items()}
+        return imported | {path.stem: path for path in classifiers}
+
+    def files(self) -> Iterator[Path]:
+        """Corpus files, model folders, imported predictions."""
+        for key, corpus in self.corpora.items():
+            if corpus.grammar:
+                yield paths.data_file(corpus.grammar.file)
+            for file in corpus.all_files():
+                with suppress(FairnessError):
+                    if not file.is_address:
+                        yield file.resolve(self.folders[key])
+        for classifier in self.classifiers.values():
+            source = classifier.huggingface or classifier.encoder
+            yield from folder_files(source.name) if source else ()
+        yield from self.predictions.values()
+
+    def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
+        """One for each text of the split `test`."""
+        if asset != "classifier_predictions" or not self.classifiers[key["classifier"]].endpoint:
+            return 0
+        own = {"corpus": key["corpus"]}
+        if pending("authored_texts", own):
+            return None
+        return lake.read("authored_texts", own)["split"].to_pylist().count("test")
+
+    # What the study itself asks
+
+    def predicts(self, key: Key) -> bool:
+        """Whether there can be predictions: an imported classifier has them where they were imported."""
+        imported = self.classifiers[key["classifier"]].architecture == "predictions"
+        return not imported or (key["corpus"], key["classifier"]) in self.predictions
+
+    def all_rates(self) -> list[str]:
+        """Every balance rate at which something is trained."""
+        swept = self.settings.balance_rates if self.settings.swept else ()
+        return list(dict.fromkeys([self.settings.balance_rate, *swept]))
+
+    def given_classifier(self, classifier: str) -> Path:
+        """Where the file of a classifier lies that was given to `audit`."""
+        return self.project.workspace / "classifiers" / f"{classifier}.yaml"
+
+    def prediction_file(self, corpus: str, classifier: str, form: str) -> Path:
+        """Where imported predictions lie."""
+        return self.project.workspace / "predictions" / corpus / f"{classifier}{form}"
+
+    def round_of(self, classifier: str) -> str | None:
+        """When the present round of asking a classifier began."""
+        return self.project.rounds.get((NAME, classifier))
+
+    def _add(self, key: str) -> None:
+        """Reads a classifier, and its base before it."""
+        if key in self.classifiers:
+            return
+        profile = self.project.path
+        path, changes = find("classifiers", key, profile, f"{NAME}.classifiers"), self.settings.classifiers[key]
+        declared = read_yaml(path)
+        if declared.get("architecture") == "predictions":
+            raise FairnessError(
+                f"{path}: architecture: 'predictions' needs no file here: give them to fairness-pipeline "
+                "import-predictions"
+            )
+        whole = merged(declared, changes)
+        inherited: dict[str, Any] = {}
+        if "base" in whole or "debiasing" in whole:
+            method = check_method(whole.get("debiasing"), path)
+            base = whole.get("base")
+            if not isinstance(base, str) or base not in self.settings.classifiers:
+                raise FairnessError(
+                    f"{path}: base: '{base}' is no classifier of {profile}; '{key}' is made from it, so list both "
+                    f"under '{NAME}.classifiers'; listed: {', '.join(self.settings.classifiers)}"
+                )
+            self._add(base)
+            if self.classifiers[base].base:
+                raise FairnessError(f"{path}: base: '{base}' is debiased itself; name what it was made from")
+            inherited = self.classifiers[base].model_dump(exclude_unset=True)
+            where = path if "settings" in declared and "settings" not in changes else profile
+            validate(method.settings, whole.get("settings") or {}, where, under=("settings",))
+        content = merged(inherited, declared)
+        validate(ClassifierSpecification, content, path)
+        self.classifiers[key] = changed(ClassifierSpecification, key, content, changes, path, profile).located(
+            path.parent
+        )
+
+    def _add_predictions(self, corpus: str, file: Path) -> None:
+        if file.suffix not in FORMS:
+            return
+        known = self.classifiers.setdefault(file.stem, ClassifierSpecification(architecture="predictions"))
+        if known.architecture != "predictions":
+            raise FairnessError(
+                f"{file}: predictions of '{file.stem}' were imported, and the profile has a classifier of this name; "
+                "rename the file"
+            )
+        self.predictions[corpus, file.stem] = file

@@ -1,0 +1,65 @@
+"""What the thesis prints (Liu 2022, tables 4.2 to 4.7), to stand beside ours."""
+
+import csv
+from functools import lru_cache
+from typing import NamedTuple
+
+from fairness_pipeline.corpora.authored_corpus import PublishedAs
+from fairness_pipeline.measures.group_rates import RATES
+from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
+from fairness_pipeline.paths import data_file
+
+TABLES = ("implicit_bias", "implicit_bias_datasets")
+"""Files of `data/published`."""
+METHODS = {
+    None: "base",
+    "data_aug": "data_augmentation",
+    "ins_weigh": "instance_weighting",
+    "debiased_tc": "debiased_tc",
+}
+"""What the thesis' methods are called there."""
+
+
+class PublishedRate(NamedTuple):
+    """A rate of both groups, in percent; the thesis tests none."""
+
+    value_a: float
+    value_b: float
+    p: str | None = None
+
+
+@lru_cache(maxsize=len(TABLES))
+def rows(table: str) -> tuple[dict[str, str], ...]:
+    """A table of `TABLES`."""
+    with data_file(f"published/{table}.csv").open(encoding="utf-8", newline="") as lines:
+        return tuple(csv.DictReader(lines))
+
+
+def rates(corpus: PublishedAs | None, classifier: ClassifierSpecification) -> dict[str, PublishedRate]:
+    """Table 4.3: both groups' rates of a base classifier, by measure."""
+    found = _of(corpus, classifier)
+    by_group = {(row["metric"], row["group"]): float(row["value"]) for row in found if row["metric"] in RATES}
+    return {
+        rate: PublishedRate(by_group[rate, "I"], by_group[rate, "II"])
+        for rate in RATES
+        if {(rate, "I"), (rate, "II")} <= by_group.keys()
+    }
+
+
+def metrics(corpus: PublishedAs | None, classifier: ClassifierSpecification) -> dict[str, float]:
+    """Tables 4.4 to 4.7: FPED, FNED, DPD, accuracy and F1 of a classifier, by metric."""
+    return {row["metric"]: float(row["value"]) for row in _of(corpus, classifier) if row["metric"] not in RATES}
+
+
+def size(corpus: PublishedAs | None) -> dict[str, str] | None:
+    """Table 4.2's row of a data set, if it is one."""
+    asked = corpus and (corpus.dataset, corpus.task, corpus.attribute)
+    return next((r for r in rows("implicit_bias_datasets") if (r["dataset"], r["task"], r["attribute"]) == asked), None)
+
+
+def _of(corpus: PublishedAs | None, classifier: ClassifierSpecification) -> list[dict[str, str]]:
+    if corpus is None or classifier.published_as is None:
+        return []
+    asked = (corpus.dataset, corpus.task, corpus.attribute, classifier.published_as, METHODS[classifier.debiasing])
+    names = ("dataset", "task", "attribute", "architecture", "method")
+    return [row for row in rows("implicit_bias") if tuple(row[name] for name in names) == asked]

@@ -1,0 +1,85 @@
+"""The report of study 4: one self-contained HTML file."""
+
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.lake import Lake, Row
+from fairness_pipeline.reporting import page
+from fairness_pipeline.reporting.results import Audit, worst_first
+from fairness_pipeline.studies.implicit_bias import published
+from fairness_pipeline.studies.implicit_bias.plots import balance_plot
+from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
+from fairness_pipeline.studies.implicit_bias.results import KINDS, effects, explained, metrics
+from fairness_pipeline.studies.implicit_bias.study import HEADINGS, STUDY
+
+_HERE = Path(__file__).parent
+_METRICS = {"fped": "FPED", "fned": "FNED", "dpd": "DPD", "accuracy": "accuracy", "f1": "F1"}
+
+
+def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> str:
+    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+
+    Args:
+        part: The profile's part of the study.
+        lake: What has been made.
+        audits: All of them.
+    """
+    return page.render(
+        STUDY,
+        part.project,
+        lake,
+        audits,
+        _HERE,
+        striking=lambda audit, row: _striking(part, lake, audit, row),
+        headings=HEADINGS,
+        groups={key: (own.groups.a.name, own.groups.b.name) for key, own in part.corpora.items()},
+        corpora=[_corpus(part, lake, key) for key in part.corpora],
+        metric_names=_METRICS,
+        effects=effects(part, lake),
+        explained=explained(part, lake),
+        kinds=KINDS,
+        sections=worst_first(STUDY, [audit for audit in audits if audit.measured]),
+        level=f"{100 * part.level:g}%",
+        confidence=f"{100 * (1 - 2 * part.level):g}%",
+        balance_rate=part.settings.balance_rate,
+        settings=part.settings.model_dump(
+            include={"splits", "maximum", "balance_rate", "swept", "explainer", "significance"}, exclude_none=True
+        ),
+        classifiers={key: own.identity() for key, own in part.classifiers.items()},
+        methods={key: own.debiasing for key, own in part.classifiers.items()},
+    )
+
+
+def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:
+    own = part.corpora[key]
+    card = lake.card("authored_texts", {"corpus": key})
+    return {
+        "key": key,
+        "corpus": own,
+        "figures": card.figures if card else None,
+        "published": published.size(own.published_as),
+        "metrics": metrics(part, lake, key),
+        "picture": balance_plot(part, lake, key),
+    }
+
+
+def _striking(part: ImplicitBiasPart, lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
+    """Two texts of one label that a classifier calls otherwise, one of each group, in the direction of a finding."""
+    texts = {r["text_id"]: r["text"] for r in lake.read("authored_texts", {"corpus": audit.key["corpus"]}).to_pylist()}
+    rows = lake.read("classifier_predictions", audit.key).to_pylist()
+    more = "a" if row["difference"] > 0 else "b"
+    wrong = int(row["measure"] != "fn_rate")
+    groups = dict(zip("ab", STUDY.groups(part.project, audit.key), strict=True))
+    found = {}
+    for side in "ab":
+        said = wrong if side == more else 1 - wrong
+        shown = [r for r in rows if r["author_group"] == side and r["label"] == 1 - wrong and r["prediction"] == said]
+        if not shown:
+            return None
+        chosen = min(shown, key=lambda r: (abs(r["probability"] - said), r["text_id"]))
+        found[side] = {
+            "group": groups[side],
+            "context": f"{texts.get(chosen['text_id'], '')} (label: {'positive' if chosen['label'] else 'negative'})",
+            "response": f"{'positive' if said else 'negative'}, probability of positive {chosen['probability']:.2f}",
+        }
+    return found

@@ -1,0 +1,82 @@
+"""Study 4: does a text classifier decide by its author's style?"""
+
+from fairness_pipeline.corpora.authored_corpus import AuthoredCorpus
+from fairness_pipeline.lake import Key, Row
+from fairness_pipeline.measures.group_rates import DP, FN, FP
+from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
+from fairness_pipeline.project import Project
+from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBias, ImplicitBiasPart
+from fairness_pipeline.study import Study
+
+HEADINGS = {FP: "FPR", FN: "FNR", DP: "DPR"}
+_SAYS = {FP: "called positive wrongly", FN: "called negative wrongly", DP: "called positive"}
+
+
+def _groups(project: Project, key: Key) -> tuple[str, str]:
+    part = project.parts[NAME]
+    assert isinstance(part, ImplicitBiasPart)
+    groups = part.corpora[key["corpus"]].groups
+    return groups.a.name, groups.b.name
+
+
+def _finding(project: Project, key: Key, row: Row) -> str:
+    more, less = _groups(project, key)[:: 1 if row["difference"] > 0 else -1]
+    return (
+        f"{key['classifier']}: texts of '{more}' are {_SAYS[row['measure']]} {abs(row['difference']):.3g} points more "
+        f"often than those of '{less}'"
+    )
+
+
+STUDY = Study(
+    name=NAME,
+    title="Implicit bias in text classification",
+    section=ImplicitBias,
+    part=ImplicitBiasPart,
+    subject="classifier",
+    table="classifier_fairness",
+    report="implicit_bias_report",
+    asked="classifier_predictions",
+    identity=("corpus", "classifier", "measure"),
+    shown=(
+        "corpus", "classifier", "measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm",
+        "verdict", "seeds", "sd_seeds",
+    ),
+    headings=tuple(HEADINGS.values()),
+    heading=lambda row: HEADINGS[row["measure"]],
+    label=lambda row: HEADINGS[row["measure"]],
+    groups=_groups,
+    finding=_finding,
+    files={"classifiers": ClassifierSpecification, "corpora (texts by authors of two groups)": AuthoredCorpus},
+    columns={
+        "n": "texts of both groups that the rate is about",
+        "text_id": "of the text: its corpus's and its own hash",
+        "text": "what was written",
+        "label": "1 (positive) or 0",
+        "author_group": "a or b",
+        "author_id": "who wrote it; the text itself where that is not known",
+        "split": "train, valid or test",
+        "balance_rate": "positive to negative texts of group a; of group b the other way round",
+        "probability": "of the positive class",
+        "prediction": "1 from a probability of 0.5 on",
+        "seed": "which training, from 1; 0 where it was not trained here",
+        "seeds": "trainings; of metrics the value of each",
+        "sd_seeds": "standard deviation of the difference between seeds",
+        "metric": "accuracy, f1 (of the positive class), or the absolute difference of a rate: fped, fned, dpd",
+        "value": "mean over the seeds",
+        "words": "of the text, as the classifier reads them",
+        "label_l2x": "S_Y: of each word the share that tells the label, by an explainer",
+        "group_l2x": "S_Z: of each word the share that tells the author's group, by an explainer",
+        "label_gradients": "the same as label_l2x, by integrated gradients",
+        "group_gradients": "the same as group_l2x, by integrated gradients",
+        "js_l2x": "Jensen-Shannon divergence of S_Y and S_Z by explainers, in nats; 0: the same words",
+        "js_gradients": "the same by integrated gradients",
+        "accuracy": "share of right predictions, balanced test texts",
+        "dp_difference": "rate of positive predictions, group a minus b, in points",
+        "difference_before": "the base's difference",
+        "difference_after": "the debiased classifier's",
+        "change": "of the absolute difference; below 0 the gap is smaller",
+        "effect": "smaller gap, larger gap or no change shown",
+        "verdict_before": "on the base",
+        "verdict_after": "on the debiased classifier",
+    },
+)  # fmt: skip
