@@ -7,6 +7,7 @@ xi would have brought W_Y and W_Z (DARTS, Liu, Simonyan and Yang 2019).
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,11 @@ class CorrectedNetwork(TextNetwork):
         return self.classifier.logits(self.corrected(embedded, lengths), lengths)
 
 
+Weights = dict[str, torch.Tensor]
+Pair = tuple[TextBatch, torch.Tensor]
+"""A batch with its labels, and its authors' groups."""
+
+
 class Game(nn.Module):
     """Classifier, corrector and adversary.
 
@@ -91,31 +97,44 @@ class Game(nn.Module):
         self.adversary = adversary
         self.strength = strength
 
-    def forward(
-        self, batch: TextBatch, groups: torch.Tensor, *, of_corrector: bool
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """L_Y and L_Z of a batch; for the corrector with the reversal, else without a way from L_Z to the words."""
+    def forward(self, batch: TextBatch, groups: torch.Tensor, *, turned: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        """L_Y and L_Z of a batch; `turned` puts the reversal before the adversary."""
         embedded = self.network.embed(batch.texts)
         seen = self.network.corrected(embedded, batch.lengths)
-        for_adversary = reversal(seen, self.strength) if of_corrector else seen.detach()
+        by_adversary = reversal(seen, self.strength) if turned else seen
         loss = cross_entropy(self.network.classifier.logits(seen, batch.lengths), batch.goals)
-        return loss, cross_entropy(self.adversary.logits(for_adversary, batch.lengths), groups)
+        return loss, cross_entropy(self.adversary.logits(by_adversary, batch.lengths), groups)
 
-    def split(self) -> tuple[dict[str, nn.Parameter], dict[str, nn.Parameter]]:
-        """theta, and W_Y with W_Z, by name."""
-        theta: dict[str, nn.Parameter] = {}
-        others: dict[str, nn.Parameter] = {}
+    def split(self) -> tuple[Weights, Weights, Weights]:
+        """theta, W_Y (with the words' vectors) and W_Z, by name."""
+        parts: dict[str, Weights] = {"network.corrector.": {}, "network.classifier.": {}, "adversary.": {}}
         for name, parameter in self.named_parameters():
-            (theta if name.startswith("network.corrector.") else others)[name] = parameter
-        return theta, others
+            next(part for prefix, part in parts.items() if name.startswith(prefix))[name] = parameter
+        theta, of_label, of_group = parts.values()
+        return theta, of_label, of_group
 
 
-Pair = tuple[TextBatch, torch.Tensor]
-"""A batch with its labels, and its authors' groups."""
+def classifier_gradients(game: Game, train: Pair, *, create_graph: bool = False) -> Weights:
+    """grad L_Y by W_Y and grad L_Z by W_Z, on a batch of T; of what is not used none.
+
+    Args:
+        game: Classifier, corrector and adversary.
+        train: The batch.
+        create_graph: Whether the gradients can be followed back to theta.
+    """
+    _, *classifiers = game.split()
+    losses = game(*train, turned=False)
+    found: Weights = {}
+    for loss, own in zip(losses, classifiers, strict=True):
+        gradients = torch.autograd.grad(
+            loss, list(own.values()), create_graph=create_graph, retain_graph=True, allow_unused=True
+        )
+        found |= {name: one for name, one in zip(own, gradients, strict=True) if one is not None}
+    return found
 
 
-def corrector_gradient(game: Game, valid: Pair, train: Pair, xi: float) -> dict[str, torch.Tensor]:
-    """The gradient of L_Y + L_Z (reversed) on `valid` by theta, at W - xi grad_W L_train(W, theta).
+def corrector_gradient(game: Game, valid: Pair, train: Pair, xi: float) -> Weights:
+    """The gradient of L_Y - L_Z on `valid` by theta, at W - xi grad_W L_train(W, theta).
 
     Args:
         game: Classifier, corrector and adversary.
@@ -123,18 +142,14 @@ def corrector_gradient(game: Game, valid: Pair, train: Pair, xi: float) -> dict[
         train: A batch of T; not looked at where `xi` is 0.
         xi: The size of the step that is looked ahead.
     """
-    theta, others = game.split()
-    moved: dict[str, torch.Tensor] = dict(others)
+    theta, of_label, of_group = game.split()
+    moved = {**of_label, **of_group}
     if xi:
-        losses = functional_call(game, {**theta, **others}, train, {"of_corrector": False})
-        gradients = torch.autograd.grad(
-            losses[0] + losses[1], list(others.values()), create_graph=True, allow_unused=True
-        )
-        moved = {
-            name: value if gradient is None else value - xi * gradient
-            for (name, value), gradient in zip(others.items(), gradients, strict=True)
-        }
-    losses = functional_call(game, {**theta, **moved}, valid, {"of_corrector": True})
+        for name, gradient in classifier_gradients(game, train, create_graph=True).items():
+            moved[name] = moved[name] - xi * gradient
+        # What theta does to L_Z by way of the adversary's next step is turned round as well.
+        moved |= {name: reversal(moved[name], game.strength) for name in of_group}
+    losses = functional_call(game, {**theta, **moved}, valid, {"turned": True})
     found = torch.autograd.grad(losses[0] + losses[1], list(theta.values()))
     return dict(zip(theta, found, strict=True))
 
@@ -155,27 +170,28 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
         FairnessError: a loss that is not a number.
     """
     settings, fitting = task.settings, task.classifier.fitting
-    weights = task.folder / Trainer.WEIGHTS
+    weights, checkpoint = (task.folder / name for name in (Trainer.WEIGHTS, Trainer.CHECKPOINT))
     own, all_texts = _both(task.train), _both(task.train.and_these(task.valid))
     valid = LabelledTexts(task.valid.words, task.valid.labels)
     game = Game(network, registry.new_network(task.classifier, task.tokens), settings.adversary)
     device = next(game.parameters()).device
-    theta, others = game.split()
+    theta, of_label, of_group = game.split()
+    others = {**of_label, **of_group}
     of_corrector = torch.optim.Adam(theta.values(), settings.learning_rate)
     of_classifiers = torch.optim.Adam(others.values(), fitting.learning_rate)
     optimisers = {"corrector": of_corrector, "classifiers": of_classifiers}
     epoch, step, history = 0, 0, list[float]()
     if weights.exists():
-        (task.folder / Trainer.CHECKPOINT).unlink(missing_ok=True)
+        checkpoint.unlink(missing_ok=True)
         kept: list[float] = json.loads((task.folder / Trainer.HISTORY).read_text(encoding="utf-8"))
         return kept
-    if found := load_training(task.folder / Trainer.CHECKPOINT, {"game": game}, optimisers):
+    if found := load_training(checkpoint, {"game": game}, optimisers):
         epoch, step, history = (found[1][name] for name in ("epoch", "step", "history"))
     due = Due(fitting.checkpoint_seconds)
 
     def save() -> None:
         position = {"epoch": epoch, "step": step, "history": history}
-        save_training(task.folder / Trainer.CHECKPOINT, {"game": game}, optimisers, {}, position)
+        save_training(checkpoint, {"game": game}, optimisers, {}, position)
 
     xi = fitting.learning_rate if settings.second_order else 0.0
     while epoch < settings.epochs:
@@ -185,17 +201,9 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
         while step < len(order):
             batch = _batch(own, order[step], device)
             wider = _batch(all_texts, others_order[step % len(others_order)], device)
-            for name, gradient in corrector_gradient(game, wider, batch, xi).items():
-                theta[name].grad = gradient
-            _step(of_corrector, list(theta.values()), fitting.clipping)
-            losses = game(*batch, of_corrector=False)
-            total = losses[0] + losses[1]
             where = f"epoch {epoch + 1}, batch {step + 1}"
-            check_finite(total, "training loss", where, task.folder / Trainer.CHECKPOINT)
-            gradients = torch.autograd.grad(total, list(others.values()), allow_unused=True)
-            for parameter, own_gradient in zip(others.values(), gradients, strict=True):
-                parameter.grad = own_gradient
-            _step(of_classifiers, list(others.values()), fitting.clipping)
+            _step(of_corrector, theta, corrector_gradient(game, wider, batch, xi), fitting.clipping, where, checkpoint)
+            _step(of_classifiers, others, classifier_gradients(game, batch), fitting.clipping, where, checkpoint)
             step += 1
             report(task.progress, epoch * len(order) + step, settings.epochs * len(order), "")
             if due():
@@ -207,7 +215,7 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
         path.write_text(json.dumps(history), encoding="utf-8")
     with replacing(weights) as path:
         save_file(weights_of(network), path)
-    (task.folder / Trainer.CHECKPOINT).unlink(missing_ok=True)
+    checkpoint.unlink(missing_ok=True)
     return history
 
 
@@ -219,7 +227,12 @@ def _batch(texts: tuple[LabelledTexts, np.ndarray], indices: np.ndarray, device:
     return texts[0].batch(indices, device), torch.from_numpy(texts[1][indices]).to(device)
 
 
-def _step(optimiser: torch.optim.Optimizer, parameters: list[nn.Parameter], clipping: float) -> None:
-    nn.utils.clip_grad_norm_(parameters, clipping)
+def _step(
+    optimiser: torch.optim.Optimizer, weights: Weights, gradients: Weights, clipping: float, where: str, good: Path
+) -> None:
+    for name, parameter in weights.items():
+        parameter.grad = gradients.get(name)
+    norm = nn.utils.clip_grad_norm_(weights.values(), clipping)
+    check_finite(norm, "gradient of the training loss", where, good)
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)
