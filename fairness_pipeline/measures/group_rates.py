@@ -77,8 +77,8 @@ def rates(found: Predictions, measure: str) -> np.ndarray:
         found: The predictions.
         measure: One of `RATES`.
     """
-    weights = _weights(found, measure)
-    return np.stack([_said(found, measure) @ np.abs(weights[group]) for group in (0, 1)], axis=1)
+    said = _said(found, measure)
+    return np.stack([said[:, _about(found, measure, group)].mean(axis=1) for group in (0, 1)], axis=1)
 
 
 def difference(found: Predictions, measure: str) -> Estimate:
@@ -112,11 +112,10 @@ def classifier_fairness(
     rows, spread = [], {}
     for measure in RATES:
         each = rates(found, measure)
-        own = np.where(np.abs(_weights(found, measure)).sum(axis=0) > 0)[0]
         rows.append(
             compare_groups(
                 measure,
-                len(own),
+                _texts(found, measure),
                 (float(each[:, 0].mean()), float(each[:, 1].mean())),
                 difference(found, measure),
                 settings.margin,
@@ -183,7 +182,9 @@ def classifier_effects(
         )
     rows = [
         {
-            "measure": measure, "unit": "percent", "n": int(np.count_nonzero(_weights(first, measure).any(axis=0))),
+            "measure": measure,
+            "unit": "percent",
+            "n": _texts(first, measure),
             **change.row(p_holm, alpha, 100.0),
             "verdict_before": verdicts[0][measure], "verdict_after": verdicts[1][measure],
         }
@@ -197,13 +198,15 @@ _CELLS = {FP: (0,), FN: (1,), DP: (0, 1)}
 """Whose texts a rate is about, by label."""
 
 
-def _weights(found: Predictions, measure: str) -> np.ndarray:
-    """(2, texts): what each text weighs in its group's rate; the weights of a group sum to 1."""
-    weights = np.zeros((2, len(found.labels)))
-    for group in (0, 1):
-        own = (found.groups == group) & np.isin(found.labels, _CELLS[measure])
-        weights[group, own] = 1 / own.sum()
-    return weights
+def _about(found: Predictions, measure: str, group: int) -> np.ndarray:
+    """Which texts a group's rate is about."""
+    about: np.ndarray = (found.groups == group) & np.isin(found.labels, _CELLS[measure])
+    return about
+
+
+def _texts(found: Predictions, measure: str) -> int:
+    """How many texts a rate is about, of both groups."""
+    return sum(int(_about(found, measure, group).sum()) for group in (0, 1))
 
 
 def _said(found: Predictions, measure: str) -> np.ndarray:
@@ -215,8 +218,8 @@ def _variance_of_texts(found: Predictions, measure: str, values: np.ndarray, spa
 
     `span` is how far apart the values of two texts can be.
     """
-    weights = _weights(found, measure)
-    both = weights[0] - weights[1]
+    about = [_about(found, measure, group) for group in (0, 1)]
+    both = about[0] / about[0].sum() - about[1] / about[1].sum()
     deviations = np.zeros(len(values))
     added = 0.0
     for group in (0, 1):

@@ -1,0 +1,215 @@
+"""Study 4 from texts to the report, on generated texts and on a user's own; its commands; what is refused."""
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.project import Project
+from fairness_pipeline_tests.commands import change, command, content, planned, run
+from fairness_pipeline_tests.conftest import write_yaml
+from fairness_pipeline_tests.models.classifiers.tiny import NETWORK, told_by_a_word
+from fairness_pipeline_tests.models.tiny_models import classifier
+
+STUDY = "implicit_bias"
+SMALL: dict[str, Any] = {
+    "description": "for tests",
+    "seed": 3,
+    "dimensions": ["gender"],
+    STUDY: {
+        "corpora": ["authored_sample"],
+        "maximum": 300,
+        "splits": {"train": 0.5, "valid": 0.1, "test": 0.4},
+        "classifiers": {
+            "cnn": {"network": NETWORK, "fitting": {"learning_rate": 0.01, "epochs": 4, "batch": 32}, "seeds": 2},
+            "cnn-ins_weigh": {},
+            "cnn-debiased_tc": {"settings": {"hidden": 8, "epochs": 2, "learning_rate": 0.01}},
+        },
+        "balance_rates": ["4:1", "1:1"],
+        "swept": "cnn",
+        "explain": ["cnn"],
+        "explainer": {"hidden": 8, "epochs": 1, "learning_rate": 0.01, "texts": 20, "steps": 4},
+    },
+}
+KEY = {"corpus": "authored_sample", "classifier": "cnn"}
+
+
+@pytest.fixture
+def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A profile `small`: generated texts, a CNN that a second trains, two methods, two seeds."""
+    write_yaml(data / "profiles" / "small.yaml", SMALL)
+    monkeypatch.setenv("FAIRNESS_PROFILE", "small")
+    return Project("small")
+
+
+def test_from_texts_to_the_report(small: Project) -> None:
+    done = run()
+    assert "Implicit bias in text classification, profile small" in done.stdout
+    assert not planned()
+    lake = Lake(small.workspace)
+    sets = lake.read("skewed_training_sets", {"corpus": "authored_sample"})
+    assert set(sets["balance_rate"].to_pylist()) == {"4:1", "1:1"}
+    rows = lake.read("classifier_fairness", KEY).to_pylist()
+    assert [row["measure"] for row in rows] == ["fp_rate", "fn_rate", "dp_rate"]
+    assert {row["seeds"] for row in rows} == {2}
+    metrics = {row["metric"]: row for row in lake.read("classifier_metrics", KEY).to_pylist()}
+    assert metrics["dpd"]["value"] == pytest.approx(np.mean(metrics["dpd"]["seeds"]))
+    assert metrics["accuracy"]["value"] > 55
+    predictions = lake.read("classifier_predictions", KEY)
+    assert Counter(predictions["seed"].to_pylist()) == {1: 480, 2: 480}
+    effects = lake.read("classifier_debiasing_effects", {**KEY, "classifier": "cnn-debiased_tc"}).to_pylist()
+    assert [row["difference_before"] for row in effects] == pytest.approx([row["difference"] for row in rows])
+    saliency = lake.read("saliency", KEY)
+    assert saliency.num_rows == 40 and all(sum(own) == pytest.approx(1) for own in saliency["group_l2x"].to_pylist())
+    assert lake.read("balance_rates", {"corpus": "authored_sample", "rate": "4-1"}).num_rows == 2
+    page = (small.workspace / "reports" / "implicit_bias_report.html").read_text(encoding="utf-8")
+    for said in (
+        "This may offend",
+        "table 4.2",
+        "figure 4.2",
+        "cnn-debiased_tc",
+        "The two explanations agree",
+        "Northtown",
+    ):
+        assert said in page
+    listed = command("results", "--study", STUDY, "--format", "csv").stdout.splitlines()
+    assert listed[0].startswith("corpus,classifier,measure") and len(listed) == 1 + 3 * 3
+    assert command("run", "--fail-on", "biased").returncode in (0, 3)
+    before = content(small.workspace)
+    run("--force", "--select", "classifier_fairness", "--model", "cnn")
+    assert content(small.workspace) == before  # the same seeds, the same bytes
+
+
+def test_a_users_own_table_and_somebody_elses_predictions(small: Project, data: Path, tmp_path: Path) -> None:
+    """Texts of a CSV; a classifier elsewhere that calls all of group b's positive; both by the commands of the README."""
+    texts, labels, groups = told_by_a_word(1200, 1)
+    with (tmp_path / "mine.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["text", "label", "who"])
+        writer.writerows(zip(texts, np.array(["no", "yes"])[labels], np.array(["m", "w"])[groups], strict=True))
+    write_yaml(
+        data / "corpora" / "mine.yaml",
+        {
+            "task": "opinion", "attribute": "gender", "files": [{"path": str(tmp_path / "mine.csv"), "columns": {"group": "who"}}],
+            "labels": {"positive": ["yes"], "negative": ["no"]},
+            "groups": {"a": {"name": "men", "values": ["m"]}, "b": {"name": "women", "values": ["w"]}},
+            "licence": "ours", "citation": "internal",
+        },
+    )  # fmt: skip
+    write_yaml(data / "profiles" / "mine.yaml", {**SMALL, STUDY: {"corpora": ["mine"]}})
+    out = tmp_path / "texts.csv"
+    done = command("export-texts", "--profile", "mine", "--corpus", "mine", "--output", str(out))
+    assert done.returncode == 0 and "import-predictions" in done.stdout
+    with out.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    filled = tmp_path / "filled.csv"
+    with filled.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["text_id", "prediction"])
+        writer.writerows((row["text_id"], int("yup" in row["text"].split() or "good" in row["text"])) for row in rows)
+    asked = ("--profile", "mine", "--corpus", "mine", "--classifier", "theirs")
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("text_id,prediction\nnobody,1\n", encoding="utf-8")
+    refused = command("import-predictions", str(wrong), *asked)
+    assert refused.returncode == 1 and "1 unknown texts, such as 'nobody'" in refused.stderr
+    assert command("import-predictions", str(filled), *asked).returncode == 0
+    done = run("--profile", "mine")
+    lake = Lake(Project("mine").workspace)
+    found = {
+        r["measure"]: r
+        for r in lake.read("classifier_fairness", {"corpus": "mine", "classifier": "theirs"}).to_pylist()
+    }
+    assert (
+        found["fp_rate"]["value_b"] == 100
+        and found["fp_rate"]["verdict"] == "biased"
+        and found["fp_rate"]["seeds"] == 1
+    )
+    assert "theirs: texts of 'women' are called positive wrongly" in done.stdout
+    gate = command("run", "--profile", "mine", "--fail-on", "biased")
+    assert gate.returncode == 3
+    assert (
+        command("export-texts", "--profile", "mine", "--corpus", "no", "--output", str(tmp_path / "x.csv")).returncode
+        == 1
+    )
+    assert command("forget", "theirs", "--profile", "mine").returncode == 0
+
+
+def test_a_published_classifier_is_audited_at_once(data: Path, tmp_path: Path) -> None:
+    name = classifier(tmp_path / "model")
+    done = command("audit", name, "--study", STUDY, "--name", "given")
+    assert done.returncode == 0, done.stderr
+    assert "POSITIVE is positive" in done.stdout
+    rows = Lake(Project("audit").workspace).read("classifier_fairness", {**KEY, "classifier": "given"}).to_pylist()
+    assert {row["seeds"] for row in rows} == {1}
+    refused = command("audit", name, "--study", STUDY, "--name", "other", "--label", "valence=POSITIVE")
+    assert refused.returncode == 1 and "expected positive=LABEL" in refused.stderr
+
+
+def test_no_claim_about_a_classifier_that_guesses(small: Project, data: Path) -> None:
+    """One that says the same of everything has no gap, and is not called fair for it."""
+    change(
+        data / "profiles" / "small.yaml", lambda p: p.update({STUDY: {"corpora": ["authored_sample"], "maximum": 300}})
+    )
+    run("--select", "authored_texts")
+    lake = Lake(Project("small").workspace)
+    texts = lake.read("authored_texts", {"corpus": "authored_sample"}).to_pylist()
+    folder = Project("small").workspace / "predictions" / "authored_sample"
+    folder.mkdir(parents=True)
+    lines = [f"{row['text_id']},1" for row in texts if row["split"] == "test"]
+    (folder / "same.csv").write_text("text_id,prediction\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    assert "nothing to judge: one prediction for everything" in run().stdout
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (lambda own: own.update(corpora=["nope"]), "unknown corpus 'nope'"),
+        (lambda own: own.update(balance_rate="4-1"), "expected positive:negative .* as '4:1'"),
+        (lambda own: own.update(explain=["rnn"]), "implicit_bias.explain: 'rnn' is no classifier that is trained here"),
+        (lambda own: own["classifiers"].pop("cnn"), "base: 'cnn' is no classifier"),
+        (lambda own: own["classifiers"]["cnn-debiased_tc"]["settings"].update(magic=1), "settings.magic"),
+        (lambda own: own["classifiers"].update(nope={}), "unknown classifier 'nope'"),
+        (lambda own: own["classifiers"]["cnn"].update(seeds=0), "seeds"),
+    ],
+)
+def test_a_wrong_profile_is_refused(small: Project, data: Path, edit: Any, reason: str) -> None:
+    document = json.loads(json.dumps(SMALL))
+    edit(document[STUDY])
+    write_yaml(data / "profiles" / "small.yaml", document)
+    with pytest.raises(FairnessError, match=reason):
+        Project("small")
+
+
+def test_one_group_alone_says_what_is_missing(small: Project, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("text,label,group\na,1,m\nb,0,m\nc,1,m\n", encoding="utf-8")
+    groups = {"a": {"name": "m", "values": ["m"]}, "b": {"name": "w", "values": ["w"]}}
+    write_yaml(
+        data / "corpora" / "one.yaml",
+        {"task": "t", "attribute": "g", "files": [{"path": str(tmp_path / "one.csv")}], "groups": groups,
+         "licence": "l", "citation": "c"},
+    )  # fmt: skip
+    change(data / "profiles" / "small.yaml", lambda p: p[STUDY].update(corpora=["one"]))
+    done = command("run")
+    assert (
+        done.returncode == 1 and "positive of group b: 0, negative of group a: 1, negative of group b: 0" in done.stderr
+    )
+
+
+def test_published_tables_stand_beside(small: Project) -> None:
+    from fairness_pipeline.corpora.authored_corpus import PublishedAs
+    from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
+    from fairness_pipeline.studies.implicit_bias import published
+
+    dial = PublishedAs(dataset="DIAL", task="sentiment", attribute="race")
+    cnn = ClassifierSpecification(architecture="cnn", published_as="CNN")
+    assert published.rates(dial, cnn)["dp_rate"][:2] == (62.84, 30.32)
+    assert published.metrics(dial, cnn)["dpd"] == 32.52 and published.size(dial)["size"] == "317151"
+    tc = cnn.model_copy(update={"base": "cnn", "debiasing": "debiased_tc", "published_as": "RNN"})
+    assert published.metrics(dial, tc) == {"fped": 6.67, "fned": 5.68, "dpd": 0.5, "accuracy": 63.68, "f1": 66.7}
+    assert published.rates(None, cnn) == {}
