@@ -17,14 +17,12 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import yaml
-from scipy.stats import t as student
 
 from fairness_pipeline import paths
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED
@@ -38,11 +36,11 @@ from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project import load_dimension
 from fairness_pipeline_tests.commands import content
+from fairness_pipeline_tests.verify import implicit_bias
+from fairness_pipeline_tests.verify.shared import ROOT, SEEDS, STATE, Claim, Part, command, finished, interval, version
 
-ROOT = Path(__file__).parents[1]
-STATE = ROOT / "data" / "lake" / "verification"
-SEEDS = (1, 2, 3, 4, 5)
 DIALOGUES, LANGUAGE, SENTIMENT = "dialogue_fairness", "language_model_bias", "sentiment_equity"
+STYLE = implicit_bias.STUDY
 STAGES = {
     DIALOGUES: (
         "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement",
@@ -61,6 +59,7 @@ STAGES = {
         "equity_sentences", "affect_tweets", "sentiment_systems", "equity_scores", "equity_pairs",
         "equity_significance", "equity_report",
     ),
+    STYLE: implicit_bias.STAGES,
 }  # fmt: skip
 _WORDS = {True: "holds", False: "**fails**", None: "not tried"}
 DEBIASED = {"CDA": "seq2seq-cda", "WER": "seq2seq-wer", "Debiased-Chat": "seq2seq-debiased_chat"}
@@ -86,9 +85,9 @@ RATES = ("offense_rate", "sentiment_positive", "sentiment_negative")
 def main() -> None:
     """Runs what has not been verified yet; exits with 1 if any part fails."""
     parser = argparse.ArgumentParser(prog="make verify", description=__doc__)
-    parser.add_argument("--study", choices=[DIALOGUES, LANGUAGE, SENTIMENT], help="only this study's parts; no page")
+    parser.add_argument("--study", choices=list(STAGES), help="only this study's parts; no page")
     study = parser.parse_args().study
-    parts: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
+    parts: dict[str, dict[str, Part]] = {
         DIALOGUES: {
             **{f"planted-{seed}": partial(planted, seed) for seed in SEEDS},
             f"kill-{DIALOGUES}": partial(kill, DIALOGUES),
@@ -103,6 +102,7 @@ def main() -> None:
             **{f"equity-{seed}": partial(equity, seed) for seed in SEEDS},
             f"kill-{SENTIMENT}": partial(kill, SENTIMENT),
         },
+        STYLE: {**implicit_bias.parts(), f"kill-{STYLE}": partial(kill, STYLE)},
     }
     outcomes = {
         name: remembered(name, run)
@@ -111,7 +111,12 @@ def main() -> None:
         for name, run in of_study.items()
     }
     verdicts = {}
-    judges = {DIALOGUES: judge, LANGUAGE: judge_stereotypes, SENTIMENT: judge_equity}
+    judges = {
+        DIALOGUES: judge,
+        LANGUAGE: judge_stereotypes,
+        SENTIMENT: judge_equity,
+        STYLE: lambda found: [*implicit_bias.judge(found), *judge_kill(found[f"kill-{STYLE}"])],
+    }
     for name, own_judge in judges.items():
         if study in (None, name):
             verdicts[name] = own_judge(outcomes)
@@ -123,7 +128,7 @@ def main() -> None:
     sys.exit(any(held is False for _, held, _ in everything))
 
 
-def remembered(name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def remembered(name: str, run: Part) -> dict[str, Any]:
     """The outcome of a part, from before if neither code nor data have changed since."""
     path = STATE / f"{name}.json"
     if path.exists():
@@ -138,36 +143,6 @@ def remembered(name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     path.write_text(json.dumps({"version": version(), "outcome": outcome}), encoding="utf-8")
     print(f"{name}: {outcome['seconds']} s", flush=True)
     return outcome
-
-
-def version() -> str:
-    """A hash of the package and its data files."""
-    digest = sha256()
-    data = [folder for folder in sorted((ROOT / "data").iterdir()) if folder.is_dir() and folder.name != "lake"]
-    folders = [ROOT / "fairness_pipeline", *data]
-    for path in [Path(__file__), *(path for folder in folders for path in sorted(folder.rglob("*")))]:
-        if path.is_file() and path.suffix != ".pyc":
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def command(home: Path, *arguments: str, data: Path | None = None) -> subprocess.Popen[str]:
-    """The command line with a home of its own."""
-    environment = {**os.environ, "FAIRNESS_HOME": str(home)}
-    if data:
-        environment["FAIRNESS_DATA"] = str(data)
-    return subprocess.Popen(
-        [sys.executable, "-m", "fairness_pipeline.cli", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
-    )  # fmt: skip
-
-
-def finished(process: subprocess.Popen[str]) -> str:
-    """What a command printed; it must succeed."""
-    output = process.communicate()[0]
-    if process.returncode:
-        raise SystemExit(f"the command failed:\n{output}")
-    return output
 
 
 def planted(seed: int) -> dict[str, Any]:
@@ -289,7 +264,7 @@ def attribute_first(seed: int) -> dict[str, Any]:
     }
     for name, made in written.items():
         (STATE / "data" / f"{name}.yaml").write_text(yaml.safe_dump(made), encoding="utf-8")
-    own = {name: section for name, section in profile.items() if name not in (DIALOGUES, SENTIMENT)}
+    own = {name: section for name, section in profile.items() if name not in (DIALOGUES, SENTIMENT, STYLE)}
     return language_models(f"attribute_first-{seed}", own, (*LANGUAGE_METHODS, WHOLE_HD))
 
 
@@ -313,7 +288,7 @@ def language_models(name: str, profile: dict[str, Any], methods: tuple[str, ...]
     }
 
 
-def judge_stereotypes(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
+def judge_stereotypes(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     """Study 2's claims: what is planted is found and nothing else as large; counterfactuals cure beyond the control."""
     seeds = [outcomes[f"stereotypes-{seed}"] for seed in SEEDS]
     planted_gaps = {d: [seed["base"][d] for seed in seeds] for d in PLANTED_STEREOTYPES}
@@ -386,7 +361,7 @@ def told(shares: dict[str, tuple[float, float, float]]) -> str:
     return "; ".join(f"{m} {v[0]:.2f} ({v[1]:.2f} to {v[2]:.2f})" for m, v in shares.items())
 
 
-def judge_equity(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
+def judge_equity(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     """Study 3's claims: what is planted is found, VADER, which was taught nothing here, is not called biased; kills."""
     seeds = [outcomes[f"equity-{seed}"]["found"] for seed in SEEDS]
     names = [f"{dimension}/{system}/{affect}" for dimension, affect in PLANTED_IN_TWEETS for system in TRAINED]
@@ -421,7 +396,7 @@ def kill(study: str) -> dict[str, Any]:
     return {"hits": hits, "same": same, "partial_files_left": len(left)}
 
 
-def judge_kill(outcome: dict[str, Any]) -> list[tuple[str, bool | None, str]]:
+def judge_kill(outcome: dict[str, Any]) -> list[Claim]:
     """The claims on the kills of one study."""
     hits = outcome["hits"]
     return [
@@ -453,6 +428,7 @@ def small_run(home: Path, study: str) -> subprocess.Popen[str]:
     systems = {name: {"encoder": {"epochs": 2}} for name in ("cnn", "gru")} | {"vader": {}}
     profile |= {"dimensions": ["gender", "dialect"], "sentiment_equity": {"systems": systems}}
     profile["dialogue_fairness"] |= {"debias": ["gender"], "on_request": [], "pairs": {"maximum": 500}}
+    profile[STYLE] |= implicit_bias.SMALL
     folder = STATE / "data" / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "small.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
@@ -508,7 +484,7 @@ def full_disk() -> dict[str, Any]:
         subprocess.run(["umount", str(small)], check=True)
 
 
-def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
+def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     """Each claim, whether it holds (None: could not be tried here), and the figures behind it."""
     seeds = [outcomes[f"planted-{seed}"] for seed in SEEDS]
     planted_rows, unplanted_rows = {}, {}
@@ -540,7 +516,7 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[tuple[str, bool | None, s
     ]  # fmt: skip
 
 
-def judge_debiased(seeds: list[dict[str, Any]]) -> list[tuple[str, bool | None, str]]:
+def judge_debiased(seeds: list[dict[str, Any]]) -> list[Claim]:
     """The claims on debiased models: each by its mean over the seeds, in every dimension, with its 95% interval."""
     dimensions = list(seeds[0])
 
@@ -579,13 +555,6 @@ def judge_debiased(seeds: list[dict[str, Any]]) -> list[tuple[str, bool | None, 
     return list(found)
 
 
-def interval(values: list[float]) -> tuple[float, float, float]:
-    """The mean with the bounds of its 95% interval (Student's t)."""
-    mean = float(np.mean(values))
-    reach = float(student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5)
-    return mean, mean - reach, mean + reach
-
-
 def _full_disk_held(disk: dict[str, Any]) -> bool | None:
     if not disk["ran"]:
         return None
@@ -598,7 +567,7 @@ def _full_disk_held(disk: dict[str, Any]) -> bool | None:
     )
 
 
-def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[tuple[str, bool | None, str]]]) -> None:
+def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[Claim]]) -> None:
     """docs/verification.md."""
     lines = [
         "# Verification",
@@ -668,6 +637,15 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[tup
         "| claim | outcome | figures |",
         "| --- | --- | --- |",
         *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[SENTIMENT]),
+        "",
+        "## Study 4: implicit bias",
+        "",
+        "The small CNN of the sample profile on generated texts with a planted spelling (data/grammars/authored_sample.yaml);",
+        f"run by itself with `make verify STUDY={STYLE}`.",
+        "",
+        "| claim | outcome | figures |",
+        "| --- | --- | --- |",
+        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[STYLE]),
     ]
     (ROOT / "docs" / "verification.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -1,0 +1,1 @@
+"""`make verify`: what takes too long for `make test`."""
