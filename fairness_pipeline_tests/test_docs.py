@@ -19,6 +19,7 @@ from fairness_pipeline.reference import reference
 from fairness_pipeline_tests.commands import change, command
 from fairness_pipeline_tests.conftest import TINY, write_yaml
 from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.models.classifiers.tiny import told_by_a_word
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 
 ROOT = Path(__file__).parents[1]
@@ -85,6 +86,7 @@ def make_audits_small(data: Path) -> None:
 def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A reader's machine: the sample made small, a model, a classifier; what stands for what in the pages."""
     small = {**TINY, "dimensions": ["gender"], "sentiment_equity": {"systems": {"vader": {}}}}
+    small["implicit_bias"] = {"corpora": ["authored_sample"]}
     small["models"] = {
         "seq2seq": {**TINY["models"]["seq2seq"], "corpus": "twitter_sample"},
     }  # fmt: skip
@@ -94,7 +96,7 @@ def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     ours["grammar"]["dialogues"] = 1500
     write_yaml(data / "corpora" / "twitter_sample.yaml", ours)
     make_audits_small(data)
-    for kind in ("systems", "contexts"):
+    for kind in ("systems", "contexts", "classifiers"):
         (data / kind).mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OUR_KEY", "k")
@@ -108,7 +110,18 @@ def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
             for i, row in enumerate(rows)
         ), encoding="utf-8",
     )  # fmt: skip
-    return {"/models/our-bot": str(tmp_path / "my-model"), "./my-model": str(tmp_path / "my-model")}
+    own = ("/models/our-bot", "my-model"), ("./my-model", "my-model"), ("/data/tickets.csv", "tickets.csv")
+    write_tickets(tmp_path / "tickets.csv")
+    return {text: str(tmp_path / name) for text, name in own}
+
+
+def write_tickets(path: Path) -> None:
+    """A user's own table of texts, labels and groups."""
+    texts, labels, groups = told_by_a_word(600, 1)
+    rows = zip(texts, labels, groups, strict=True)
+    kinds, languages = ("praise", "complaint"), ("en", "fr")
+    lines = [f"{text},{kinds[label]},{languages[group]},c{i}" for i, (text, label, group) in enumerate(rows)]
+    path.write_text("text,kind,language,customer\n" + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 def fill_in(path: Path) -> None:
