@@ -15,8 +15,10 @@ import torch
 from scipy.stats import ttest_rel
 
 from fairness_pipeline.lexicons.lemmas import lemmatize
+from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.models.classifiers.network import TextNetwork
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
-from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
+from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
 
 
 def word_pairs(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -131,6 +133,26 @@ def train(model: Seq2Seq, contexts: list[list[int]], responses: list[list[int]],
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+
+
+def train_classifier(
+    model: TextNetwork, vocabulary: Vocabulary, texts: list[str], labels: list[int], batch: int
+) -> None:
+    """One epoch in the given order; each text is cut into words when its turn comes, and padded to the longest of all."""
+    optimiser = torch.optim.Adam(model.parameters(), 0.001)
+    longest = max(len(tokenize(text)) for text in texts)
+    for start in range(0, len(texts), batch):
+        part = slice(start, start + batch)
+        rows = torch.zeros(len(texts[part]), longest, dtype=torch.int64)
+        for i, text in enumerate(texts[part]):
+            words = vocabulary.encode(text, longest)
+            rows[i, : len(words)] = torch.tensor(words)
+        logits = model.logits(model.embed(rows), torch.full((len(rows),), longest))
+        loss = torch.nn.functional.cross_entropy(logits, torch.tensor(labels[part]))
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         optimiser.step()
 
 
