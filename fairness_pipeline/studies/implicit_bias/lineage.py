@@ -7,6 +7,7 @@ top to bottom, this file is the lineage: texts, skewed training sets, classifier
 from collections import Counter
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -151,8 +152,8 @@ def text_classifiers(partition: Partition) -> Result:
     return Result(None, {"texts": len(task.train.words), "epochs": [len(h) for h in histories], "valid_accuracy": best})
 
 
-def _task(partition: Partition, classifier: str, rate: str, folder_of_tokens: Any = None) -> Task:
-    """What a classifier is trained on at a balance rate; encoded once for all seeds."""
+def _task(partition: Partition, classifier: str, rate: str, folder_of_tokens: Path | None = None) -> Task:
+    """What a classifier is trained on at a balance rate, by the words it knows already or new ones; encoded once."""
     own = partition.part.classifiers[classifier]
     table = partition.read("authored_texts")
     sets = partition.read("skewed_training_sets")
@@ -166,7 +167,8 @@ def _task(partition: Partition, classifier: str, rate: str, folder_of_tokens: An
     tokens = (
         registry.tokens_of(own, folder_of_tokens)
         if folder_of_tokens
-        else registry.new_tokens(own, [row["text"] for row in texts["train"]])
+        # Of all rates alike: classifiers trained at different ones differ in nothing but their sets.
+        else registry.new_tokens(own, [row["text"] for row in rows.values() if row["split"] == "train"])
     )
 
     def encoded(own_rows: list[dict[str, Any]]) -> Texts:
