@@ -14,6 +14,7 @@ from fairness_pipeline.definitions import definitions
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.defs.lineage import Lineage
 from fairness_pipeline.project import Project
+from fairness_pipeline.study import STUDIES
 from fairness_pipeline_tests.commands import change, command, run
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +81,7 @@ def test_every_asset_says_what_it_is() -> None:
         assert node.description
         assert node.kinds
         assert node.code_version
-        assert re.fullmatch(r"(dialogue_fairness|language_model_bias|sentiment_equity)_\d_[a-z]+", node.group_name)
+        assert re.fullmatch(rf"({'|'.join(STUDIES)})_\d_[a-z]+", node.group_name)
         if "parquet" in node.kinds:
             assert all(column.description for column in node.metadata["dagster/column_schema"].columns), node.key
 
