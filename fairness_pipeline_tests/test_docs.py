@@ -23,6 +23,8 @@ from fairness_pipeline_tests.models.classifiers.tiny import told_by_a_word
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 
 ROOT = Path(__file__).parents[1]
+LONG = ("README", "audit-your-model", "language-models")
+"""Pages whose commands take long; `make verify` runs them."""
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 NAMED = re.compile(r"^# (?:data/)?((?:profiles|models|systems|dimensions|corpora|contexts)/[\w.-]+\.yaml)")
 
@@ -158,7 +160,7 @@ def follow(words: list[str], stands_for: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.kills if page.stem in ("README", "audit-your-model") else (), id=page.stem)
+        pytest.param(page, marks=pytest.mark.kills if page.stem in LONG else (), id=page.stem)
         for page in PAGES
         if page.stem != "first-ten-minutes"
     ],

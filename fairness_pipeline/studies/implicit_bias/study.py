@@ -63,6 +63,7 @@ STUDY = Study(
         "sd_seeds": "standard deviation of the difference between seeds",
         "metric": "accuracy, f1 (of the positive class), or the absolute difference of a rate: fped, fned, dpd",
         "value": "mean over the seeds",
+        "published_value": "what the thesis prints",
         "words": "of the text, as the classifier reads them",
         "label_l2x": "S_Y: of each word the share that tells the label, by an explainer",
         "group_l2x": "S_Z: of each word the share that tells the author's group, by an explainer",
