@@ -49,6 +49,12 @@ STUDY = Study(
     files={"classifiers": ClassifierSpecification, "corpora (texts by authors of two groups)": AuthoredCorpus},
     columns={
         "n": "texts of both groups that the rate is about",
+        "ci_low": "lower end of the 95% interval of the difference",
+        "ci_high": "upper end of the 95% interval of the difference",
+        "test": "none: the thesis prints rates without a test",
+        "paired_test": "what is compared over: nothing is paired",
+        "paired_statistic": "its t",
+        "p_paired": "its p value",
         "text_id": "of the text: its corpus's and its own hash",
         "text": "what was written",
         "label": "1 (positive) or 0",
