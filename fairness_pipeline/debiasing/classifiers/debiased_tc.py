@@ -22,7 +22,7 @@ from fairness_pipeline.files import replacing
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.network import TextNetwork, inaccuracy
-from fairness_pipeline.models.classifiers.saliency import SaliencyNetwork
+from fairness_pipeline.models.classifiers.saliency import CorrectedNetwork
 from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.progress import report
@@ -48,33 +48,6 @@ def reversal(values: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
     """
     found: torch.Tensor = _Reversal.apply(values, strength)  # type: ignore[no-untyped-call]
     return found
-
-
-class CorrectedNetwork(TextNetwork):
-    """A classifier that reads each word times what its corrector gives it.
-
-    Args:
-        classifier: What stands behind the corrector.
-        hidden: The corrector's units.
-    """
-
-    def __init__(self, classifier: TextNetwork, hidden: int) -> None:
-        super().__init__()
-        self.classifier = classifier
-        self.width = classifier.width
-        self.corrector = SaliencyNetwork(classifier.width, hidden).to(next(classifier.parameters()).device)
-
-    def embed(self, texts: torch.Tensor) -> torch.Tensor:
-        """The vectors of the words, before they are corrected."""
-        return self.classifier.embed(texts)
-
-    def corrected(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """X_S: each vector times its word's saliency."""
-        return self.corrector(embedded, lengths)[:, :, None] * embedded
-
-    def logits(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """The logits of the texts."""
-        return self.classifier.logits(self.corrected(embedded, lengths), lengths)
 
 
 Weights = dict[str, torch.Tensor]

@@ -149,7 +149,7 @@ def new_network(specification: ClassifierSpecification, tokens: "Tokens") -> "Te
     own = registry.new_network(specification, tokens)
     if specification.debiasing != "debiased_tc":
         return own
-    from fairness_pipeline.debiasing.classifiers.debiased_tc import CorrectedNetwork
+    from fairness_pipeline.models.classifiers.saliency import CorrectedNetwork
 
     settings = DebiasedTCSettings.model_validate(specification.settings or {})
     return CorrectedNetwork(own, settings.hidden)

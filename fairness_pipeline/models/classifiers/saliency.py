@@ -6,6 +6,8 @@ A bi-directional recurrent network over the words' vectors, a linear layer, and 
 import torch
 from torch import nn
 
+from fairness_pipeline.models.classifiers.network import TextNetwork
+
 
 class SaliencyNetwork(nn.Module):
     """Word vectors to a distribution over the words.
@@ -37,3 +39,30 @@ class SaliencyNetwork(nn.Module):
         forth, _ = self.forwards(embedded)
         scores = self.output(torch.cat([forth, back], 2)).squeeze(2)
         return scores.masked_fill(~present, -torch.inf).softmax(dim=1)
+
+
+class CorrectedNetwork(TextNetwork):
+    """A classifier that reads each word times what its corrector gives it.
+
+    Args:
+        classifier: What stands behind the corrector.
+        hidden: The corrector's units.
+    """
+
+    def __init__(self, classifier: TextNetwork, hidden: int) -> None:
+        super().__init__()
+        self.classifier = classifier
+        self.width = classifier.width
+        self.corrector = SaliencyNetwork(classifier.width, hidden).to(next(classifier.parameters()).device)
+
+    def embed(self, texts: torch.Tensor) -> torch.Tensor:
+        """The vectors of the words, before they are corrected."""
+        return self.classifier.embed(texts)
+
+    def corrected(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """X_S: each vector times its word's saliency."""
+        return self.corrector(embedded, lengths)[:, :, None] * embedded
+
+    def logits(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """The logits of the texts."""
+        return self.classifier.logits(self.corrected(embedded, lengths), lengths)

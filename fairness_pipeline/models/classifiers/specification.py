@@ -117,11 +117,7 @@ class ClassifierSpecification(Specification):
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         own = ARCHITECTURES[self.architecture]
-        for section in ("network", "encoder", "huggingface", "endpoint"):
-            if getattr(self, section) is not None and section != own.section:
-                raise ValueError(f"architecture '{self.architecture}' does not take '{section}'")
-        if own.needed and getattr(self, own.section or "") is None:
-            raise ValueError(f"architecture '{self.architecture}' needs '{own.section}'")
+        own.check_sections(self.architecture, self, ("network", "encoder", "huggingface", "endpoint"))
         if (self.base is None) != (self.debiasing is None):
             raise ValueError("'base' and 'debiasing' go together: the classifier that is debiased, and the method")
         if self.settings is not None and self.debiasing is None:

@@ -1,25 +1,6 @@
 """The architectures of sentiment systems, each declared once: what a system's file may say, and where it lives."""
 
-from typing import NamedTuple
-
-
-class Architecture(NamedTuple):
-    """One architecture.
-
-    Args:
-        module: Of this folder; has `scorer`, and `prepare` if it is trained. Empty for a file of scores.
-        section: Of a system's file, if it has one of its own.
-        needed: Whether that section must be there; what it holds has defaults otherwise.
-        trained: Whether it is trained here, on tweets with affect intensities.
-        libraries: Whose versions decide its scores.
-    """
-
-    module: str
-    section: str | None = None
-    needed: bool = False
-    trained: bool = False
-    libraries: tuple[str, ...] = ()
-
+from fairness_pipeline.models.architecture import Architecture
 
 ARCHITECTURES = {
     "vader": Architecture("vader", libraries=("vaderSentiment",)),

@@ -134,11 +134,7 @@ class SystemSpecification(Specification):
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         own = ARCHITECTURES[self.architecture]
-        for section in ("svm", "encoder", "huggingface", "endpoint"):
-            if getattr(self, section) is not None and section != own.section:
-                raise ValueError(f"architecture '{self.architecture}' does not take '{section}'")
-        if own.needed and getattr(self, own.section or "") is None:
-            raise ValueError(f"architecture '{self.architecture}' needs '{own.section}'")
+        own.check_sections(self.architecture, self, ("svm", "encoder", "huggingface", "endpoint"))
         if doubled := [affect for affect in self.affects if self.affects.count(affect) > 1]:
             raise ValueError(f"'{doubled[0]}' stands twice in 'affects'; keep one")
         if self.architecture == "vader" and self.affects != ("valence",):

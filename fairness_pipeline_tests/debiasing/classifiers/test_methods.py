@@ -8,7 +8,6 @@ import torch
 
 from fairness_pipeline.debiasing.classifiers import registry
 from fairness_pipeline.debiasing.classifiers.debiased_tc import (
-    CorrectedNetwork,
     Game,
     classifier_gradients,
     corrector_gradient,
@@ -18,6 +17,7 @@ from fairness_pipeline.debiasing.classifiers.instance_weighting import weights
 from fairness_pipeline.debiasing.classifiers.registry import Task, Texts
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.classifiers import registry as classifiers
+from fairness_pipeline.models.classifiers.saliency import CorrectedNetwork
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.classifiers.texts import LabelledTexts
 from fairness_pipeline_tests.conftest import Killed
