@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 from scipy.special import rel_entr
+from scipy.stats import entropy
 
 from fairness_pipeline.schemas import schema
 
@@ -35,6 +36,18 @@ def js_divergence(one: np.ndarray, other: np.ndarray) -> float:
     """
     middle = (one + other) / 2
     return float((rel_entr(one, middle).sum() + rel_entr(other, middle).sum()) / 2)
+
+
+def evenness(shares: Sequence[np.ndarray]) -> float:
+    """The mean over texts of entropy / log(words): 1 prefers no word, 0 looks at one; texts of one word are left out.
+
+    Two explanations without any preference overlap wholly: a small JS divergence then says nothing.
+
+    Args:
+        shares: Of each text a share a word.
+    """
+    found = [float(entropy(own) / np.log(len(own))) for own in shares if len(own) > 1]
+    return float(np.mean(found)) if found else float("nan")
 
 
 def rank_correlation(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:

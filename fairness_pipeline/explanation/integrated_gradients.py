@@ -36,7 +36,8 @@ def integrated_gradients(network: TextNetwork, texts: list[np.ndarray], steps: i
     for indices in own.batches(_AT_ONCE, seed=None):
         batch = own.batch(indices, device)
         embedded = network.embed(batch.texts).detach()
-        given = method.attribute(embedded, additional_forward_args=(batch.lengths,), n_steps=steps)
+        with torch.backends.cudnn.flags(enabled=False):  # it follows no gradient through a network that is not trained
+            given = method.attribute(embedded, additional_forward_args=(batch.lengths,), n_steps=steps)
         amounts = given.sum(dim=2).abs().double().cpu().numpy()
         for row, place in zip(amounts, indices, strict=True):
             inside = row[: len(texts[place])]

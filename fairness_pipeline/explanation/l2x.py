@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fairness_pipeline.explanation.settings import ExplainerSettings
+from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.classifiers.network import TextNetwork
 from fairness_pipeline.models.classifiers.saliency import SaliencyNetwork
 from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
@@ -83,12 +84,7 @@ def train_explainer(
     torch.manual_seed(seed)
     explainer = Explainer(network, settings.hidden)
     trainer = Trainer(explainer, settings.training, folder, seed)
-    trainer.fit(texts, None, progress)
-    explainer.load_state_dict(trainer.best if trainer.history else _weights(folder))
+    with torch.backends.cudnn.flags(enabled=False):  # which follows no gradient through a network that is not trained
+        trainer.fit(texts, None, progress)
+    explainer.load_state_dict(load_weights(folder / Trainer.WEIGHTS))  # which may be those of an earlier run
     return explainer.eval()
-
-
-def _weights(folder: Path) -> dict[str, torch.Tensor]:
-    from fairness_pipeline.models.checkpoints import load_weights
-
-    return load_weights(folder / Trainer.WEIGHTS)

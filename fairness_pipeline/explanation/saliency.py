@@ -18,6 +18,8 @@ from fairness_pipeline.models.classifiers.network import TextNetwork, fit
 from fairness_pipeline.models.classifiers.texts import LabelledTexts
 from fairness_pipeline.progress import Progress, report
 
+_APART = 500_000_000
+
 
 def saliency(
     network: TextNetwork, task: Task, ids: list[str], words: list[np.ndarray], settings: ExplainerSettings
@@ -37,16 +39,20 @@ def saliency(
         FairnessError: a loss that is not a number.
     """
     classifier = task.classifier.model_copy(update={"base": None, "debiasing": None, "settings": None})
-    torch.manual_seed(task.seed)
+    apart = task.seed + _APART  # alike in nothing but the texts
+    torch.manual_seed(apart)
     of_group = registry.new_network(classifier, task.tokens)
     train, valid = (LabelledTexts(own.words, own.groups) for own in (task.train, task.valid))
     folder = task.folder / "group"
     folder.mkdir(parents=True, exist_ok=True)
-    fit(of_group, train, valid, classifier.fitting, folder, task.seed, task.progress)
+    fit(of_group, train, valid, classifier.fitting, folder, apart, task.progress)
     shares = {}
-    for name, own, goals in (("label", network, task.train.labels), ("group", of_group, task.train.groups)):
+    for name, own, goals, seed in (
+        ("label", network, task.train.labels, task.seed),
+        ("group", of_group, task.train.groups, apart),
+    ):
         texts = LabelledTexts(task.train.words, goals)
-        explainer = train_explainer(own, texts, settings, task.folder / f"explainer-{name}", task.seed, task.progress)
+        explainer = train_explainer(own, texts, settings, task.folder / f"explainer-{name}", seed, task.progress)
         shares[f"{name}_l2x"] = explainer.explain(words)
         shares[f"{name}_gradients"] = integrated_gradients(own, words, settings.steps)
     columns: dict[str, Any] = {name: [each.tolist() for each in own] for name, own in shares.items()}

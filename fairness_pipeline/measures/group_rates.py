@@ -18,13 +18,22 @@ from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_est
 from fairness_pipeline.statistics.comparison import COMPARISON, Published, adjusted, beside, compare_groups
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.intervals import Estimate, combined
 from fairness_pipeline.yaml_files import Specification
 
 FP, FN, DP = "fp_rate", "fn_rate", "dp_rate"
 RATES = (FP, FN, DP)
-CLASSIFIER_FAIRNESS = pa.schema([*COMPARISON, pa.field("seeds", pa.int64(), False), pa.field("sd_seeds", pa.float64())])
-"""One row a rate. Values are means over the seeds; `sd_seeds` is the standard deviation of their differences."""
+CLASSIFIER_FAIRNESS = pa.schema(
+    [
+        *COMPARISON,
+        pa.field("seeds", pa.int64(), False),
+        pa.field("sd_seeds", pa.float64()),
+        pa.field("authors_a", pa.float64(), False),
+        pa.field("authors_b", pa.float64(), False),
+    ]
+)
+"""One row a rate. Values are means over the seeds; `sd_seeds` is the standard deviation of their differences.
+`authors_*`: as many authors of one size weigh as much as a group's own; one who wrote most of its texts leaves few."""
 CLASSIFIER_METRICS = (
     schema(
         metric=pa.string(),
@@ -49,12 +58,16 @@ class GroupRatesSettings(Specification):
 
 
 class Predictions(NamedTuple):
-    """(seeds, texts) of 0 or 1, with each text's label, group (0 is a, 1 is b) and author (numbered from 0)."""
+    """(seeds, texts) of 0 or 1, with each text's label, group (0 is a, 1 is b) and author (numbered from 0).
+
+    Where authors are not `known`, each text has one of its own.
+    """
 
     said: np.ndarray
     labels: np.ndarray
     groups: np.ndarray
     authors: np.ndarray
+    known: bool = True
 
     @classmethod
     def of(cls, table: pa.Table) -> "Predictions":
@@ -67,6 +80,7 @@ class Predictions(NamedTuple):
             first["label"].to_numpy(),
             (first["author_group"].to_numpy(zero_copy_only=False) == "b").astype(np.int64),
             authors,
+            first["author_id"] != first["text_id"],
         )
 
 
@@ -82,11 +96,12 @@ def rates(found: Predictions, measure: str) -> np.ndarray:
 
 
 def difference(found: Predictions, measure: str) -> Estimate:
-    """Group a's rate minus group b's, with the variance of the texts and that between seeds.
+    """Group a's rate minus group b's, with the variance of each group's texts and that between seeds.
 
-    Of the texts: each author's sum of weighted deviations from its cell's mean (of label and group) is one observation;
-    to every cell one text more of either outcome is added, as Agresti and Caffo (2000) do, as no error among few texts
-    shows little. Between seeds: s^2 / k. Degrees of freedom after Satterthwaite.
+    Between seeds: s^2 / k. Of a group's texts: the jackknife that leaves out one author, within the cells of label and
+    group; degrees of freedom from the number of authors that weigh as much. To every cell one text more of either
+    outcome is added, as Agresti and Caffo (2000) do: no error among few texts shows little. Nothing is known where one
+    author wrote a whole cell.
 
     Args:
         found: The predictions.
@@ -94,8 +109,21 @@ def difference(found: Predictions, measure: str) -> Estimate:
     """
     each = rates(found, measure)
     signed = each[:, 0] - each[:, 1]
-    of_texts, authors = _variance_of_texts(found, measure, _said(found, measure).mean(axis=0))
-    return _combined(signed, of_texts, authors)
+    return combined(
+        float(signed.mean()), [*_of_texts(found, measure, _said(found, measure).mean(axis=0)), _of_seeds(signed)]
+    )
+
+
+def authors_of(found: Predictions, measure: str, group: int) -> float:
+    """How many authors of one size would weigh as much as those of a group: 1 / sum of squared shares (Kish 1965).
+
+    Args:
+        found: The predictions.
+        measure: One of `RATES`.
+        group: 0 is a, 1 is b.
+    """
+    sizes = np.bincount(found.authors[_about(found, measure, group)])
+    return float(sizes.sum() ** 2 / np.square(sizes).sum())
 
 
 def classifier_fairness(
@@ -109,7 +137,8 @@ def classifier_fairness(
         published: What the thesis prints, by measure.
     """
     found = Predictions.of(predictions)
-    rows, spread = [], {}
+    rows, own = [], {}
+    unit = "authors" if found.known else "texts, as authors are not known"
     for measure in RATES:
         each = rates(found, measure)
         rows.append(
@@ -120,14 +149,17 @@ def classifier_fairness(
                 difference(found, measure),
                 settings.margin,
                 settings.alpha,
-                "authors, and seeds" if len(found.said) > 1 else "authors",
+                f"{unit}, and seeds" if len(found.said) > 1 else unit,
             )
         )
         signed = 100 * (each[:, 0] - each[:, 1])
-        spread[measure] = float(signed.std(ddof=1)) if len(signed) > 1 else None
+        own[measure] = {
+            "seeds": len(signed),
+            "sd_seeds": float(signed.std(ddof=1)) if len(signed) > 1 else None,
+            **{f"authors_{side}": authors_of(found, measure, group) for group, side in enumerate("ab")},
+        }
     judged = beside(adjusted(rows, settings.alpha), published)
-    more = [{**asdict(row), "seeds": len(found.said), "sd_seeds": spread[row.measure]} for row in judged]
-    return pa.Table.from_pylist(more, schema=CLASSIFIER_FAIRNESS)
+    return pa.Table.from_pylist([{**asdict(row), **own[row.measure]} for row in judged], schema=CLASSIFIER_FAIRNESS)
 
 
 def classifier_metrics(predictions: pa.Table, published: Mapping[str, float]) -> pa.Table:
@@ -158,6 +190,8 @@ def classifier_effects(
 ) -> pa.Table:
     """A table of `DEBIASING_EFFECTS`: did a method change the differences, on the same texts?
 
+    Where either was trained once, another seed might have done the same: no change is shown.
+
     Args:
         before: Predictions of the base, as `CLASSIFIER_PREDICTIONS`.
         after: Of the debiased classifier, of the same texts.
@@ -169,17 +203,18 @@ def classifier_effects(
     for measure in RATES:
         signed = [(each[:, 0] - each[:, 1]) for each in (rates(first, measure), rates(second, measure))]
         own = [_said(found, measure).mean(axis=0) for found in (first, second)]
-        estimates = []
-        for sign in (-1, 1):
-            of_texts, authors = _variance_of_texts(first, measure, own[1] + sign * own[0], span=2)
-            between = sum(_between(each) for each in signed)
-            freedom = min(len(each) for each in signed) - 1
-            centre = float(signed[1].mean() + sign * signed[0].mean())
-            estimates.append(_summed(centre, (of_texts, authors - 1), (between, freedom)))
+        once = min(len(each) for each in signed) < 2
+        seeds = [(math.inf, 1.0)] if once else [_of_seeds(each) for each in signed]
+        estimates = [
+            combined(
+                float(signed[1].mean() + sign * signed[0].mean()),
+                [*_of_texts(first, measure, own[1] + sign * own[0], span=2), *seeds],
+            )
+            for sign in (-1, 1)
+        ]
         means = float(signed[0].mean()), float(signed[1].mean())
-        changes[measure] = change_of_estimates(
-            means, estimates[0], estimates[1], "the same texts, by authors and seeds"
-        )
+        test = "not told from another seed: one training" if once else "same texts, by authors and seeds"
+        changes[measure] = change_of_estimates(means, estimates[0], estimates[1], test)
     rows = [
         {
             "measure": measure,
@@ -213,43 +248,39 @@ def _said(found: Predictions, measure: str) -> np.ndarray:
     return 1 - found.said if measure == FN else found.said
 
 
-def _variance_of_texts(found: Predictions, measure: str, values: np.ndarray, span: int = 1) -> tuple[float, int]:
-    """The variance of the difference of the groups' means of `values` (one a text), and how many authors it comes from.
-
-    `span` is how far apart the values of two texts can be.
-    """
-    about = [_about(found, measure, group) for group in (0, 1)]
-    both = about[0] / about[0].sum() - about[1] / about[1].sum()
-    deviations = np.zeros(len(values))
-    added = 0.0
+def _of_texts(found: Predictions, measure: str, values: np.ndarray, span: int = 1) -> list[tuple[float, float]]:
+    """Variance and degrees of freedom of each group's mean of `values` (one a text), which lie `span` apart at most."""
+    parts, moved = [], []
     for group in (0, 1):
+        about = _about(found, measure, group)
+        without = np.zeros(found.authors.max() + 1)  # by how much the mean falls without an author
+        added = 0.0
         for label in _CELLS[measure]:
-            own = np.where((found.groups == group) & (found.labels == label))[0]
-            count = len(own)
-            deviations[own] = values[own] - values[own].mean()
-            share = float(np.abs(both[own]).sum())
-            # One text more of either outcome, half a span from the middle each.
+            cell = about & (found.labels == label)
+            count, share = int(cell.sum()), float(cell.sum() / about.sum())
+            sizes = np.bincount(found.authors[cell], minlength=len(without))
+            sums = np.bincount(found.authors[cell], values[cell] - values[cell].mean(), minlength=len(without))
+            if sizes.max() == count:
+                return [(math.inf, 1.0)]
+            without += share * sums / (count - sizes)
             added += 2 * (share / (count + 2) * span / 2) ** 2
-    sums = np.bincount(found.authors, both * deviations)
-    authors = len(np.unique(found.authors[both != 0]))
-    return authors / max(1, authors - 1) * float(np.square(sums).sum()) + added, authors
+        authors = len(np.unique(found.authors[about]))
+        variance = (authors - 1) / authors * float(np.square(without).sum())
+        parts.append((variance + added, authors_of(found, measure, group) - 1))
+        moved.append(without)
+    # An author of texts in both groups moves them together; where that makes the difference surer, nothing is gained.
+    together = max(0.0, -2 * float((moved[0] * moved[1]).sum()))
+    return [*parts, (together, min(freedom for _, freedom in parts))]
 
 
-def _combined(signed: np.ndarray, of_texts: float, authors: int) -> Estimate:
-    return _summed(float(signed.mean()), (of_texts, authors - 1), (_between(signed), len(signed) - 1))
+def _of_seeds(signed: np.ndarray) -> tuple[float, float]:
+    """Variance and degrees of freedom of the mean over seeds."""
+    return _between(signed), len(signed) - 1
 
 
 def _between(signed: np.ndarray) -> float:
     """The variance of the mean over seeds that comes of the seeds."""
     return float(signed.var(ddof=1)) / len(signed) if len(signed) > 1 else 0.0
-
-
-def _summed(centre: float, *parts: tuple[float, int]) -> Estimate:
-    """An estimate whose variance is the sum of parts with their degrees of freedom (Satterthwaite 1946)."""
-    known = [(variance, freedom) for variance, freedom in parts if variance > 0]
-    total = sum(variance for variance, _ in known)
-    freedom = total**2 / sum(variance**2 / max(1, own) for variance, own in known) if known else math.inf
-    return Estimate(centre, math.sqrt(total), freedom)
 
 
 def _over_seeds(each: np.ndarray) -> Estimate:

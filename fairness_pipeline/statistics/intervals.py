@@ -1,9 +1,11 @@
 """The estimated paired difference with its standard error, from which intervals and equivalence follow."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtr, stdtrit  # a distribution object costs a millisecond, these nothing
 
 
@@ -64,6 +66,30 @@ class Estimate(NamedTuple):
 
     def _quantile(self, share: float) -> float:
         return quantile(share, self.freedom)
+
+
+def combined(centre: float, parts: Sequence[tuple[float, float]]) -> Estimate:
+    """An estimate whose variance is a sum of independent parts, each with its own degrees of freedom.
+
+    Its 95% interval reaches sqrt(sum of (t_i e_i)^2), each part by its own t (Cochran 1964; Zou and Donner 2008): a
+    part of one or two degrees of freedom that is small by luck is not taken for known, as after Satterthwaite (1946).
+
+    Args:
+        centre: The estimate.
+        parts: Variance and degrees of freedom of each; an infinite variance says that nothing is known.
+    """
+    known = [(variance, max(1.0, freedom)) for variance, freedom in parts if variance > 0]
+    total = sum(variance for variance, _ in known)
+    if not known or not math.isfinite(total):
+        return Estimate(centre, math.sqrt(total))
+    reach = math.sqrt(sum(variance * quantile(0.975, freedom) ** 2 for variance, freedom in known) / total)
+    low, high = (pick(freedom for _, freedom in known) for pick in (min, max))
+    if reach <= quantile(0.975, high) * (1 + 1e-9):
+        return Estimate(centre, math.sqrt(total), high)
+    if reach >= quantile(0.975, low) * (1 - 1e-9):
+        return Estimate(centre, math.sqrt(total), low)
+    freedom = brentq(lambda own: quantile(0.975, own) - reach, low, high)
+    return Estimate(centre, math.sqrt(total), float(freedom))
 
 
 def quantile(share: float, freedom: float = math.inf) -> float:

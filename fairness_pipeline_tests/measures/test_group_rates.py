@@ -175,3 +175,49 @@ def test_a_cure_is_called_one_and_nothing_is_not() -> None:
     assert cured["dp_rate"]["ci_low"] < -25 + 8 and cured["dp_rate"]["change"] == pytest.approx(-25, abs=5)
     alarms = [row["effect"] != "no change shown" for _ in range(60) for row in effects(draw, 0.3, 0.3).values()]
     assert np.mean(alarms) <= 0.08
+
+
+def by_authors(draw, sizes: tuple[list[int], list[int]], spread: float) -> dict[str, dict]:
+    """One training's rows, where each author has a rate of their own and writes texts of both labels."""
+    labels, groups, authors, chance = [], [], [], []
+    for group, own in enumerate(sizes):
+        for number, size in enumerate(own):
+            rate = np.clip(0.4 + draw.normal(0, spread), 0.02, 0.98)
+            labels += [0, 1] * (size // 2)
+            groups += [group] * (2 * (size // 2))
+            authors += [100 * group + number] * (2 * (size // 2))
+            chance += [rate] * (2 * (size // 2))
+    said = (draw.random((1, len(labels))) < np.array(chance)).astype(int)
+    return judged(table(said, np.array(labels), np.array(groups), np.array(authors)))
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [([80, 60, 60], [2] * 100), ([100] + [10] * 9, [100] + [10] * 9), ([4] * 50, [4] * 50), ([100, 100], [4] * 50)],
+    ids=["three against a hundred", "one writes half", "equal", "two against fifty"],
+)
+def test_false_alarms_with_few_and_unequal_authors(sizes: tuple[list[int], list[int]]) -> None:
+    draw = np.random.default_rng(7)
+    rows = [by_authors(draw, sizes, 0.15) for _ in range(300)]
+    for measure in RATES:
+        assert np.mean([row[measure]["p_paired"] < 0.05 for row in rows]) <= 0.082  # 0.05 and 2.5 standard errors
+
+
+def test_nothing_is_known_where_one_author_wrote_a_cell() -> None:
+    found = by_authors(np.random.default_rng(1), ([100], [2] * 50), 0.1)["dp_rate"]
+    assert found["p_paired"] == 1 and found["ci_low"] == -100 and found["verdict"] == "inconclusive"
+    assert found["authors_a"] == 1 and found["authors_b"] == 50 and found["paired_test"] == "t over authors"
+
+
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_false_alarms_with_few_seeds_that_differ(seeds: int) -> None:
+    """The seeds' variance is small by luck in some draws; it is not taken for known there."""
+    rows = list(simulated(np.random.default_rng(8), 400, seeds, 0.0, 0.1, size=200, spread=0.1))
+    assert np.mean([row["p_paired"] < 0.05 for row in rows]) <= 0.078
+
+
+def test_one_training_shows_no_change() -> None:
+    """Two trainings of the same method differ; which of it is the method's cannot be told from one each."""
+    found = effects(np.random.default_rng(9), 0.4, 0.0, seeds=1)
+    assert {row["effect"] for row in found.values()} == {"no change shown"}
+    assert {row["test"] for row in found.values()} == {"not told from another seed: one training"}

@@ -151,8 +151,11 @@ def test_a_published_classifier_is_audited_at_once(data: Path, tmp_path: Path) -
     assert refused.returncode == 1 and "expected positive=LABEL" in refused.stderr
 
 
-def test_no_claim_about_a_classifier_that_guesses(small: Project, data: Path) -> None:
-    """One that says the same of everything has no gap, and is not called fair for it."""
+def test_no_claim_about_a_classifier_that_guesses_but_about_one_that_tells_the_group_alone(
+    small: Project, data: Path
+) -> None:
+    """One that says the same of everything has no gap, and is not called fair for it; one that calls a group's texts
+    positive whatever they say is right half the time, and as biased as can be."""
     change(
         data / "profiles" / "small.yaml", lambda p: p.update({STUDY: {"corpora": ["authored_sample"], "maximum": 300}})
     )
@@ -161,9 +164,13 @@ def test_no_claim_about_a_classifier_that_guesses(small: Project, data: Path) ->
     texts = lake.read("authored_texts", {"corpus": "authored_sample"}).to_pylist()
     folder = Project("small").workspace / "predictions" / "authored_sample"
     folder.mkdir(parents=True)
-    lines = [f"{row['text_id']},1" for row in texts if row["split"] == "test"]
-    (folder / "same.csv").write_text("text_id,prediction\n" + "\n".join(lines) + "\n", encoding="utf-8")
-    assert "nothing to judge: one prediction for everything" in run().stdout
+    tests = [row for row in texts if row["split"] == "test"]
+    for name, said in (("same", lambda row: 1), ("group", lambda row: int(row["author_group"] == "a"))):
+        lines = [f"{row['text_id']},{said(row)}" for row in tests]
+        (folder / f"{name}.csv").write_text("text_id,prediction\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    printed = run().stdout
+    assert "same: nothing to judge: one prediction for everything" in printed
+    assert "group: texts of 'Northtown' are called positive wrongly 100 points more often" in printed
 
 
 @pytest.mark.parametrize(

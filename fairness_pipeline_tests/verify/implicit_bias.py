@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import yaml
+from scipy.stats import binomtest
 
 from fairness_pipeline import paths
 from fairness_pipeline.explanation.agreement import rank_correlation
@@ -33,7 +34,7 @@ SMALL = {
 }  # fmt: skip
 """What a run that is killed changes in the sample's section: trained for a moment only."""
 METHODS = ("cnn-data_aug", "cnn-ins_weigh", "cnn-debiased_tc")
-UNPLANTED = 60
+UNPLANTED = 120
 """Draws of the corpus without a spelling that tells the group."""
 
 
@@ -131,6 +132,7 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     agreed = {task: float(np.mean([s["agreement"][task] for s in seeds])) for task in ("label", "group")}
     biased = sum(s["verdicts"]["cnn"] == "biased" for s in seeds)
     after = {m: sum(s["verdicts"][m] == "biased" for s in seeds) for m in METHODS}
+    low, high = binomtest(none["covered"], UNPLANTED).proportion_ci()
     return [
         ("DPD at 4:1 is more than 10 points above that at 1:1 (the lower end of the interval)", gap[1] > 0 and gap[0] > 10, _shown(gap)),
         ("the CNN trained at 4:1 is `biased` in DPR in 5 of 5 seeds", biased == len(SEEDS), f"{biased} of 5; after the methods: " + ", ".join(f"{m} {n}" for m, n in after.items())),
@@ -138,7 +140,7 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
         ("the planted spellings make most of the explainer's top ten words for the group", min(held) >= 6, f"{held} of 10; words that tell the label make {told} of its top ten; L2X and gradients correlate {agreed['label']:.2f} (label), {agreed['group']:.2f} (group)"),
         ("Debiased-TC leaves at most half of DPD", left["cnn-debiased_tc"][2] < 0.5, "; ".join(f"{m} {_shown(v)}" for m, v in left.items())),
         ("Debiased-TC costs at most three points of accuracy", cost["cnn-debiased_tc"][1] > -3, "; ".join(f"{m} {_shown(v)}" for m, v in cost.items())),
-        ("with no spelling planted the 95% interval of DPR's difference holds 0 at its nominal rate", none["covered"] >= 0.88 * UNPLANTED, f"{none['covered']} of {UNPLANTED}; mean difference {none['mean']:+.2f} points; any rate `biased` in {none['biased']}"),
+        ("with no spelling planted 95% is among the rates at which the 95% interval of DPR's difference may hold 0 (exact interval)", low <= 0.95 <= high, f"{none['covered']} of {UNPLANTED} ({100 * low:.0f} to {100 * high:.0f}%); mean difference {none['mean']:+.2f} points; any rate `biased` in {none['biased']}"),
     ]  # fmt: skip
 
 

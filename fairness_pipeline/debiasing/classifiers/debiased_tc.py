@@ -175,7 +175,9 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
             batch = _batch(own, order[step], device)
             wider = _batch(all_texts, others_order[step % len(others_order)], device)
             where = f"epoch {epoch + 1}, batch {step + 1}"
-            _step(of_corrector, theta, corrector_gradient(game, wider, batch, xi), fitting.clipping, where, checkpoint)
+            with torch.backends.cudnn.flags(enabled=not xi):  # it has no second gradient of a recurrent network
+                ahead = corrector_gradient(game, wider, batch, xi)
+            _step(of_corrector, theta, ahead, fitting.clipping, where, checkpoint)
             _step(of_classifiers, others, classifier_gradients(game, batch), fitting.clipping, where, checkpoint)
             step += 1
             report(task.progress, epoch * len(order) + step, settings.epochs * len(order), "")

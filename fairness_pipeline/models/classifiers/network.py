@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.classifiers.specification import Fitting
 from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
 from fairness_pipeline.models.training import Examples, Judge, Trainer
@@ -91,6 +92,7 @@ def fit(
     """
     trainer = Trainer(network, fitting.training, folder, seed, judge=Judge("error", inaccuracy))
     history = trainer.fit(train, valid, progress)
+    network.load_state_dict(load_weights(folder / Trainer.WEIGHTS))  # which may be those of an earlier run
     return [1 - error for error in history]
 
 

@@ -5,10 +5,11 @@ top to bottom, this file is the lineage: texts, skewed training sets, classifier
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +61,9 @@ from fairness_pipeline.studies.implicit_bias.plots import balance_plot
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.report import render_report
 from fairness_pipeline.studies.implicit_bias.study import STUDY
+
+if TYPE_CHECKING:
+    from fairness_pipeline.models.classifiers.network import TextNetwork
 
 BALANCE_RATES = schema(
     seed=pa.int64(),
@@ -309,6 +313,19 @@ def _explained_texts(partition: Partition) -> pa.Table:
     return tests.slice(0, partition.part.settings.explainer.texts)
 
 
+def _explained(partition: Partition, whole: Task, checkpoint: Path) -> Iterator[tuple["TextNetwork", pa.Table]]:
+    """Each seed's network, and the saliency of its words."""
+    from fairness_pipeline.explanation import saliency as explanation
+
+    texts, own, settings = _explained_texts(partition), whole.classifier, partition.part.settings.explainer
+    words = whole.tokens.encode(texts["text"].to_pylist())
+    for number in range(1, own.seeds + 1):
+        network, _ = training.load(own, checkpoint, number)
+        task = explanation.part_of(whole, partition.folder / "explanations", number, own.seeds)
+        found = explanation.saliency(network, task, texts["text_id"].to_pylist(), words, settings)
+        yield network, explanation.numbered(found, number)
+
+
 @of_a_classifier(
     stage="explanations",
     covers=lambda part, key: key["classifier"] in part.settings.explain,
@@ -322,20 +339,9 @@ def _explained_texts(partition: Partition) -> pa.Table:
 )  # fmt: skip
 def saliency(partition: Partition) -> Result:
     """The words that tell a classifier the label, and those that tell the author's group, by L2X and by gradients."""
-    from fairness_pipeline.explanation import saliency as explanation
-
-    part, name = partition.part, partition.key["classifier"]
-    own, checkpoint = part.classifiers[name], partition.checkpoint("text_classifiers")
-    whole = _task(partition, name, part.settings.balance_rate, checkpoint)
-    tests = _explained_texts(partition)
-    tables = []
-    for number in range(1, own.seeds + 1):
-        network, tokens = training.load(own, checkpoint, number)
-        task = explanation.part_of(whole, partition.folder, number, own.seeds)
-        words = tokens.encode(tests["text"].to_pylist())
-        found = explanation.saliency(network, task, tests["text_id"].to_pylist(), words, part.settings.explainer)
-        tables.append(explanation.numbered(found, number))
-    table = pa.concat_tables(tables)
+    name, checkpoint = partition.key["classifier"], partition.checkpoint("text_classifiers")
+    whole = _task(partition, name, partition.part.settings.balance_rate, checkpoint)
+    table = pa.concat_tables([found for _, found in _explained(partition, whole, checkpoint)])
     return Result(table, {name: round(pc.mean(table[name]).as_py(), 4) for name in ("js_l2x", "js_gradients")})
 
 
@@ -353,31 +359,22 @@ def saliency(partition: Partition) -> Result:
 )  # fmt: skip
 def balance_rates(partition: Partition) -> Result:
     """DPD and JS divergence of the same classifier trained at another balance rate (figure 4.2)."""
-    from fairness_pipeline.explanation import saliency as explanation
+    from fairness_pipeline.models.classifiers.network import probabilities
 
-    part = partition.part
-    name, rate = part.settings.swept, part.rates[partition.key["rate"]]
-    own = part.classifiers[name]
-    whole = _task(partition, name, rate)
+    part, tests = partition.part, _tests(partition)
+    whole = _task(partition, part.settings.swept, part.rates[partition.key["rate"]])
     training.train(whole)
-    tests, explained = _tests(partition), _explained_texts(partition)
+    words = whole.tokens.encode(tests["text"].to_pylist())
     rows = []
-    for number in range(1, own.seeds + 1):
-        from fairness_pipeline.models.classifiers.network import probabilities
-
-        network, tokens = training.load(own, partition.folder, number)
-        said = probabilities(network, tokens.encode(tests["text"].to_pylist()))
-        found = Predictions.of(predictions_of(tests, [(number, said)]))
-        task = explanation.part_of(whole, partition.folder / "explanations", number, own.seeds)
-        words = tokens.encode(explained["text"].to_pylist())
-        table = explanation.saliency(network, task, explained["text_id"].to_pylist(), words, part.settings.explainer)
+    for seed, (network, explained) in enumerate(_explained(partition, whole, partition.folder), start=1):
+        found = Predictions.of(predictions_of(tests, [(seed, probabilities(network, words))]))
         a, b = rates(found, DP)[0]
         rows.append(
             {
-                "seed": number,
+                "seed": seed,
                 "accuracy": float((found.said == found.labels).mean()),
                 "dp_difference": 100 * float(a - b),
-                **{name: float(pc.mean(table[name]).as_py()) for name in ("js_l2x", "js_gradients")},
+                **{name: float(pc.mean(explained[name]).as_py()) for name in ("js_l2x", "js_gradients")},
             }
         )
     table = pa.Table.from_pylist(rows, schema=BALANCE_RATES)

@@ -14,7 +14,7 @@ from fairness_pipeline.debiasing.classifiers.registry import check_method
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.explanation.settings import ExplainerSettings
 from fairness_pipeline.given import check_free
-from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.measures.group_rates import RATES, GroupRatesSettings
 from fairness_pipeline.models.classifiers.prediction_files import FORMS
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
@@ -128,13 +128,18 @@ class ImplicitBiasPart(Part):
         return list(RATES)
 
     def unfit(self, key: Key, lake: Lake) -> str | None:
-        """A classifier that says the same of everything, or guesses."""
+        """A classifier that says the same of everything, or tells neither label nor group."""
         card = lake.card("classifier_predictions", key)
         figures = card.figures if card else {}
         if figures.get("constant"):
             return "one prediction for everything"
         low, high = figures.get("accuracy_interval", (1.0, 1.0))
-        return f"its accuracy ({figures['accuracy']:.3g}) is that of guessing" if low <= 0.5 <= high else None
+        if not low <= 0.5 <= high or any(row["verdict"] == "biased" for row in self._rates_of(key, lake)):
+            return None
+        return f"its accuracy ({figures['accuracy']:.3g}) is that of guessing"
+
+    def _rates_of(self, key: Key, lake: Lake) -> list[Row]:
+        return lake.read("classifier_fairness", key).to_pylist() if lake.card("classifier_fairness", key) else []
 
     @property
     def given(self) -> dict[str, Path]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.explanation.agreement import rank_correlation, same_top_word
+from fairness_pipeline.explanation.agreement import evenness, rank_correlation, same_top_word
 from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 
@@ -108,6 +108,7 @@ def explained(part: ImplicitBiasPart, lake: Lake) -> list[dict[str, Any]]:
                     "texts": len(set(table["text_id"].to_pylist())),
                     "js": {kind: float(np.mean(table[f"js_{kind}"].to_numpy())) for kind in ("l2x", "gradients")},
                     "agreement": agreement(table),
+                    "evenness": {kind: evenness([np.array(own) for own in table[kind].to_pylist()]) for kind in KINDS},
                     "top": {kind: top_words(table, kind) for kind in KINDS},
                     "examples": examples,
                 }
