@@ -245,7 +245,7 @@ def classifier_predictions(partition: Partition) -> Result:
     stage="verdicts",
     covers=lambda part, key: part.predicts(key),
     upstream=("classifier_predictions",),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
         "published": published.rates(part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]]),
@@ -287,7 +287,7 @@ def classifier_metrics(partition: Partition) -> Result:
     covers=lambda part, key: part.classifiers[key["classifier"]].base is not None,
     upstream=("classifier_predictions", "classifier_fairness"),
     upstream_of_base=("classifier_predictions", "classifier_fairness"),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {"alpha": part.level},
     schema=DEBIASING_EFFECTS,
 )
@@ -330,7 +330,7 @@ def _explained(partition: Partition, whole: Task, checkpoint: Path) -> Iterator[
     stage="explanations",
     covers=lambda part, key: key["classifier"] in part.settings.explain,
     upstream=("authored_texts", "skewed_training_sets", "text_classifiers"),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         **_classifier(part, key), "explainer": _explaining(part), "balance_rate": part.settings.balance_rate
     },
@@ -350,7 +350,7 @@ def saliency(partition: Partition) -> Result:
     axes=("corpus", "rate"),
     covers=lambda part, key: part.settings.swept is not None,
     upstream=("authored_texts", "skewed_training_sets"),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         **_classifier(part, {"classifier": part.settings.swept}), "explainer": _explaining(part)
     },

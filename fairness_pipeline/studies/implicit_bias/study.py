@@ -77,7 +77,7 @@ STUDY = Study(
         "group_l2x": "S_Z: of each word the share that tells the author's group, by an explainer",
         "label_gradients": "the same as label_l2x, by integrated gradients",
         "group_gradients": "the same as group_l2x, by integrated gradients",
-        "js_l2x": "Jensen-Shannon divergence of S_Y and S_Z by explainers, in nats; 0: the same words, or no preference",
+        "js_l2x": "Jensen-Shannon divergence of S_Y and S_Z by explainers, in nats",
         "js_gradients": "the same by integrated gradients",
         "accuracy": "share of right predictions, balanced test texts",
         "dp_difference": "rate of positive predictions, group a minus b, in points",
