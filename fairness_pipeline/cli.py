@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(
         prog="fairness-pipeline",
-        description="Audit dialogue models, language models and sentiment systems for social bias.",
+        description="Audit dialogue models, language models, sentiment systems and text classifiers for social bias.",
         epilog="The shortest way: fairness-pipeline audit MODEL (a folder, an id, an address, a file of answers).",
     )
     parser.add_argument("--version", action="version", version=f"fairness-pipeline {__version__}")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import pydantic
 from pydantic_core import PydanticUndefined
 
+from fairness_pipeline.debiasing.classifiers.registry import METHODS as CLASSIFIER_METHODS
 from fairness_pipeline.debiasing.language.registry import METHODS as LANGUAGE_METHODS
 from fairness_pipeline.debiasing.registry import METHODS
 from fairness_pipeline.lexicons.dimensions import Dimension
@@ -33,6 +34,7 @@ def reference() -> str:
     lines += ["## The settings of a debiasing method: `settings` of a model", ""]
     settings: dict[str, type[Specification]] = {name: method.settings for name, method in METHODS.items()}
     settings |= {f"{name} (language models)": method.settings for name, method in LANGUAGE_METHODS.items()}
+    settings |= {f"{name} (text classifiers)": method.settings for name, method in CLASSIFIER_METHODS.items()}
     for name, own in settings.items():
         lines += [f"### {name}", "", _says(own), "", *_table(own), ""]
     return "\n".join(lines).rstrip() + "\n"

@@ -174,6 +174,11 @@ class AuthoredCorpus(Specification):
             raise ValueError("'columns.group' is missing: which column tells the groups apart?")
         if not self.mention and any(file.columns.label is None for file in self.files):
             raise ValueError("'columns.label' is missing: which column is predicted?")
+        a, b = both
+        if set(a.values) & set(b.values) or (
+            a.between and b.between and max(a.between[0], b.between[0]) <= min(a.between[1], b.between[1])
+        ):
+            raise ValueError("the two 'groups' overlap: an author can be in one of them only")
         if set(self.labels.positive) & set(self.labels.negative):
             raise ValueError("a label is in 'labels.positive' and in 'labels.negative'")
         return self

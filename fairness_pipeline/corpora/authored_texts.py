@@ -3,14 +3,15 @@
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pydantic
 
 from fairness_pipeline.corpora.authored_corpus import CELLS, OTHERS, AuthoredCorpus, AuthoredFile, Cells, Group, Groups
 from fairness_pipeline.corpora.authored_grammar import AuthoredGrammarFile
@@ -46,11 +47,11 @@ _EXAMPLES = 8
 class AuthoredShares(Specification):
     """Share of authors in each split."""
 
-    train: float = 0.7
-    """What classifiers are trained on, skewed."""
-    valid: float = 0.1
-    """Tells when training stops, skewed alike."""
-    test: float = 0.2
+    train: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] = 0.7
+    """What classifiers are trained on, skewed; relative to the sum of the three."""
+    valid: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] = 0.1
+    """Tells when training stops, skewed alike; both may be 0 where nothing is trained."""
+    test: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] = 0.2
     """What they are judged on, balanced."""
 
 
@@ -96,7 +97,14 @@ def read_authored(
     return [found for found in cells.values() if found], {reason: n for reason, n in left_out.items() if n}
 
 
-def balanced(texts: Iterable[AuthoredText], key: str, shares: AuthoredShares, maximum: int, seed: int) -> pa.Table:
+def balanced(
+    texts: Iterable[AuthoredText],
+    key: str,
+    shares: AuthoredShares,
+    maximum: int,
+    seed: int,
+    left_out: Mapping[str, int] | None = None,
+) -> pa.Table:
     """A table of `AUTHORED_TEXTS`: an author's texts in one split, in each split as many of each label and group.
 
     Args:
@@ -105,6 +113,7 @@ def balanced(texts: Iterable[AuthoredText], key: str, shares: AuthoredShares, ma
         shares: Of authors by split.
         maximum: Texts of a label and group in all splits, at most.
         seed: Of the split.
+        left_out: How many texts were left out before, by reason; for an error.
 
     Raises:
         FairnessError: a split has no text of some label and group; says how many there are of each.
@@ -119,20 +128,25 @@ def balanced(texts: Iterable[AuthoredText], key: str, shares: AuthoredShares, ma
         place = _draw(f"{seed} split {text.author or identity}")
         split = SPLITS[int(np.searchsorted(ends[:-1], place, side="right"))]
         cells[split, text.label, text.group].append((_draw(f"{seed} order {identity}"), identity, text))
+    cells = {cell: found for cell, found in cells.items() if getattr(shares, cell[0])}
     counts = {cell: len(found) for cell, found in cells.items()}
     if empty := [cell for cell, count in counts.items() if not count]:
+        whole = Counter((label, group) for (_, label, group), found in cells.items() for _ in found)
         told = ", ".join(
-            f"{'positive' if label else 'negative'} of group {group}: {sum(counts[s, label, group] for s in SPLITS):,}"
+            f"{'positive' if label else 'negative'} of group {group}: {whole[label, group]:,}"
             for label in (1, 0)
             for group in "ab"
         )
         split, label, group = empty[0]
+        told += "".join(f"; left out, {reason}: {count:,}" for reason, count in (left_out or {}).items())
         raise FairnessError(
             f"corpus '{key}': no {'positive' if label else 'negative'} text of group {group} for the split '{split}'; "
             f"texts found: {told}. Every label of both groups is needed: look at 'labels' and 'groups', or add texts"
         )
     rows = []
     for split, share in zip(SPLITS, (shares.train, shares.valid, shares.test), strict=True):
+        if not share:
+            continue
         own = [found for (name, _, _), found in cells.items() if name == split]
         size = min(max(1, int(maximum * share / total)), *map(len, own))
         for found in own:
@@ -263,8 +277,10 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
     model = dialect and DialectModel(located(dialect.counts, folder), located(dialect.vocabulary, folder))
     unknown: dict[str, Counter[str]] = {"label": Counter(), "group": Counter()}
     first: dict[tuple[str, str], str] = {}
+    seen: Counter[str] = Counter()
     for row in rows:
         text = row.text
+        seen[row.label] += 1
         label: int | None
         if corpus.mention:
             text = _MENTION.sub(" ", row.text)
@@ -298,6 +314,20 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
                 f"{first[kind, value]}: {kind} {value!r} is not mapped; {len(counts)} such: {told}. A corpus has two "
                 f"{kind}s: {how}"
             )
+    _check_seen(corpus, seen)
+
+
+def _check_seen(corpus: AuthoredCorpus, seen: Counter[str]) -> None:
+    """Refuses a file without rows, and a class without any."""
+    where = ", ".join(file.path for file in corpus.all_files()[:2])
+    if not seen:
+        raise FairnessError(f"{where}: expected rows, found none")
+    for name in ("positive", "negative"):
+        wanted = getattr(corpus.labels, name)
+        if not corpus.mention and not any(label in seen for label in wanted):
+            found = ", ".join(f"{value!r} ({count:,})" for value, count in seen.most_common(_EXAMPLES))
+            said = " or ".join(map(repr, wanted))
+            raise FairnessError(f"{where}: no row has the label {said}; labels found: {found}; see 'labels.{name}'")
 
 
 def _rows(file: AuthoredFile, folder: Path, left_out: Counter[str]) -> Iterator[_Row]:

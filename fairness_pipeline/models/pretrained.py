@@ -10,6 +10,9 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
 
 _SOURCE = "source.json"
+_UNSAID = 1_000_000
+"""A tokenizer that does not say how long a text may be says a number beyond this."""
+_COUNTS_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta", "xlm-roberta-xl")
 
 
 def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, Any]:
@@ -107,6 +110,15 @@ def positions_of(model: Any) -> int | None:
     """Tokens that a model reads, at most; None where it does not say."""
     found = getattr(model.config, "max_position_embeddings", None)
     return found if isinstance(found, int) and found > 0 else None
+
+
+def longest_of(model: Any, tokenizer: Any) -> int | None:
+    """Tokens of a text that a model can read: what its tokenizer says, and its positions; None where neither does."""
+    positions = positions_of(model)
+    if positions and model.config.model_type in _COUNTS_FROM_PADDING and model.config.pad_token_id is not None:
+        positions -= model.config.pad_token_id + 1  # whose places begin behind that of the padding
+    known = [own for own in (positions, tokenizer.model_max_length) if own and own < _UNSAID]
+    return min(known, default=None)
 
 
 def _not_loadable(name: str, revision: str | None, field: str, error: Exception) -> FairnessError:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fairness_pipeline.models.pretrained import load_model, load_tokenizer
+from fairness_pipeline.models.pretrained import load_model, load_tokenizer, longest_of
 
 
 class TextClassifier:
@@ -30,6 +30,7 @@ class TextClassifier:
         self._model = load_model(AutoModelForSequenceClassification, name, revision, field).to(device).eval()
         if self._model.config.pad_token_id is None:  # some read the last token that is no padding
             self._model.config.pad_token_id = self._tokenizer.pad_token_id
+        self._longest = longest_of(self._model, self._tokenizer)
         self.labels = {str(label).lower(): int(index) for index, label in self._model.config.id2label.items()}
         kind = self._model.config.problem_type
         self._independent = kind == "multi_label_classification"
@@ -42,7 +43,9 @@ class TextClassifier:
         with torch.inference_mode():
             for start in range(0, len(texts), batch):
                 piece = texts[start : start + batch]
-                encoded = self._tokenizer(piece, padding=True, truncation=True, return_tensors="pt")
+                encoded = self._tokenizer(
+                    piece, padding=True, truncation=True, max_length=self._longest, return_tensors="pt"
+                )
                 yield self._model(**encoded.to(self._model.device)).logits.double()
 
     def probabilities(self, texts: list[str], batch: int) -> Iterator[Any]:

@@ -38,10 +38,10 @@ def add(command: Command) -> None:
     audit.add_argument("--key", metavar="VARIABLE", help="at an address: the environment variable that holds the key")
     audit.add_argument(
         "--label",
-        metavar="AFFECT=LABEL",
+        metavar="NAME=LABEL",
         action="append",
         default=[],
-        help="for a sentiment classifier: which label stands for which affect",
+        help="for a classifier: which label stands for which affect, or is the positive class (positive=LABEL)",
     )
     audit.add_argument("--keep-empty", action="store_true", help="take empty answers as answers without words")
     add_gate(audit)
@@ -84,7 +84,8 @@ def _audit(arguments: argparse.Namespace) -> int:
             f"\nNext: open the report. All numbers: fairness-pipeline results --profile {project.name} --model {name}"
         )
         if given.kind != "file":
-            print(f"Your own corpus, more pairs, margins: fairness-pipeline init NAME --model {arguments.what}")
+            asked = f" --study {study.name}" if arguments.study else ""
+            print(f"Your own corpus, sizes, margins: fairness-pipeline init NAME --model {arguments.what}{asked}")
     return status
 
 

@@ -189,5 +189,5 @@ def _requests(plan: "Plan") -> str:
     known, unknown = plan.endpoint_requests()
     if not known and not unknown:
         return "no request to an endpoint"
-    later = f", and those of {unknown} partitions whose pairs are not made yet" if unknown else ""
+    later = f", and those of {unknown} partitions for which nothing to ask about is made yet" if unknown else ""
     return f"{known:,} requests to endpoints{later} (fewer where a stopped run has left answers)"

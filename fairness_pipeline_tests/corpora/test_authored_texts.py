@@ -65,7 +65,7 @@ def test_columns_labels_numbers_and_a_separator_of_their_own(tmp_path: Path) -> 
 
 
 def test_a_label_that_is_not_mapped_is_named_with_how_often_and_how_to_map_it(tmp_path: Path) -> None:
-    text = "text,label,group\na,1,m\nb,2,m\nc,2,w\nd,3,w\n"
+    text = "text,label,group\na,1,m\nb,2,m\nc,2,w\nd,3,w\ne,0,w\n"
     with pytest.raises(
         FairnessError, match=r"texts.csv, line 3: label '2' is not mapped; 2 such: '2' \(2\), '3' \(1\).*labels.ignored"
     ):
@@ -76,7 +76,7 @@ def test_a_label_that_is_not_mapped_is_named_with_how_often_and_how_to_map_it(tm
     read, left_out = read_authored(
         own.model_copy(update={"labels": own.labels.model_copy(update={"ignored": ("*",)})}), folder
     )
-    assert len(read) == 1 and left_out == {"of another label": 3}
+    assert len(read) == 2 and left_out == {"of another label": 3}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_mention_is_the_label_and_leaves_the_text(tmp_path: Path) -> None:
 
 
 def test_words_by_number_lose_their_padding(tmp_path: Path) -> None:
-    own, folder = table(tmp_path, "text,label,group\n0 0 17 4 0 2,1,m\n", padding="0")
+    own, folder = table(tmp_path, "text,label,group\n0 0 17 4 0 2,1,m\n0 9,0,w\n", padding="0")
     assert read_authored(own, folder)[0][0].text == "17 4 0 2"
 
 
@@ -116,7 +116,8 @@ def test_four_cells_as_demog_text_removal_writes_them(tmp_path: Path) -> None:
 
 
 def test_chat_rooms_and_a_table_in_a_zip(tmp_path: Path) -> None:
-    room = '<Session><Posts><Post class="ynQuestion" user="U1">you ok?</Post><Post class="System">JOIN</Post></Posts></Session>'
+    room = '<Session><Posts><Post class="ynQuestion" user="U1">you ok?</Post><Post class="System">JOIN</Post>'
+    room += '<Post class="Statement">yes</Post></Posts></Session>'
     with zipfile.ZipFile(tmp_path / "nps.zip", "w") as archive:
         archive.writestr("nps_chat/10-19-teens_2posts.xml", room)
     own = corpus(
@@ -124,10 +125,16 @@ def test_chat_rooms_and_a_table_in_a_zip(tmp_path: Path) -> None:
         labels={"positive": ["ynQuestion"], "negative": ["Statement"], "ignored": ["*"]},
         groups={"a": {"name": "teens", "values": ["teens"]}, "b": {"name": "others", "values": ["40s"]}},
     )
-    assert read_authored(own, tmp_path) == ([AuthoredText("you ok?", 1, "a", "U1")], {"of another label": 1})
+    assert read_authored(own, tmp_path) == (
+        [AuthoredText("you ok?", 1, "a", "U1"), AuthoredText("yes", 0, "a")],
+        {"of another label": 1},
+    )
     with zipfile.ZipFile(tmp_path / "t.csv.zip", "w") as archive:
-        archive.writestr("t.csv", "text,label,group\nhi,1,m\n")
-    assert read_authored(corpus(files=[{"path": "t.csv.zip"}]), tmp_path)[0] == [AuthoredText("hi", 1, "a")]
+        archive.writestr("t.csv", "text,label,group\nhi,1,m\nho,0,m\n")
+    assert read_authored(corpus(files=[{"path": "t.csv.zip"}]), tmp_path)[0] == [
+        AuthoredText("hi", 1, "a"),
+        AuthoredText("ho", 0, "a"),
+    ]
     (tmp_path / "broken.csv.zip").write_bytes(b"PK no")
     with pytest.raises(FairnessError, match="the zip data is broken"):
         read_authored(corpus(files=[{"path": "broken.csv.zip"}]), tmp_path)
@@ -139,6 +146,13 @@ def test_contradictions_of_a_corpus_are_refused() -> None:
         ({"files": [{"path": "x.csv"}], "groups": {"a": {"name": "a"}, "b": {"name": "b"}}}, "needs 'values'"),
         ({"files": [{"path": "x.csv", "columns": {"label": None}}]}, "'columns.label' is missing"),
         ({"files": [{"path": "x.csv"}], "labels": {"positive": ["1"], "negative": ["1"]}}, "a label is in"),
+        (
+            {
+                "files": [{"path": "x.csv"}],
+                "groups": {"a": {"name": "a", "between": [18, 34]}, "b": {"name": "b", "between": [30, 99]}},
+            },
+            "overlap",
+        ),
     ):
         with pytest.raises(FairnessError, match=reason):
             corpus(**own)
@@ -182,6 +196,23 @@ def test_a_cell_without_texts_is_named_with_all_counts() -> None:
         balanced(texts, "c", AuthoredShares(), 100, seed=1)
     with pytest.raises(FairnessError, match="negative of group a: 0.*negative of group b: 0"):
         balanced([text for text in drawn(400) if text.label], "c", AuthoredShares(), 100, seed=1)
+
+
+def test_what_an_empty_cell_comes_from_is_said(tmp_path: Path) -> None:
+    own, folder = table(tmp_path, "text,label,group\n")
+    with pytest.raises(FairnessError, match=r"texts.csv: expected rows, found none"):
+        read_authored(own, folder)
+    own, folder = table(tmp_path, "text,label,group\na,joy,m\n")
+    wrong = own.model_copy(update={"labels": own.labels.model_copy(update={"positive": ("Joy",), "ignored": ("*",)})})
+    with pytest.raises(FairnessError, match=r"no row has the label 'Joy'; labels found: 'joy' \(1\)"):
+        read_authored(wrong, folder)
+    with pytest.raises(FairnessError, match=r"negative of group b: 0; left out, empty: 7"):
+        balanced([], "c", AuthoredShares(), 100, seed=1, left_out={"empty": 7})
+
+
+def test_all_texts_may_be_put_to_the_test() -> None:
+    texts = balanced(drawn(400), "c", AuthoredShares(train=0, valid=0, test=1), 10_000, seed=1)
+    assert set(texts["split"].to_pylist()) == {"test"} and len(set(cells(texts, "test").values())) == 1
 
 
 def test_skewed_sets_are_balanced_overall_and_skewed_within_groups() -> None:

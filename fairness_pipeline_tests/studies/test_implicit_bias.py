@@ -12,6 +12,7 @@ import pytest
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
+from fairness_pipeline.studies.implicit_bias.results import effects
 from fairness_pipeline_tests.commands import change, command, content, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.models.classifiers.tiny import NETWORK, told_by_a_word
@@ -53,8 +54,8 @@ def test_from_texts_to_the_report(small: Project) -> None:
     assert "Implicit bias in text classification, profile small" in done.stdout
     assert not planned()
     lake = Lake(small.workspace)
-    sets = lake.read("skewed_training_sets", {"corpus": "authored_sample"})
-    assert set(sets["balance_rate"].to_pylist()) == {"4:1", "1:1"}
+    sets = lake.read("skewed_training_sets", {"corpus": "authored_sample", "rate": "1-1"})
+    assert set(sets["balance_rate"].to_pylist()) == {"1:1"}
     rows = lake.read("classifier_fairness", KEY).to_pylist()
     assert [row["measure"] for row in rows] == ["fp_rate", "fn_rate", "dp_rate"]
     assert {row["seeds"] for row in rows} == {2}
@@ -144,7 +145,7 @@ def test_a_published_classifier_is_audited_at_once(data: Path, tmp_path: Path) -
     name = classifier(tmp_path / "model")
     done = command("audit", name, "--study", STUDY, "--name", "given")
     assert done.returncode == 0, done.stderr
-    assert "POSITIVE is positive" in done.stdout
+    assert "positive: POSITIVE" in done.stdout and f"--model {name} --study {STUDY}" in done.stdout
     rows = Lake(Project("audit").workspace).read("classifier_fairness", {**KEY, "classifier": "given"}).to_pylist()
     assert {row["seeds"] for row in rows} == {1}
     refused = command("audit", name, "--study", STUDY, "--name", "other", "--label", "valence=POSITIVE")
@@ -177,7 +178,9 @@ def test_no_claim_about_a_classifier_that_guesses_but_about_one_that_tells_the_g
     ("edit", "reason"),
     [
         (lambda own: own.update(corpora=["nope"]), "unknown corpus 'nope'"),
-        (lambda own: own.update(balance_rate="4-1"), "expected positive:negative .* as '4:1'"),
+        (lambda own: own.update(balance_rate="4-1"), "expected positive:negative .* as '4:1', found '4-1'"),
+        (lambda own: own.update(splits={"train": 0, "valid": 0, "test": 1}), "splits: expected shares for 'train'"),
+        (lambda own: own.update(splits={"train": -0.5}), "splits.train"),
         (lambda own: own.update(explain=["rnn"]), "implicit_bias.explain: 'rnn' is no classifier that is trained here"),
         (lambda own: own["classifiers"].pop("cnn"), "base: 'cnn' is no classifier"),
         (lambda own: own["classifiers"]["cnn-debiased_tc"]["settings"].update(magic=1), "settings.magic"),
@@ -206,6 +209,27 @@ def test_one_group_alone_says_what_is_missing(small: Project, data: Path, tmp_pa
     assert (
         done.returncode == 1 and "positive of group b: 0, negative of group a: 1, negative of group b: 0" in done.stderr
     )
+
+
+def test_another_balance_rate_trains_no_classifier_again(small: Project, data: Path) -> None:
+    """A set's size hangs on the widest rate alone."""
+    run("--select", "text_classifiers", "--model", "cnn")
+    before = content(small.workspace)
+    change(data / "profiles" / "small.yaml", lambda p: p[STUDY].update(balance_rates=["4:1", "2:1"]))
+    said = run("--select", "text_classifiers", "--model", "cnn").stdout
+    made = [line for line in said.splitlines() if line.startswith("[")]
+    assert len(made) == 2 and "4-1" in made[0] and made[1].endswith("unchanged")
+    kept = content(small.workspace)
+    assert all(kept[name] == own for name, own in before.items() if name.startswith("checkpoints"))
+
+
+def test_a_collapsed_classifier_is_cured_of_nothing(small: Project) -> None:
+    """What says the same of everything has no gap; the table of effects does not call that fair."""
+    run("--select", "classifier_debiasing_effects")
+    lake, part = Lake(small.workspace), Project("small").parts[STUDY]
+    part.unfit = lambda key, lake: "guesses" if key["classifier"] == "cnn-debiased_tc" else None
+    told = {row["classifier"]: row["effect"] for row in effects(part, lake)}
+    assert told["cnn-debiased_tc"] == "nothing to judge" and told["cnn-ins_weigh"] != "nothing to judge"
 
 
 def test_published_tables_stand_beside(small: Project) -> None:

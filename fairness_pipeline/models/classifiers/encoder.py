@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.classifiers.network import TextNetwork
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification, EncoderSource
-from fairness_pipeline.models.pretrained import load_tokenizer, note_source, noted_source
+from fairness_pipeline.models.pretrained import load_tokenizer, longest_of, note_source, noted_source
 
 _FIELD = "encoder.name"
 
@@ -27,10 +28,12 @@ class EncoderTokens:
         self.source = source
         self.configuration, self._tokenizer = load_tokenizer(source.name, revision, _FIELD)
         self.revision = revision
+        own = SimpleNamespace(config=self.configuration)
+        self._longest = min(source.longest, longest_of(own, self._tokenizer) or source.longest)
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """The numbers of each text's tokens, the special ones included."""
-        rows = self._tokenizer(list(texts), truncation=True, max_length=self.source.longest)["input_ids"]
+        rows = self._tokenizer(list(texts), truncation=True, max_length=self._longest)["input_ids"]
         return [np.array(row) for row in rows]
 
     def words(self, numbers: np.ndarray) -> list[str]:
@@ -58,9 +61,9 @@ class EncoderNetwork(TextNetwork):
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # the caller has its own
+        logging.set_verbosity_error()  # that the head is new is as it should be
         source = tokens.source
         try:
-            # The head is new, and so are its weights: that they are missing is as it should be.
             self.model: Any = AutoModelForSequenceClassification.from_pretrained(
                 source.name, revision=tokens.revision, num_labels=2, ignore_mismatched_sizes=True
             )

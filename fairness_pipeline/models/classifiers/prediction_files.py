@@ -72,7 +72,7 @@ def read_predictions(path: Path, tests: pa.Table) -> pa.Table:
     unknown: list[str] = []
     for where, record in read_records(path):
         identity = str(column(where, record, "text_id")).strip()
-        name = "probability" if "probability" in record else "prediction"
+        name = "prediction" if "prediction" in record and "probability" not in record else "probability"
         said = str(column(where, record, name)).strip()
         value = float(said) if _NUMBER.fullmatch(said) else -1.0
         if not 0 <= value <= 1 or (name == "prediction" and value not in (0.0, 1.0)):

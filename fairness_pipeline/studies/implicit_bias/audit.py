@@ -20,7 +20,7 @@ dimensions: [gender]             # of the other studies; this one's groups are t
 
 implicit_bias:
   corpora: [authored_sample]     # generated opinions; your own table: docs/text-classifiers.md
-  splits: {{train: 0.1, valid: 0.1, test: 0.8}}
+  splits: {{train: 0, valid: 0, test: 1}}    # nothing is trained here
   classifiers:
     {key}: {{}}                    # its file is classifiers/{key}.yaml; what stands here changes it for this profile
   significance:
@@ -60,7 +60,7 @@ def give(part: ImplicitBiasPart, given: Given, name: str, arguments: argparse.Na
     path = part.given_classifier(name)
     put(path, document, ClassifierSpecification, name, part.project.name)
     positive = document.get("huggingface", {}).get("positive")
-    said = f"{', '.join(positive)} is positive" if positive else "yes is positive"
+    said = f"positive: {', '.join(positive)}" if positive else "positive: yes"
     return f"'{name}' ({document['architecture']}; {said}): {path}"
 
 

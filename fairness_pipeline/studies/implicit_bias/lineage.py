@@ -96,7 +96,7 @@ def authored_texts(partition: Partition) -> Result:
     corpus = part.corpora[key]
     texts, left_out = read_authored(corpus, part.folders[key], partition.progress)
     maximum = min(corpus.maximum, part.settings.maximum or corpus.maximum)
-    table = balanced(texts, key, part.settings.splits, maximum, part.project.profile.seed)
+    table = balanced(texts, key, part.settings.splits, maximum, part.project.profile.seed, left_out)
     read = Counter(f"{'positive' if text.label else 'negative'} {text.group}" for text in texts)
     words = pc.mean(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))).as_py()
     figures = {
@@ -108,19 +108,22 @@ def authored_texts(partition: Partition) -> Result:
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
-@of_a_corpus(
+@asset(
+    stage="texts",
+    axes=("corpus", "rate"),
     upstream=("authored_texts",),
     covers=lambda part, key: any(own.trained for own in part.classifiers.values()),
-    code_version="1",
-    settings=lambda part, key: {"rates": part.all_rates()},
+    code_version="2",
+    settings=lambda part, key: {"rates": sorted(part.rates.values())},  # of the widest depends how large sets can be
     schema=SKEWED_SETS,
     checks=(checks.not_empty,),
 )
 def skewed_training_sets(partition: Partition) -> Result:
-    """Texts to train on, balanced overall and skewed within each group, at each balance rate (section 4.2.2)."""
-    table = skewed(partition.read("authored_texts"), partition.part.all_rates())
-    counts = Counter(zip(table["balance_rate"].to_pylist(), table["split"].to_pylist(), strict=True))
-    return Result(table, {"texts": {f"{rate} {split}": count for (rate, split), count in counts.items()}})
+    """Texts to train on, balanced overall and skewed within each group (section 4.2.2)."""
+    rates = partition.part.rates
+    table = skewed(partition.read("authored_texts"), rates.values())
+    table = table.filter(pc.equal(table["balance_rate"], rates[partition.key["rate"]]))
+    return Result(table, {"texts": dict(Counter(table["split"].to_pylist()))})
 
 
 def _classifier(part: ImplicitBiasPart, key: Key) -> dict[str, Any]:
@@ -149,19 +152,17 @@ def _trained(part: ImplicitBiasPart, key: Key) -> bool:
 )
 def text_classifiers(partition: Partition) -> Result:
     """Classifiers that are trained here on a skewed set, plain or by a method, once a seed (sections 4.4 and 4.5)."""
-    part = partition.part
-    task = _task(partition, partition.key["classifier"], part.settings.balance_rate)
+    task = _task(partition, partition.key["classifier"])
     histories = training.train(task)
     best = [max(history) for history in histories]
     return Result(None, {"texts": len(task.train.words), "epochs": [len(h) for h in histories], "valid_accuracy": best})
 
 
-def _task(partition: Partition, classifier: str, rate: str, folder_of_tokens: Path | None = None) -> Task:
-    """What a classifier is trained on at a balance rate, by the words it knows already or new ones; encoded once."""
+def _task(partition: Partition, classifier: str, folder_of_tokens: Path | None = None) -> Task:
+    """What a classifier is trained on, by the words it knows already or new ones; encoded once."""
     own = partition.part.classifiers[classifier]
     table = partition.read("authored_texts")
     sets = partition.read("skewed_training_sets")
-    sets = sets.filter(pc.equal(sets["balance_rate"], rate))
     rows = {row["text_id"]: row for row in table.to_pylist()}
     chosen = {
         split: [row["text_id"] for row in sets.to_pylist() if row["split"] == split] for split in ("train", "valid")
@@ -340,7 +341,7 @@ def _explained(partition: Partition, whole: Task, checkpoint: Path) -> Iterator[
 def saliency(partition: Partition) -> Result:
     """The words that tell a classifier the label, and those that tell the author's group, by L2X and by gradients."""
     name, checkpoint = partition.key["classifier"], partition.checkpoint("text_classifiers")
-    whole = _task(partition, name, partition.part.settings.balance_rate, checkpoint)
+    whole = _task(partition, name, checkpoint)
     table = pa.concat_tables([found for _, found in _explained(partition, whole, checkpoint)])
     return Result(table, {name: round(pc.mean(table[name]).as_py(), 4) for name in ("js_l2x", "js_gradients")})
 
@@ -348,7 +349,7 @@ def saliency(partition: Partition) -> Result:
 @asset(
     stage="explanations",
     axes=("corpus", "rate"),
-    covers=lambda part, key: part.settings.swept is not None,
+    covers=lambda part, key: part.settings.swept is not None and part.rates[key["rate"]] in part.settings.balance_rates,
     upstream=("authored_texts", "skewed_training_sets"),
     code_version="2",
     settings=lambda part, key: {
@@ -362,7 +363,7 @@ def balance_rates(partition: Partition) -> Result:
     from fairness_pipeline.models.classifiers.network import probabilities
 
     part, tests = partition.part, _tests(partition)
-    whole = _task(partition, part.settings.swept, part.rates[partition.key["rate"]])
+    whole = _task(partition, part.settings.swept)
     training.train(whole)
     words = whole.tokens.encode(tests["text"].to_pylist())
     rows = []

@@ -37,15 +37,17 @@ def balance_plot(part: ImplicitBiasPart, lake: Lake, corpus: str) -> bytes | Non
         (left, "js_gradients", _JS, ":", "JS divergence, gradients (left)"),
         (right, "dp_difference", _DPD, "--", "DPD in points (right)"),
     )
-    for axes, name, colour, style, label in lines:
+    for shift, (axes, name, colour, style, label) in zip((-0.06, 0.0, 0.06), lines, strict=True):
         values = [np.abs([row[name] for row in rows]) for rows in found.values()]
         means, reach = [float(own.mean()) for own in values], [_reach(own) for own in values]
-        axes.errorbar(range(len(found)), means, yerr=reach, color=colour, linestyle=style, capsize=3, label=label)
+        axes.errorbar(
+            np.arange(len(found)) + shift, means, yerr=reach, color=colour, linestyle=style, capsize=3, label=label
+        )
     left.set_xticks(range(len(found)), list(found))
     left.set_xlabel("positive : negative texts of the first group in training", fontsize=8)
     left.set_ylabel("JS divergence (nats)", fontsize=8, color=_JS)
     right.set_ylabel("DPD (points)", fontsize=8, color=_DPD)
-    left.set_ylim(bottom=0)
+    left.set_ylim(0, 0.72)  # log 2 is the most that there can be
     right.set_ylim(bottom=0)
     for axes in (left, right):
         axes.tick_params(labelsize=8)

@@ -32,8 +32,8 @@ NAME = "implicit_bias"
 def _rate(text: str) -> str:
     try:
         parts_of(text)
-    except FairnessError as error:
-        raise ValueError(str(error)) from None
+    except FairnessError:
+        raise ValueError("expected positive:negative texts of group a, both 1 or more, such as '4:1'") from None
     return text
 
 
@@ -103,7 +103,15 @@ class ImplicitBiasPart(Part):
                         f"{', '.join(trained) or 'none'}"
                     )
         self.subjects = self.classifiers
-        self.rates = {rate.replace(":", "-"): rate for rate in dict.fromkeys(settings.balance_rates)}
+        swept = settings.balance_rates if settings.swept else ()
+        self.rates = {rate.replace(":", "-"): rate for rate in dict.fromkeys([settings.balance_rate, *swept])}
+        if any(own.trained for own in self.classifiers.values()) and not (
+            settings.splits.train and settings.splits.valid
+        ):
+            raise FairnessError(
+                f"{project.path}: {NAME}.splits: expected shares for 'train' and 'valid' above 0, as classifiers are "
+                "trained here"
+            )
         self.axes = {"corpus": list(self.corpora), "classifier": list(self.classifiers), "rate": list(self.rates)}
 
     # What the shared code asks
@@ -117,6 +125,10 @@ class ImplicitBiasPart(Part):
         """Every corpus and classifier; an imported one where there are predictions."""
         keys = ({"corpus": corpus, "classifier": name} for corpus in self.corpora for name in self.classifiers)
         return [key for key in keys if self.predicts(key)]
+
+    def implied(self, key: Key) -> Key:
+        """A classifier is trained at one balance rate."""
+        return {"rate": self.settings.balance_rate.replace(":", "-"), **key} if "classifier" in key else key
 
     def base_of(self, key: Key) -> Key | None:
         """The classifier that a debiased one is compared with."""
@@ -177,11 +189,6 @@ class ImplicitBiasPart(Part):
         """Whether there can be predictions: an imported classifier has them where they were imported."""
         imported = self.classifiers[key["classifier"]].architecture == "predictions"
         return not imported or (key["corpus"], key["classifier"]) in self.predictions
-
-    def all_rates(self) -> list[str]:
-        """Every balance rate at which something is trained."""
-        swept = self.settings.balance_rates if self.settings.swept else ()
-        return list(dict.fromkeys([self.settings.balance_rate, *swept]))
 
     def given_classifier(self, classifier: str) -> Path:
         """Where the file of a classifier lies that was given to `audit`."""

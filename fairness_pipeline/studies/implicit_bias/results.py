@@ -1,5 +1,6 @@
 """What the lake holds of study 4, put together for a reader."""
 
+import re
 from collections import defaultdict
 from typing import Any, NamedTuple
 
@@ -8,12 +9,17 @@ import pyarrow as pa
 
 from fairness_pipeline.explanation.agreement import evenness, rank_correlation, same_top_word
 from fairness_pipeline.lake import Lake, Row
+from fairness_pipeline.reporting.results import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 
 KINDS = ("label_l2x", "group_l2x", "label_gradients", "group_gradients")
 _FEWEST = 5
 """Texts that a word must stand in to be among the top words."""
 _TOP = 10
+_SPECIAL = re.compile(r"\[[A-Z]+\]|</?\w+>")
+"""What a tokenizer puts around a text."""
+_FLAT = 0.98
+"""The evenness above which an explainer prefers no word: it did not learn."""
 
 
 class Word(NamedTuple):
@@ -36,9 +42,20 @@ def top_words(saliency: pa.Table, kind: str) -> list[tuple[str, float, int]]:
     found: dict[str, list[float]] = defaultdict(list)
     for words, shares in zip(saliency["words"].to_pylist(), saliency[kind].to_pylist(), strict=True):
         for word, share in zip(words, shares, strict=True):
-            found[word].append(share * len(words))
+            if not _SPECIAL.fullmatch(word):
+                found[word].append(share * len(words))
     means = [(word, float(np.mean(own)), len(own)) for word, own in found.items() if len(own) >= _FEWEST]
     return sorted(means, key=lambda row: (-row[1], row[0]))[:_TOP]
+
+
+def flat(saliency: pa.Table) -> bool:
+    """Whether an explainer, of the label or of the group, prefers no word.
+
+    Args:
+        saliency: As `SALIENCY`.
+    """
+    kinds = ("label_l2x", "group_l2x")
+    return max(evenness([np.array(own) for own in saliency[kind].to_pylist()]) for kind in kinds) > _FLAT
 
 
 def agreement(saliency: pa.Table) -> dict[str, dict[str, float]]:
@@ -86,10 +103,20 @@ def metrics(part: ImplicitBiasPart, lake: Lake, corpus: str) -> dict[str, dict[s
 
 
 def effects(part: ImplicitBiasPart, lake: Lake) -> list[Row]:
-    """What each method changed, on each corpus."""
+    """What each method changed, on each corpus; nothing to judge where either classifier leaves nothing."""
     keys = [{"corpus": corpus, "classifier": name} for corpus in part.corpora for name in part.classifiers]
-    table = "classifier_debiasing_effects"
-    return [{**key, **row} for key in keys if lake.card(table, key) for row in lake.read(table, key).to_pylist()]
+    table, found = "classifier_debiasing_effects", []
+    for key in keys:
+        base = part.base_of(key)
+        if base and lake.card(table, key):
+            unfit = {
+                f"verdict_{when}": NOTHING_TO_JUDGE
+                for when, own in (("before", base), ("after", key))
+                if part.unfit(own, lake)
+            }
+            told = {**unfit, "effect": NOTHING_TO_JUDGE} if unfit else {}
+            found += [{**key, **row, **told} for row in lake.read(table, key).to_pylist()]
+    return found
 
 
 def explained(part: ImplicitBiasPart, lake: Lake) -> list[dict[str, Any]]:
@@ -109,6 +136,7 @@ def explained(part: ImplicitBiasPart, lake: Lake) -> list[dict[str, Any]]:
                     "js": {kind: float(np.mean(table[f"js_{kind}"].to_numpy())) for kind in ("l2x", "gradients")},
                     "agreement": agreement(table),
                     "evenness": {kind: evenness([np.array(own) for own in table[kind].to_pylist()]) for kind in KINDS},
+                    "flat": flat(table),
                     "top": {kind: top_words(table, kind) for kind in KINDS},
                     "examples": examples,
                 }

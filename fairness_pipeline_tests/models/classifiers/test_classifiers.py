@@ -158,6 +158,23 @@ def test_a_published_classifier_gives_its_labels_probability(tmp_path: Path) -> 
         registry.scorer(wrong, tmp_path, 1)(pa.table({"text": texts}))
 
 
+def test_a_text_longer_than_the_model_is_cut(tmp_path: Path) -> None:
+    """Tokenizers saved without a length, of a model of 32 positions: a published classifier, and one fine-tuned here."""
+    from transformers import AutoTokenizer, BertForSequenceClassification
+
+    name = encoder(tmp_path / "bert", ["good", "bad"])
+    assert AutoTokenizer.from_pretrained(name).model_max_length > 10**6
+    made = tmp_path / "made"
+    BertForSequenceClassification.from_pretrained(name, num_labels=2).save_pretrained(made)
+    AutoTokenizer.from_pretrained(name).save_pretrained(made)
+    own = ClassifierSpecification(architecture="huggingface", huggingface={"name": str(made), "positive": ["LABEL_1"]})
+    texts = ["good " * 200, "good " * 32, "bad"]
+    found = registry.scorer(own, tmp_path, 1)(pa.table({"text": texts}))["probability"].to_pylist()
+    assert found[0] == pytest.approx(found[1]) and found[0] != pytest.approx(found[2], abs=1e-6)
+    tokens = registry.new_tokens(ClassifierSpecification(architecture="encoder", encoder={"name": name}), texts)
+    assert [len(row) for row in tokens.encode(texts)] == [32, 32, 1]
+
+
 def test_an_endpoint_says_yes_or_no(tmp_path: Path) -> None:
     asked: Counter[str] = Counter()
     said = {"value": "Yes."}
@@ -205,7 +222,7 @@ def test_exported_texts_come_back_as_predictions(form: str, tmp_path: Path) -> N
         (["text_id,probability", "x1,1.5"], r"line 2: probability: expected a number from 0 to 1, found '1.5'"),
         (["text_id,probability", "x1,nan"], r"found 'nan'"),
         (["id,probability", "x1,1"], r"expected a column 'text_id'"),
-        (["text_id,score", "x1,1"], r"expected a column 'prediction'"),
+        (["text_id,score", "x1,1"], r"expected a column 'probability'"),
     ],
 )
 def test_a_wrong_file_of_predictions_is_refused(lines: list[str], reason: str, tmp_path: Path) -> None:
