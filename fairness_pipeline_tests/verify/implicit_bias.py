@@ -47,7 +47,6 @@ def style(seed: int) -> dict[str, Any]:
     """One seed of the sample profile: splits, first weights and order are its own."""
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
     own = profile[STUDY]
-    own["classifiers"]["cnn"]["seeds"] = 1
     lake = _made(f"style-{seed}", {"description": "verified", "seed": seed, "dimensions": ["gender"], STUDY: own})
     key = {"corpus": "authored_sample", "classifier": "cnn"}
 
@@ -59,10 +58,12 @@ def style(seed: int) -> dict[str, Any]:
         rows = lake.read("classifier_fairness", {**key, "classifier": classifier}).to_pylist()
         return next(row["verdict"] for row in rows if row["measure"] == "dp_rate")
 
-    rates = {
-        rate: lake.read("balance_rates", {"corpus": "authored_sample", "rate": rate}).to_pylist()[0]
-        for rate in ("4-1", "1-1", "1-4")
-    }
+    def rate(name: str) -> dict[str, float]:
+        """The means over its trainings."""
+        table = lake.read("balance_rates", {"corpus": "authored_sample", "rate": name})
+        return {column: float(np.mean(table[column].to_numpy())) for column in table.column_names}
+
+    rates = {name: rate(name) for name in ("4-1", "1-1", "1-4")}
     saliency = lake.read("saliency", key)
     return {
         "metrics": {name: metrics(name) for name in ("cnn", *METHODS)},
