@@ -159,6 +159,7 @@ def test_a_gate_does_not_open_on_what_is_out_of_date(tiny: Project, data: Path) 
     assert f"failed: {failed}: " in done.stderr
 
 
+@pytest.mark.kills
 def test_asking_again_asks_all_dimensions_whatever_else_is_out_of_date(tiny: Project, data: Path) -> None:
     server = Moody()
     with serve(server) as address:

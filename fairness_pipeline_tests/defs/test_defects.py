@@ -67,6 +67,7 @@ def test_damaged_weights_are_named(tmp_path: Path) -> None:
         load_weights(path)
 
 
+@pytest.mark.kills
 def test_junk_in_the_record_of_runs_and_in_the_history_is_named(tiny: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
     run()
@@ -129,6 +130,7 @@ def test_a_damaged_chunk_of_unfinished_work_is_made_again(tmp_path: Path) -> Non
     assert again.equals(found)
 
 
+@pytest.mark.kills
 def test_a_damaged_history_does_not_keep_what_is_found_now_out_of_it(tiny: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
     run()
