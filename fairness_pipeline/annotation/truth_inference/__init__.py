@@ -1,0 +1,26 @@
+"""What the labels of many annotators say of the truth: one method a file, with the face that crowd-kit's users know.
+
+`fit` and `fit_predict` take a table with `task`, `worker` and `label` (0 or 1); results end in an underscore.
+"""
+
+from fairness_pipeline.annotation.truth_inference.catd import CATD
+from fairness_pipeline.annotation.truth_inference.dawid_skene import DawidSkene
+from fairness_pipeline.annotation.truth_inference.group_anno import GroupAnno
+from fairness_pipeline.annotation.truth_inference.kos import KOS
+from fairness_pipeline.annotation.truth_inference.lfc_binary import LFCBinary
+from fairness_pipeline.annotation.truth_inference.majority_vote import MajorityVote
+from fairness_pipeline.annotation.truth_inference.pm_crh import PMCRH
+from fairness_pipeline.annotation.truth_inference.vi_mf import VIMF
+from fairness_pipeline.annotation.truth_inference.zen_crowd import ZenCrowd
+
+__all__ = [
+    "CATD",
+    "KOS",
+    "PMCRH",
+    "VIMF",
+    "DawidSkene",
+    "GroupAnno",
+    "LFCBinary",
+    "MajorityVote",
+    "ZenCrowd",
+]

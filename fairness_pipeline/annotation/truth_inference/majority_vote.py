@@ -1,0 +1,19 @@
+"""MV: what most annotators say; a tie is 1."""
+
+import numpy as np
+
+from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
+
+
+class MajorityVote(TruthInference):
+    """The share of an item's labels that are 1.
+
+    Examples:
+        >>> import pandas as pd
+        >>> data = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": [1, 0, 0]})
+        >>> MajorityVote().fit_predict(data).to_dict()
+        {1: 1, 2: 0}
+    """
+
+    def _infer(self, labels: Labels) -> np.ndarray:
+        return labels.shares()

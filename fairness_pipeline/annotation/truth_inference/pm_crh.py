@@ -1,0 +1,40 @@
+"""PM-CRH: truths and weights that make the weighted errors small (Li et al. 2014, CRH; Aydin et al. 2014, PM).
+
+min over truths and weights of sum over r of w_r d_r, with sum of exp(-w_r) = 1: w_r = -log(d_r / sum of d), d_r the
+share of the annotator's labels that are wrong; an item's truth is the weighted vote.
+"""
+
+import numpy as np
+import pandas as pd
+
+from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference
+
+
+class PMCRH(TruthInference):
+    """Conflict resolution by block coordinate descent.
+
+    Args:
+        n_iter: Iterations, at most.
+
+    Attributes:
+        skills_: The weight of each worker.
+    """
+
+    def __init__(self, n_iter: int = 100) -> None:
+        self.n_iter = n_iter
+
+    def _infer(self, labels: Labels) -> np.ndarray:
+        count = labels.of_annotators(np.ones(len(labels.label)))
+        sure = labels.shares()
+        for _ in range(self.n_iter):
+            truth = (sure >= 0.5 - EPSILON).astype(float)
+            wrong = labels.of_annotators((labels.label != truth[labels.item]).astype(float))
+            errors = (wrong + 0.5) / (count + 1)  # nobody is never wrong
+            weight = -np.log(errors / errors.sum())
+            own = weight[labels.annotator]
+            sure = labels.of_items(own * labels.label) / labels.of_items(own)
+            self.loss_history_.append(float((weight * errors).sum()))
+            if np.array_equal(sure >= 0.5 - EPSILON, truth == 1):
+                break
+        self.skills_ = pd.Series(weight, index=labels.annotators)
+        return sure

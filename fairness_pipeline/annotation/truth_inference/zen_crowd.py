@@ -1,0 +1,41 @@
+"""ZenCrowd: one reliability an annotator, by expectation maximisation (Demartini, Difallah and Cudré-Mauroux 2012).
+
+P(z_ri = y_i) = q_r; q_r is the expected share of the annotator's labels that are right, with one right and one wrong
+label more.
+"""
+
+import numpy as np
+import pandas as pd
+
+from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference, two_coin_posterior
+
+
+class ZenCrowd(TruthInference):
+    """One coin an annotator; either class is as likely beforehand.
+
+    Args:
+        n_iter: Iterations, at most.
+        tol: It ends when no item's probability moves by more.
+
+    Attributes:
+        skills_: P(z = y) of each worker.
+    """
+
+    def __init__(self, n_iter: int = 100, tol: float = 1e-6) -> None:
+        self.n_iter = n_iter
+        self.tol = tol
+
+    def _infer(self, labels: Labels) -> np.ndarray:
+        sure = labels.shares()
+        count = labels.of_annotators(np.ones(len(labels.label)))
+        for _ in range(self.n_iter):
+            own = sure[labels.item]
+            right = labels.of_annotators(np.where(labels.label == 1, own, 1 - own))
+            skill = (right + 1) / (count + 2)
+            before = sure
+            sure, likelihood = two_coin_posterior(labels, skill, skill, 0.5)
+            self.loss_history_.append(-float(likelihood.mean()))
+            if np.abs(sure - before).max() < self.tol:
+                break
+        self.skills_ = pd.Series(skill, index=labels.annotators)
+        return sure
