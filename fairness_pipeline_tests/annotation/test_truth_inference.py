@@ -7,6 +7,7 @@ import pytest
 from fairness_pipeline.annotation import truth_inference
 from fairness_pipeline.annotation.truth_inference import (
     CATD,
+    GLAD,
     KOS,
     PMCRH,
     VIMF,
@@ -14,6 +15,7 @@ from fairness_pipeline.annotation.truth_inference import (
     GroupAnno,
     LFCBinary,
     MajorityVote,
+    Minimax,
     ZenCrowd,
 )
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
@@ -67,6 +69,18 @@ def test_the_labels_are_crowd_kits(seed: int) -> None:
     assert ours.probas_.to_numpy() == pytest.approx(expected[ours.probas_.index].to_numpy(), abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_glads_probabilities_are_crowd_kits() -> None:
+    from crowdkit.aggregation import GLAD as TheirGLAD
+
+    data, _, _ = simulated(1, items=60, workers=12)
+    ours = GLAD(n_iter=60, tol=-np.inf).fit(data)
+    theirs = TheirGLAD(n_iter=60, tol=-np.inf, m_step_max_iter=200, silent=True).fit(data)
+    assert ours.probas_.to_numpy() == pytest.approx(theirs.probas_.loc[ours.probas_.index, 1].to_numpy(), abs=0.01)
+    assert ours.abilities_.to_numpy() == pytest.approx(theirs.alphas_[ours.abilities_.index].to_numpy(), abs=0.02)
+    assert ours.eases_.to_numpy() == pytest.approx(theirs.betas_[ours.eases_.index].to_numpy(), abs=0.02)
+
+
 def test_dawid_skene_by_hand() -> None:
     """One M-step from the votes: two workers agree on both tasks, a third contradicts them."""
     rows = [("x", "a", 1), ("x", "b", 1), ("x", "c", 0), ("y", "a", 0), ("y", "b", 0), ("y", "c", 1)]
@@ -95,14 +109,14 @@ def test_an_adversary_is_turned_round() -> None:
     assert zen.skills_["liar"] < 0.1 < 0.9 < zen.skills_["a"]
 
 
-@pytest.mark.parametrize("method", [DawidSkene, LFCBinary], ids=lambda own: own.__name__)
+@pytest.mark.parametrize("method", [DawidSkene, LFCBinary, GLAD, Minimax], ids=lambda own: own.__name__)
 def test_what_is_made_small_never_grows(method: type[TruthInference]) -> None:
     data, _, _ = simulated(5)
     losses = np.array(method().fit(data).loss_history_)
     assert len(losses) > 2 and (np.diff(losses) <= 1e-9).all()
 
 
-@pytest.mark.parametrize("method", [KOS, VIMF, CATD, PMCRH], ids=lambda own: own.__name__)
+@pytest.mark.parametrize("method", [KOS, VIMF, CATD, PMCRH, GLAD, Minimax], ids=lambda own: own.__name__)
 def test_weights_follow_the_workers_worth(method: type[TruthInference]) -> None:
     """Three good workers outvote four who toss coins."""
     draw = np.random.default_rng(6)

@@ -5,16 +5,19 @@
 
 from fairness_pipeline.annotation.truth_inference.catd import CATD
 from fairness_pipeline.annotation.truth_inference.dawid_skene import DawidSkene
+from fairness_pipeline.annotation.truth_inference.glad import GLAD
 from fairness_pipeline.annotation.truth_inference.group_anno import GroupAnno
 from fairness_pipeline.annotation.truth_inference.kos import KOS
 from fairness_pipeline.annotation.truth_inference.lfc_binary import LFCBinary
 from fairness_pipeline.annotation.truth_inference.majority_vote import MajorityVote
+from fairness_pipeline.annotation.truth_inference.minimax import Minimax
 from fairness_pipeline.annotation.truth_inference.pm_crh import PMCRH
 from fairness_pipeline.annotation.truth_inference.vi_mf import VIMF
 from fairness_pipeline.annotation.truth_inference.zen_crowd import ZenCrowd
 
 __all__ = [
     "CATD",
+    "GLAD",
     "KOS",
     "PMCRH",
     "VIMF",
@@ -22,5 +25,6 @@ __all__ = [
     "GroupAnno",
     "LFCBinary",
     "MajorityVote",
+    "Minimax",
     "ZenCrowd",
 ]

@@ -1,0 +1,73 @@
+"""GLAD: each annotator's ability and each item's ease, by expectation maximisation (Whitehill et al. 2009).
+
+P(z_ri = y_i) = sigmoid(a_r exp(b_i)); a_r and b_i have the prior N(1, 1), as in the paper's experiments, and either
+class is as likely beforehand.
+"""
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+
+from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
+
+
+class GLAD(TruthInference):
+    """Abilities and eases.
+
+    Args:
+        n_iter: Iterations, at most.
+        tol: It ends when the mean penalised log-likelihood of an item grows by less.
+
+    Attributes:
+        abilities_: a of each worker: 0 tosses a coin, below 0 says the opposite of the truth.
+        eases_: b of each task.
+    """
+
+    def __init__(self, n_iter: int = 100, tol: float = 1e-5) -> None:
+        self.n_iter = n_iter
+        self.tol = tol
+
+    def _infer(self, labels: Labels) -> np.ndarray:
+        workers = len(labels.annotators)
+        point = np.ones(workers + len(labels.items))
+        sign = np.where(labels.label == 1, 1.0, -1.0)
+        sure, _ = self._e_step(labels, point, sign)
+        for _ in range(self.n_iter):
+            point = self._m_step(labels, point, sure)
+            sure, likelihood = self._e_step(labels, point, sign)
+            penalty = np.square(point - 1).sum() / 2
+            self.loss_history_.append(-float(likelihood.sum() - penalty) / len(sure))
+            if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
+                break
+        self.abilities_ = pd.Series(point[:workers], index=labels.annotators)
+        self.eases_ = pd.Series(point[workers:], index=labels.items)
+        return sure
+
+    @staticmethod
+    def _logits(labels: Labels, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each label a exp(b), and exp(b)."""
+        ease = np.exp(point[len(labels.annotators) :])[labels.item]
+        return point[labels.annotator] * ease, ease
+
+    def _e_step(self, labels: Labels, point: np.ndarray, sign: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """P(y = 1 | labels) of each item, and the log-likelihood of its labels."""
+        logits, _ = self._logits(labels, point)
+        a = labels.of_items(log_expit(sign * logits)) + np.log(0.5)
+        b = labels.of_items(log_expit(-sign * logits)) + np.log(0.5)
+        return expit(a - b), np.logaddexp(a, b)
+
+    def _m_step(self, labels: Labels, point: np.ndarray, sure: np.ndarray) -> np.ndarray:
+        own = sure[labels.item]
+        right = np.where(labels.label == 1, own, 1 - own)
+
+        def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+            logits, ease = self._logits(labels, at)
+            expected = right * log_expit(logits) + (1 - right) * log_expit(-logits)
+            slope = (right - expit(logits)) * ease
+            of_items = labels.of_items(slope * at[labels.annotator])
+            gradient = np.concatenate([labels.of_annotators(slope), of_items])
+            return -float(expected.sum()) + float(np.square(at - 1).sum()) / 2, at - 1 - gradient
+
+        found: np.ndarray = minimize(loss, point, jac=True, method="L-BFGS-B").x
+        return found
