@@ -2,10 +2,10 @@
 
 P(z_ri = k | y_i = c) is in proportion to exp(sigma_r(c, k) + tau_i(k)): the distribution of most entropy whose counts,
 by annotator and by item, are those of the labels. The counts are kept softly, which in the dual is a square penalty on
-sigma and on tau: on sigma gamma times the number of classes squared, on tau as many times more as an annotator has more
-labels than an item (the authors' scale, with gamma 1/4 in what they released; 1 here, with which 30 simulated annotators
-of 5 labels an item are not read worse than by their majority). With two classes only the differences s_r(c) = sigma_r(c,
-1) - sigma_r(c, 0) and t_i matter.
+sigma and on tau: on sigma gamma times the number of classes squared, on tau as many times more as an annotator has
+more labels than an item. That is the authors' scale, with gamma 1/4 in what they released; with 1 instead simulated
+labels, 5 an item by 30 annotators, are not read worse than by their majority. With two classes only the differences
+s_r(c) = sigma_r(c, 1) - sigma_r(c, 0) and t_i matter.
 """
 
 import numpy as np
