@@ -439,19 +439,18 @@ def kill_during(home: Path, study: str, stage: str) -> bool:
     """Starts the run and kills it once the lock of `stage` is held; tries again where the stage was over too soon."""
     draw = random.Random(stage)
     for _ in range(8):
-        process = small_run(home, study)
         folder = home / "small" / "locks" / stage
-        while process.poll() is None:
-            if any(lock.stat().st_size for lock in folder.glob("*.lock")):
-                time.sleep(draw.random() * 0.02)
-                over = not any(lock.stat().st_size for lock in folder.glob("*.lock"))
-                process.kill()
-                process.communicate()
-                if not over:
-                    return True
-                break
-            time.sleep(0.0005)
-        process.communicate()
+        # Leaving `with` does not read the pipe to its end, which a `tail` that the kill orphaned may hold open for ever.
+        with small_run(home, study) as process:
+            while process.poll() is None:
+                if any(lock.stat().st_size for lock in folder.glob("*.lock")):
+                    time.sleep(draw.random() * 0.02)
+                    over = not any(lock.stat().st_size for lock in folder.glob("*.lock"))
+                    process.kill()
+                    if not over:
+                        return True
+                    break
+                time.sleep(0.0005)
         for path in [
             *(home / "small" / "tables" / stage).rglob("*.parquet"),
             *(home / "small" / "cards" / stage).glob("*"),
