@@ -3,7 +3,7 @@
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pydantic
 
@@ -138,6 +138,27 @@ class Project:
     def rounds(self) -> dict[tuple[str, str], str]:
         """When the present round of asking began, by study and subject."""
         return read_rounds(self.workspace)
+
+
+P = TypeVar("P", bound=Part)
+
+
+def part_of(profile: str, study: str, kind: type[P]) -> P:
+    """A study's part of a profile, as the study's own type.
+
+    Args:
+        profile: The profile's key.
+        study: The study's name.
+        kind: What the study calls its part.
+
+    Raises:
+        FairnessError: the profile takes no part in the study.
+    """
+    project = Project(profile)
+    part = project.parts.get(study)
+    if not isinstance(part, kind):
+        raise FairnessError(f"profile '{profile}' takes no part in {study}: give it a section of this name")
+    return part
 
 
 def check_studies(names: tuple[str, ...] | None, path: Path) -> None:

@@ -374,10 +374,7 @@ def _batches(turns: list[np.ndarray], size: int, seed: int) -> list[np.ndarray]:
 
 def _encode(corpus: pa.Table, vocabulary: Vocabulary, task: Task) -> Utterances:
     assert task.model.seq2seq is not None
-    turns = [
-        np.array(vocabulary.encode(text, task.model.seq2seq.longest) or [END])
-        for text in corpus["utterance"].to_pylist()
-    ]
+    turns = vocabulary.turns(corpus["utterance"].to_pylist(), task.model.seq2seq.longest)
     groups = pc.equal(corpus["side"], "b").to_numpy().astype(np.int64)
     of_groups = {word for pair in task.dimension.all_pairs("extended") for term in pair for word in tokenize(term)}
     left_out, matcher = of_groups | stop_words(), Swapper(task.dimension, pronouns="extended").matcher

@@ -4,10 +4,10 @@ import asyncio
 import json
 import os
 import random
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
@@ -24,7 +24,10 @@ _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 60.0
 _SHOWN = 200
+_SHOWN_ANSWER = 80
 _LIST_TIMEOUT = 20.0
+
+T = TypeVar("T")
 
 
 class Advice(NamedTuple):
@@ -74,6 +77,29 @@ class Chat:
         if missing:
             _run(self._ask_all(missing))
         return [self._answers[prompt] for prompt in prompts]
+
+    def meanings(self, prompts: list[str], meaning: Callable[[str], T | None], lack: str) -> list[T]:
+        """What the answer to each prompt says; those that say nothing are not kept, so that they are asked again.
+
+        Args:
+            prompts: As `answers` takes them.
+            meaning: Of an answer; None where it has none.
+            lack: What such answers do, for the error.
+
+        Raises:
+            FairnessError: as `answers`, or an answer has no meaning.
+        """
+        answers = self.answers(prompts)
+        found = [(prompt, answer, meaning(answer)) for prompt, answer in zip(prompts, answers, strict=True)]
+        wrong = [(prompt, answer) for prompt, answer, said in found if said is None]
+        if wrong:
+            prompt, answer = wrong[0]
+            self.forget([prompt for prompt, _ in wrong])
+            raise FairnessError(
+                f"{len(wrong):,} of {len(answers):,} answers {lack}, such as {answer[:_SHOWN_ANSWER]!r} to {prompt!r}; "
+                "they are not kept: change endpoint.prompt, or run again to ask for them again"
+            )
+        return [said for _, _, said in found if said is not None]
 
     def check_allowed(self, prompts: list[str]) -> None:
         """Refuses, before anything is asked, what `max_requests` does not allow.

@@ -1,7 +1,7 @@
 """What the YAML files of models of every kind may say: training, pretrained models, endpoints."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -13,6 +13,8 @@ from fairness_pipeline.yaml_files import SECRET, Positive, Specification, check_
 Rate = Annotated[float, pydantic.Field(gt=0)]
 DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]
 CONTEXT = "{context}"
+HOW_REACHED = {"key_variable", "concurrency", "timeout", "attempts", "max_requests"}
+"""Keys of an endpoint that say how it is asked, and nothing of what it answers."""
 
 
 def one_of(known: Mapping[str, object]) -> Callable[[str], str]:
@@ -123,6 +125,11 @@ class EndpointSource(Prompted):
     max_requests: Positive | None = None
     """Requests that one run may make for one partition; more are refused before the first."""
 
+    @property
+    def may_change(self) -> bool:
+        """Whether another model may stand behind it tomorrow: nothing pins it."""
+        return True
+
     @pydantic.field_validator("base_url")
     @classmethod
     def _is_address(cls, base_url: str) -> str:
@@ -154,3 +161,37 @@ class Decoding(Specification):
     """Whether an empty answer stands as one without words; it is refused otherwise."""
     keep_thoughts: bool = False
     """Whether what stands between `<think>` and `</think>` counts as answer."""
+
+
+class ModelFile(Specification):
+    """What the files of models of every kind have in common: somebody else's model may stand behind them."""
+
+    def sources(self) -> dict[str, Pretrained | EndpointSource]:
+        """Its sections that name one."""
+        sections = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: own for name, own in sections.items() if isinstance(own, Pretrained | EndpointSource)}
+
+    @property
+    def may_change(self) -> bool:
+        """Whether another model may stand behind it tomorrow: an endpoint, or an id without a revision."""
+        return any(own.may_change for own in self.sources().values())
+
+    def located(self, folder: Path) -> Self:
+        """The same with the paths of Hugging Face folders whole; a relative one starts at the YAML's `folder`."""
+        pretrained = {name: own for name, own in self.sources().items() if isinstance(own, Pretrained)}
+        return self.model_copy(update={name: own.located(folder) for name, own in pretrained.items()})
+
+
+def check_debiased(file: ModelFile, belonging: Iterable[str]) -> None:
+    """Refuses, for pydantic, half of what makes a debiased model.
+
+    Args:
+        file: With `base` and `debiasing`.
+        belonging: The keys that only such a file may have.
+    """
+    method = getattr(file, "debiasing", None)
+    if (getattr(file, "base", None) is None) != (method is None):
+        raise ValueError("'base' and 'debiasing' go together: the model that is debiased, and the method")
+    for part in belonging:
+        if getattr(file, part) is not None and method is None:
+            raise ValueError(f"'{part}' belong to a method: name it under 'debiasing'")

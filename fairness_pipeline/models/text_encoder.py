@@ -1,10 +1,32 @@
 """Word vectors to one vector a text: a convolutional network, or a recurrent one."""
 
+from typing import Protocol
+
 import torch
 from torch import nn
 
 from fairness_pipeline.models.recurrent import last_states
 from fairness_pipeline.models.vocabulary import PAD
+
+
+class Sizes(Protocol):
+    """What a file says of an encoder's layers."""
+
+    @property
+    def embedding(self) -> int:
+        """Width of a word."""
+
+    @property
+    def filters(self) -> int:
+        """The CNN's, of each width."""
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Words that they see."""
+
+    @property
+    def hidden(self) -> int:
+        """The GRU's units."""
 
 
 class TextEncoder(nn.Module):
@@ -14,19 +36,15 @@ class TextEncoder(nn.Module):
     Args:
         architecture: `cnn`, or anything else for the GRU.
         words: Size of the vocabulary.
-        embedding: Width of a word.
-        filters: The CNN's, of each width.
-        widths: Words that they see.
-        hidden: The GRU's units.
+        sizes: Widths of its layers.
 
     Attributes:
         width: Of a text's vector.
     """
 
-    def __init__(
-        self, architecture: str, words: int, *, embedding: int, filters: int, widths: tuple[int, ...], hidden: int
-    ) -> None:
+    def __init__(self, architecture: str, words: int, sizes: Sizes) -> None:
         super().__init__()
+        embedding, filters, widths, hidden = sizes.embedding, sizes.filters, sizes.widths, sizes.hidden
         self.embedding = nn.Embedding(words, embedding, padding_idx=PAD)
         self.convolutions = nn.ModuleList()
         self.gru: nn.GRU | None = None

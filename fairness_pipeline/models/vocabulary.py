@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from fairness_pipeline.lexicons.text import tokenize
 
 PAD, UNKNOWN, START, END = range(4)
@@ -38,6 +40,10 @@ class Vocabulary:
     def encode(self, text: str, longest: int) -> list[int]:
         """The numbers of the first `longest` words of `text`."""
         return [self._index.get(word, UNKNOWN) for word in tokenize(text)[:longest]]
+
+    def turns(self, texts: Iterable[str], longest: int) -> list[np.ndarray]:
+        """`encode` of each text as a network takes it: one without words is an end mark."""
+        return [np.array(self.encode(text, longest) or [END]) for text in texts]
 
     def rows(self, text: str) -> list[int]:
         """The numbers of all words of `text`; none where one of them is unknown."""

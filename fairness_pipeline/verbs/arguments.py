@@ -1,6 +1,7 @@
 """What several verbs take."""
 
 import argparse
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,8 +47,11 @@ def profile(text: str) -> str:
     return text
 
 
-def check_output(path: Path, *, force: bool) -> None:
-    """Raises FairnessError if a file cannot be written: no such folder, or the file is there and is to stay."""
+def check_output(path: Path, forms: Collection[str], *, force: bool) -> None:
+    """Raises FairnessError if a file cannot be written: its ending is none of `forms`, there is no such folder, or
+    the file is there and is to stay."""
+    if path.suffix not in forms:
+        raise FairnessError(f"--output: expected a file that ends in {' or '.join(forms)}, found {path.name}")
     if not path.absolute().parent.is_dir():
         raise FairnessError(f"--output: there is no folder {path.absolute().parent}; make it, or name another file")
     if path.exists() and not force:

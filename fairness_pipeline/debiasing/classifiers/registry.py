@@ -127,21 +127,21 @@ def train(task: Task) -> list[list[float]]:
     ]
 
 
-def load(specification: ClassifierSpecification, folder: Path, number: int) -> "tuple[TextNetwork, Tokens]":
+def load(specification: ClassifierSpecification, folder: Path, number: int, tokens: "Tokens") -> "TextNetwork":
     """The classifier that was trained with one of its seeds in `folder`, ready to be asked.
 
     Args:
         specification: The classifier's file.
         folder: Where `train` left it.
         number: Of the seed, from 1.
+        tokens: The words that the classifiers in `folder` know.
     """
     from fairness_pipeline.models.checkpoints import load_weights
     from fairness_pipeline.models.training import Trainer
 
-    tokens = registry.tokens_of(specification, folder)
     network = new_network(specification, tokens)
     network.load_state_dict(load_weights(seed_folder(folder, number) / Trainer.WEIGHTS))
-    return network.eval(), tokens
+    return network.eval()
 
 
 def new_network(specification: ClassifierSpecification, tokens: "Tokens") -> "TextNetwork":

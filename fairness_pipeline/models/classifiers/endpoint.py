@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.chat import Advice, Chat
 from fairness_pipeline.models.classifiers.specification import AskedClassifier, ClassifierSpecification
 from fairness_pipeline.models.specification import Decoding
 
 _ANSWER = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 _MAX_TOKENS = 8
-_SHOWN = 80
 _ADVICE = Advice(what="prompt", empty="; or change endpoint.prompt so that it answers", less="the corpus's 'maximum'")
 
 
@@ -38,17 +36,7 @@ class AskedClassifierScorer:
     def __call__(self, texts: pa.Table) -> pa.Table:
         """A column `probability`."""
         prompts = [self.source.filled(text) for text in texts["text"].to_pylist()]
-        answers = self._chat.answers(prompts)
-        found = [_ANSWER.match(answer) for answer in answers]
-        wrong = [place for place, match in enumerate(found) if match is None]
-        if wrong:
-            self._chat.forget([prompts[place] for place in wrong])
-            raise FairnessError(
-                f"{len(wrong):,} of {len(answers):,} answers begin with neither yes nor no, such as "
-                f"{answers[wrong[0]][:_SHOWN]!r} to {prompts[wrong[0]]!r}; they are not kept: change endpoint.prompt, "
-                "or run again to ask for them again"
-            )
-        said = [float(match is not None and match[1].lower() == "yes") for match in found]
+        said = self._chat.meanings(prompts, _probability, "begin with neither yes nor no")
         return pa.table({"probability": pa.array(said, pa.float64())})
 
     def check_allowed(self, texts: list[str]) -> None:
@@ -59,6 +47,12 @@ class AskedClassifierScorer:
 def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> AskedClassifierScorer:
     """The endpoint, with the answers that an earlier run left in `work`."""
     return AskedClassifierScorer(specification, work, seed)
+
+
+def _probability(answer: str) -> float | None:
+    """1 for yes, 0 for no."""
+    found = _ANSWER.match(answer)
+    return float(found[1].lower() == "yes") if found else None
 
 
 def _source(specification: ClassifierSpecification) -> AskedClassifier:

@@ -1,5 +1,6 @@
 """A classifier that is trained here: word vectors in, two logits out; and its training and predictions."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +19,7 @@ from fairness_pipeline.progress import Progress
 _AT_ONCE = 256
 
 
-class TextNetwork(nn.Module):
+class TextNetwork(nn.Module, ABC):
     """A network that is asked in two steps, so that something can be put between a text's words and its class.
 
     Attributes:
@@ -27,13 +28,13 @@ class TextNetwork(nn.Module):
 
     width: int
 
+    @abstractmethod
     def embed(self, texts: torch.Tensor) -> torch.Tensor:
         """The vectors (texts, words, width) of the words (texts, words)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def logits(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """The logits (texts, 2) of texts of these lengths, from the vectors of their words."""
-        raise NotImplementedError
 
     def forward(self, batch: TextBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """The weighted sum of the cross-entropies, and how many texts."""

@@ -1,17 +1,19 @@
 """What a file of `data/classifiers` may say."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
 from fairness_pipeline.models.classifiers.architectures import ARCHITECTURES
 from fairness_pipeline.models.specification import (
+    HOW_REACHED,
     DropoutRate,
     EndpointSource,
+    ModelFile,
     Pretrained,
     Rate,
     TrainingSettings,
+    check_debiased,
     one_of,
 )
 from fairness_pipeline.yaml_files import Positive, Specification
@@ -84,7 +86,7 @@ class AskedClassifier(EndpointSource):
     """The question; `{context}` is replaced by the text."""
 
 
-class ClassifierSpecification(Specification):
+class ClassifierSpecification(ModelFile):
     """One file of `data/classifiers`, with a profile's changes merged in."""
 
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
@@ -118,10 +120,7 @@ class ClassifierSpecification(Specification):
     def _check(self) -> Self:
         own = ARCHITECTURES[self.architecture]
         own.check_sections(self.architecture, self, ("network", "encoder", "huggingface", "endpoint"))
-        if (self.base is None) != (self.debiasing is None):
-            raise ValueError("'base' and 'debiasing' go together: the classifier that is debiased, and the method")
-        if self.settings is not None and self.debiasing is None:
-            raise ValueError("'settings' belong to a method: name it under 'debiasing'")
+        check_debiased(self, ("settings",))
         if self.debiasing and not own.trained:
             raise ValueError(f"architecture '{self.architecture}' is not trained here, so it cannot be debiased")
         return self
@@ -136,25 +135,7 @@ class ClassifierSpecification(Specification):
         """Whose versions decide its predictions."""
         return ARCHITECTURES[self.architecture].libraries
 
-    @property
-    def may_change(self) -> bool:
-        """Whether what predicts may be another model tomorrow: an endpoint, or an id without a revision."""
-        source = self.huggingface or self.encoder
-        return bool(self.endpoint or (source and source.may_change))
-
-    def located(self, folder: Path) -> Self:
-        """The same with relative paths to Hugging Face folders taken from `folder`."""
-        return self.model_copy(
-            update={
-                "huggingface": self.huggingface and self.huggingface.located(folder),
-                "encoder": self.encoder and self.encoder.located(folder),
-            }
-        )
-
     def identity(self) -> dict[str, object]:
         """What decides its predictions, as JSON can hold it; how an endpoint is reached does not."""
-        aside = {
-            "endpoint": {"key_variable", "concurrency", "timeout", "attempts", "max_requests"},
-            "fitting": {"checkpoint_seconds"},
-        }
+        aside = {"endpoint": HOW_REACHED, "fitting": {"checkpoint_seconds"}}
         return self.model_dump(mode="json", exclude={"device": True, "published_as": True, **aside})

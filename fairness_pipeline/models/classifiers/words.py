@@ -11,7 +11,7 @@ from torch import nn
 from fairness_pipeline.models.classifiers.network import TextNetwork
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification, NetworkSettings
 from fairness_pipeline.models.text_encoder import TextEncoder
-from fairness_pipeline.models.vocabulary import END, VOCABULARY, Vocabulary
+from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 
 _DROPOUT = {"cnn": 0.3, "rnn": 0.2}
 
@@ -41,7 +41,7 @@ class WordTokens:
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """The numbers of each text's words; one without words is an end mark."""
-        return [np.array(self.vocabulary.encode(text, self._longest) or [END]) for text in texts]
+        return self.vocabulary.turns(texts, self._longest)
 
     def words(self, numbers: np.ndarray) -> list[str]:
         """The words of these numbers."""
@@ -63,14 +63,7 @@ class WordNetwork(TextNetwork):
 
     def __init__(self, architecture: str, settings: NetworkSettings, words: int) -> None:
         super().__init__()
-        self.encoder = TextEncoder(
-            architecture,
-            words,
-            embedding=settings.embedding,
-            filters=settings.filters,
-            widths=settings.widths,
-            hidden=settings.hidden,
-        )
+        self.encoder = TextEncoder(architecture, words, settings)
         self.width = settings.embedding
         self.dropout = nn.Dropout(_DROPOUT[architecture] if settings.dropout is None else settings.dropout)
         self.output = nn.Linear(self.encoder.width, 2)

@@ -195,7 +195,7 @@ def _ranker(specification: ModelSpecification, vocabulary: Vocabulary, folder: P
 
 
 def _encode_texts(texts: list[str], vocabulary: Vocabulary, longest: int) -> list[np.ndarray]:
-    return [np.array(vocabulary.encode(text, longest) or [END]) for text in texts]
+    return vocabulary.turns(texts, longest)
 
 
 def _sinusoids(length: int, width: int) -> torch.Tensor:

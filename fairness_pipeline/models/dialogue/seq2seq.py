@@ -122,7 +122,7 @@ def answers(model: Seq2Seq, vocabulary: Vocabulary, contexts: list[str], longest
     device = next(model.parameters()).device
     responses = []
     for start in range(0, len(contexts), size):
-        turns = [np.array(vocabulary.encode(text, longest) or [END]) for text in contexts[start : start + size]]
+        turns = vocabulary.turns(contexts[start : start + size], longest)
         lengths = torch.tensor([len(turn) for turn in turns])
         responses += [vocabulary.decode(words) for words in model.answer(pad(turns, device), lengths, longest)]
     return responses

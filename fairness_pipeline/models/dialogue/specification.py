@@ -1,17 +1,19 @@
 """What a file of `data/models` may say."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
 from fairness_pipeline.models.dialogue.architectures import ARCHITECTURES, SECTIONS
 from fairness_pipeline.models.specification import (
+    HOW_REACHED,
     Decoding,
     DropoutRate,
     EndpointSource,
     HuggingFaceSource,
+    ModelFile,
     TrainingSettings,
+    check_debiased,
     one_of,
 )
 from fairness_pipeline.yaml_files import Positive, Specification
@@ -63,7 +65,7 @@ class RetrievalSizes(Specification):
         return self
 
 
-class ModelSpecification(Specification):
+class ModelSpecification(ModelFile):
     """One file of `data/models`, with a profile's changes merged in."""
 
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
@@ -109,18 +111,10 @@ class ModelSpecification(Specification):
             if present != wanted and section not in own.may_have:
                 verb = "needs" if wanted else "does not take"
                 raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
-        for part in ("settings", "dimensions"):
-            if getattr(self, part) is not None and self.debiasing is None:
-                raise ValueError(f"'{part}' belong to a method: name it under 'debiasing'")
-        if (self.base is None) != (self.debiasing is None):
-            raise ValueError("'base' and 'debiasing' go together: the model that is debiased, and the method")
+        check_debiased(self, ("settings", "dimensions"))
         if own.greedy and self.decoding.model_dump(exclude={"batch"}) != Decoding().model_dump(exclude={"batch"}):
             raise ValueError(f"architecture '{self.architecture}' takes no 'decoding' but 'batch': it answers greedily")
         return self
-
-    def located(self, folder: Path) -> Self:
-        """The same with the path of its Hugging Face folder whole; a relative one starts at the YAML's `folder`."""
-        return self.model_copy(update={"huggingface": self.huggingface and self.huggingface.located(folder)})
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -132,11 +126,6 @@ class ModelSpecification(Specification):
         """Whether this pipeline trains it."""
         return self.training is not None
 
-    @property
-    def may_change(self) -> bool:
-        """Whether what answers may be another model tomorrow: an endpoint, or an id without a revision."""
-        return bool(self.endpoint or (self.huggingface and self.huggingface.may_change))
-
     def identity(self) -> dict[str, object]:
         """Everything declared that decides what it answers, decoding apart; how fast it is asked does not."""
         return self.model_dump(
@@ -147,7 +136,7 @@ class ModelSpecification(Specification):
                 "dimensions": True,
                 "seeds": True,
                 "training": {"checkpoint_seconds"},
-                "endpoint": {"key_variable", "concurrency", "timeout", "attempts", "max_requests"},
+                "endpoint": HOW_REACHED,
             },
             exclude_none=True,
         )

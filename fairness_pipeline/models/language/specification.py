@@ -1,11 +1,10 @@
 """What a file of `data/models` may say of a language model."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
-from fairness_pipeline.models.specification import Decoding, HuggingFaceSource, Rate
+from fairness_pipeline.models.specification import Decoding, HuggingFaceSource, ModelFile, Rate, check_debiased
 from fairness_pipeline.yaml_files import Positive, Specification
 
 Architecture = Literal["gpt2", "causal_lm", "perplexities"]
@@ -44,7 +43,7 @@ class Fitting(Specification):
     """At the start; it falls to 0 in a straight line."""
 
 
-class LanguageModelSpecification(Specification):
+class LanguageModelSpecification(ModelFile):
     """One file of `data/models`, with a profile's changes merged in, as the study of language models reads it.
 
     What the file says for other studies (`corpus`, `decoding`, a prompt) is theirs.
@@ -87,21 +86,8 @@ class LanguageModelSpecification(Specification):
             if (getattr(self, section) is not None) != (section in _SECTIONS[self.architecture]):
                 verb = "needs" if section in _SECTIONS[self.architecture] else "does not take"
                 raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
-        if (self.base is None) != (self.debiasing is None):
-            raise ValueError("'base' and 'debiasing' go together: the model that is debiased, and the method")
-        for part in ("settings", "dimensions"):
-            if getattr(self, part) is not None and self.debiasing is None:
-                raise ValueError(f"'{part}' belong to a method: name it under 'debiasing'")
+        check_debiased(self, ("settings", "dimensions"))
         return self
-
-    def located(self, folder: Path) -> Self:
-        """The same with the path of its Hugging Face folder whole; a relative one starts at the YAML's `folder`."""
-        return self.model_copy(update={"huggingface": self.huggingface and self.huggingface.located(folder)})
-
-    @property
-    def may_change(self) -> bool:
-        """Whether another model may stand behind its name tomorrow."""
-        return bool(self.huggingface and self.huggingface.may_change)
 
     @property
     def scored(self) -> bool:

@@ -15,10 +15,9 @@ from fairness_pipeline.models.sentiment.linear_svm import of_affect
 from fairness_pipeline.models.sentiment.specification import EncoderSettings, SystemSpecification
 from fairness_pipeline.models.text_encoder import TextEncoder
 from fairness_pipeline.models.training import Trainer
-from fairness_pipeline.models.vocabulary import END, Vocabulary
+from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 from fairness_pipeline.progress import Progress
 
-_WORDS = "vocabulary.txt"
 _SCORED = 512
 
 
@@ -63,14 +62,7 @@ class Regressor(nn.Module):
 
     def __init__(self, architecture: str, settings: EncoderSettings, words: int, affects: int) -> None:
         super().__init__()
-        self.encoder = TextEncoder(
-            architecture,
-            words,
-            embedding=settings.embedding,
-            filters=settings.filters,
-            widths=settings.widths,
-            hidden=settings.hidden,
-        )
+        self.encoder = TextEncoder(architecture, words, settings)
         self.dropout = nn.Dropout(settings.dropout)
         self.output = nn.Linear(self.encoder.width, affects)
 
@@ -101,13 +93,13 @@ def prepare(
     parts = [of_affect(tweets, affect) for affect in specification.affects]
     texts = [text for part in parts for text in part["tweet"].to_pylist()]
     vocabulary = Vocabulary.build(texts, settings.vocabulary)
-    vocabulary.save(folder / _WORDS)
+    vocabulary.save(folder / VOCABULARY)
     goals = np.concatenate([part["score"].to_numpy() for part in parts])
     affects = np.repeat(np.arange(len(parts)), [part.num_rows for part in parts])
     torch.manual_seed(seed)
     model = Regressor(specification.architecture, settings, len(vocabulary), len(specification.affects))
     trainer = Trainer(model.to(device_of(specification)), settings.training, folder, seed)
-    losses = trainer.fit(ScoredTweets(_encoded(texts, vocabulary, settings), goals, affects), None, progress)
+    losses = trainer.fit(ScoredTweets(vocabulary.turns(texts, settings.longest), goals, affects), None, progress)
     return {"tweets": len(texts), "vocabulary": len(vocabulary), "epochs": len(losses), "loss": losses[-1]}
 
 
@@ -132,7 +124,7 @@ class RegressorScorer:
         """The scores of each sentence, which depend on it alone, a column an affect."""
         model, vocabulary = self._model()
         device = next(model.parameters()).device
-        turns = _encoded(sentences["text"].to_pylist(), vocabulary, _settings(self.specification))
+        turns = vocabulary.turns(sentences["text"].to_pylist(), _settings(self.specification).longest)
         parts = [
             model.scores(*_batch(turns[start : start + _SCORED], device)).double().cpu().numpy()
             for start in range(0, len(turns), _SCORED)
@@ -141,7 +133,7 @@ class RegressorScorer:
 
     def _model(self) -> tuple[Regressor, Vocabulary]:
         if self._loaded is None:
-            vocabulary = Vocabulary.load(self.folder / _WORDS)
+            vocabulary = Vocabulary.load(self.folder / VOCABULARY)
             own = self.specification
             model = Regressor(own.architecture, _settings(own), len(vocabulary), len(own.affects))
             model.load_state_dict(load_weights(self.folder / Trainer.WEIGHTS))
@@ -156,10 +148,6 @@ def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: i
 
 def _settings(specification: SystemSpecification) -> EncoderSettings:
     return specification.encoder or EncoderSettings()
-
-
-def _encoded(texts: list[str], vocabulary: Vocabulary, settings: EncoderSettings) -> list[np.ndarray]:
-    return [np.array(vocabulary.encode(text, settings.longest) or [END]) for text in texts]
 
 
 def _batch(turns: list[np.ndarray], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

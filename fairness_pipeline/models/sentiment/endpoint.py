@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.chat import Advice, Chat
 from fairness_pipeline.models.sentiment.specification import AFFECT, AskedSource, SystemSpecification
 from fairness_pipeline.models.specification import Decoding
@@ -14,7 +13,6 @@ _FIGURES = re.compile(r"[-\d.,/%–]*\d[-\d.,/%–]*")
 _NUMBER = re.compile(r"(0?\.\d+|1\.0+|[01])\.?")
 """A number from 0 to 1, perhaps at the end of a sentence; `0.` may be one that was cut off."""
 _MAX_TOKENS = 12
-_SHOWN = 80
 _ADVICE = Advice(what="prompt", empty="; or change endpoint.prompt so that it answers", less="the file's 'affects'")
 
 
@@ -41,16 +39,7 @@ class AskedScorer:
     def __call__(self, sentences: pa.Table) -> pa.Table:
         """The scores of each sentence, a column an affect."""
         prompts = self._prompts(sentences["text"].to_pylist())
-        answers = self._chat.answers(prompts)
-        scores = [_number(answer) for answer in answers]
-        wrong = [place for place, score in enumerate(scores) if score is None]
-        if wrong:
-            self._chat.forget([prompts[place] for place in wrong])
-            raise FairnessError(
-                f"{len(wrong):,} of {len(answers):,} answers hold no number from 0 to 1, such as "
-                f"{answers[wrong[0]][:_SHOWN]!r} to {prompts[wrong[0]]!r}; they are not kept: change endpoint.prompt, "
-                "or run again to ask for them again"
-            )
+        scores = self._chat.meanings(prompts, _number, "hold no number from 0 to 1")
         count = sentences.num_rows
         columns = {affect: scores[i * count : (i + 1) * count] for i, affect in enumerate(self.affects)}
         return pa.table({affect: pa.array(column, pa.float64()) for affect, column in columns.items()})

@@ -1,14 +1,15 @@
 """What a file of `data/systems` may say."""
 
-from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
 import pydantic
 
 from fairness_pipeline.models.sentiment.architectures import ARCHITECTURES
 from fairness_pipeline.models.specification import (
+    HOW_REACHED,
     DropoutRate,
     EndpointSource,
+    ModelFile,
     Pretrained,
     Rate,
     TrainingSettings,
@@ -111,7 +112,7 @@ class AskedSource(EndpointSource):
         return system
 
 
-class SystemSpecification(Specification):
+class SystemSpecification(ModelFile):
     """One file of `data/systems`, with a profile's changes merged in."""
 
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
@@ -155,23 +156,11 @@ class SystemSpecification(Specification):
         """Whose versions decide its scores."""
         return ARCHITECTURES[self.architecture].libraries
 
-    @property
-    def may_change(self) -> bool:
-        """Whether what scores may be another model tomorrow: an endpoint, or an id without a revision."""
-        return bool(self.endpoint or (self.huggingface and self.huggingface.may_change))
-
     def requests(self, sentences: int) -> int:
         """How many requests it takes of an endpoint to score that many distinct sentences."""
         return sentences * len(self.affects) if self.endpoint else 0
 
-    def located(self, folder: Path) -> Self:
-        """The same with a relative path to a Hugging Face folder taken from `folder`."""
-        return self.model_copy(update={"huggingface": self.huggingface and self.huggingface.located(folder)})
-
     def identity(self) -> dict[str, object]:
         """What decides its scores, as JSON can hold it; how an endpoint is reached does not."""
-        aside = {
-            "endpoint": {"key_variable", "concurrency", "timeout", "attempts", "max_requests"},
-            "encoder": {"checkpoint_seconds"},
-        }
+        aside = {"endpoint": HOW_REACHED, "encoder": {"checkpoint_seconds"}}
         return self.model_dump(mode="json", exclude={"device": True, **aside})

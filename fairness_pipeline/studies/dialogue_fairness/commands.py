@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.project import Project
+from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
 from fairness_pipeline.verbs.arguments import check_output
 
@@ -32,10 +32,8 @@ def _export_pairs(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.verbs.run import make
 
     path = Path(arguments.output)
-    if path.suffix not in FORMS:
-        raise FairnessError(f"--output: expected a file that ends in {' or '.join(FORMS)}, found {path.name}")
-    check_output(path, force=arguments.force)
-    part = _part(arguments.profile)
+    check_output(path, FORMS, force=arguments.force)
+    part = part_of(arguments.profile, NAME, DialoguePart)
     corpus, dimensions = _corpus(part, arguments.corpus), _dimensions(part, arguments.dimension)
     make(part.project, NAME, "context_pairs", arguments.dimension)
     lake = Lake(part.project.workspace)
@@ -49,7 +47,7 @@ def _export_pairs(arguments: argparse.Namespace) -> int:
 
 
 def _import_responses(arguments: argparse.Namespace) -> int:
-    part = _part(arguments.profile)
+    part = part_of(arguments.profile, NAME, DialoguePart)
     imported = import_file(
         part,
         Path(arguments.file),
@@ -146,15 +144,3 @@ def _dimensions(part: DialoguePart, asked: str | None) -> list[str]:
             f"unknown dimension '{asked}' in profile '{part.project.name}'; known: {', '.join(part.dimensions)}"
         )
     return [asked] if asked is not None else list(part.dimensions)
-
-
-def _part(profile: str) -> DialoguePart:
-    """What a profile says of this study.
-
-    Raises:
-        FairnessError: nothing.
-    """
-    part = Project(profile).parts.get(NAME)
-    if not isinstance(part, DialoguePart):
-        raise FairnessError(f"profile '{profile}' takes no part in {NAME}: give it a section of this name")
-    return part

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Lake
-from fairness_pipeline.project import Project
+from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
 from fairness_pipeline.verbs.arguments import check_output
 
@@ -32,10 +32,8 @@ def _export_texts(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.models.classifiers.prediction_files import FORMS, write_texts
 
     path = Path(arguments.output)
-    if path.suffix not in FORMS:
-        raise FairnessError(f"--output: expected a file that ends in {' or '.join(FORMS)}, found {path.name}")
-    check_output(path, force=arguments.force)
-    tests = texts_to_classify(_part(arguments.profile), arguments.corpus)
+    check_output(path, FORMS, force=arguments.force)
+    tests = texts_to_classify(part_of(arguments.profile, NAME, ImplicitBiasPart), arguments.corpus)
     with replacing(path) as temporary:
         write_texts(tests, temporary, path.suffix)
     print(f"{path}: {tests.num_rows:,} texts; fill in 'probability' (of the positive class) in a copy, then:")
@@ -47,7 +45,7 @@ def _export_texts(arguments: argparse.Namespace) -> int:
 
 
 def _import_predictions(arguments: argparse.Namespace) -> int:
-    part = _part(arguments.profile)
+    part = part_of(arguments.profile, NAME, ImplicitBiasPart)
     target, count = import_file(part, Path(arguments.file), arguments.corpus, arguments.classifier)
     print(f"{count:,} predictions of '{arguments.classifier}' in {target}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.classifier}")
@@ -107,11 +105,3 @@ def texts_to_classify(part: ImplicitBiasPart, corpus: str) -> pa.Table:
     make(part.project, NAME, "authored_texts", None)
     texts = Lake(part.project.workspace).read("authored_texts", {"corpus": corpus})
     return texts.filter(pc.equal(texts["split"], "test"))
-
-
-def _part(profile: str) -> ImplicitBiasPart:
-    """What a profile says of this study; raises FairnessError if nothing."""
-    part = Project(profile).parts.get(NAME)
-    if not isinstance(part, ImplicitBiasPart):
-        raise FairnessError(f"profile '{profile}' takes no part in {NAME}: give it a section of this name")
-    return part

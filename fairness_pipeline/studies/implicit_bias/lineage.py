@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from scipy.stats import binomtest
 
 from fairness_pipeline import checks
+from fairness_pipeline.corpora.authored_corpus import PublishedAs
 from fairness_pipeline.corpora.authored_texts import (
     AUTHORED_TEXTS,
     SKEWED_SETS,
@@ -49,6 +50,7 @@ from fairness_pipeline.models.classifiers.prediction_files import (
     predictions_of,
     read_predictions,
 )
+from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.paths import data_file
 from fairness_pipeline.reporting.page import publish
@@ -164,9 +166,7 @@ def _task(partition: Partition, classifier: str, folder_of_tokens: Path | None =
     table = partition.read("authored_texts")
     sets = partition.read("skewed_training_sets")
     rows = {row["text_id"]: row for row in table.to_pylist()}
-    chosen = {
-        split: [row["text_id"] for row in sets.to_pylist() if row["split"] == split] for split in ("train", "valid")
-    }
+    chosen = {split: sets.filter(pc.equal(sets["split"], split))["text_id"].to_pylist() for split in ("train", "valid")}
     chosen["added"] = added(table, sets, "train") if own.debiasing == "data_aug" else []
     texts = {split: [rows[identity] for identity in ids] for split, ids in chosen.items()}
     tokens = (
@@ -222,11 +222,11 @@ def classifier_predictions(partition: Partition) -> Result:
     elif own.trained:
         from fairness_pipeline.models.classifiers.network import probabilities
 
-        found = []
-        for number in range(1, own.seeds + 1):
-            network, tokens = training.load(own, partition.checkpoint("text_classifiers"), number)
-            found.append((number, probabilities(network, tokens.encode(tests["text"].to_pylist()))))
-        table = predictions_of(tests, found)
+        folder = partition.checkpoint("text_classifiers")
+        tokens = registry.tokens_of(own, folder)
+        words = tokens.encode(tests["text"].to_pylist())
+        networks = ((number, training.load(own, folder, number, tokens)) for number in range(1, own.seeds + 1))
+        table = predictions_of(tests, [(number, probabilities(network, words)) for number, network in networks])
     else:
         scorer = registry.scorer(own, partition.folder, partition.seed)
         asked = each_distinct(tests["text"], scorer, folder=partition.folder, progress=partition.progress, note="texts")
@@ -242,6 +242,11 @@ def classifier_predictions(partition: Partition) -> Result:
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
+def _published_as(part: ImplicitBiasPart, key: Key) -> tuple[PublishedAs | None, ClassifierSpecification]:
+    """What the thesis' tables know a corpus and a classifier as."""
+    return part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]]
+
+
 @of_a_classifier(
     stage="verdicts",
     covers=lambda part, key: part.predicts(key),
@@ -249,7 +254,7 @@ def classifier_predictions(partition: Partition) -> Result:
     code_version="2",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
-        "published": published.rates(part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]]),
+        "published": published.rates(*_published_as(part, key)),
         "versions": {name: version(name) for name in ("numpy", "scipy")},
     },
     schema=CLASSIFIER_FAIRNESS,
@@ -258,7 +263,7 @@ def classifier_predictions(partition: Partition) -> Result:
 def classifier_fairness(partition: Partition) -> Result:
     """FPR, FNR and DPR of both groups compared, over authors and seeds, and the verdict (section 4.2.2)."""
     part, key = partition.part, partition.key
-    printed = published.rates(part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]])
+    printed = published.rates(*_published_as(part, key))
     table = compare_rates(partition.read("classifier_predictions"), part.settings.significance, printed)
     shown = table.select(["measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict"])
     return Result(table, tables={"significance": shown}, says=summary(STUDY, part.project, key, table.to_pylist()))
@@ -269,16 +274,13 @@ def classifier_fairness(partition: Partition) -> Result:
     covers=lambda part, key: part.predicts(key),
     upstream=("classifier_predictions",),
     code_version="1",
-    settings=lambda part, key: {
-        "published": published.metrics(part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]])
-    },
+    settings=lambda part, key: {"published": published.metrics(*_published_as(part, key))},
     schema=CLASSIFIER_METRICS,
     checks=(checks.not_empty, checks.values_not_negative),
 )
 def classifier_metrics(partition: Partition) -> Result:
     """Accuracy, F1, FPED, FNED and DPD, each seed's, with intervals over seeds (tables 4.4 to 4.7)."""
-    part, key = partition.part, partition.key
-    printed = published.metrics(part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]])
+    printed = published.metrics(*_published_as(partition.part, partition.key))
     table = measure_quality(partition.read("classifier_predictions"), printed)
     return Result(table, tables={"metrics": table.drop_columns(["seeds"])})
 
@@ -321,7 +323,7 @@ def _explained(partition: Partition, whole: Task, checkpoint: Path) -> Iterator[
     texts, own, settings = _explained_texts(partition), whole.classifier, partition.part.settings.explainer
     words = whole.tokens.encode(texts["text"].to_pylist())
     for number in range(1, own.seeds + 1):
-        network, _ = training.load(own, checkpoint, number)
+        network = training.load(own, checkpoint, number, whole.tokens)
         task = explanation.part_of(whole, partition.folder / "explanations", number, own.seeds)
         found = explanation.saliency(network, task, texts["text_id"].to_pylist(), words, settings)
         yield network, explanation.numbered(found, number)

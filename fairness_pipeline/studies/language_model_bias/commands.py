@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.project import Project
+from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
 from fairness_pipeline.verbs.arguments import check_output
 
@@ -33,10 +33,8 @@ def _export_phrases(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.verbs.run import make
 
     path = Path(arguments.output)
-    if path.suffix != ".csv":
-        raise FairnessError(f"--output: expected a file that ends in .csv, found {path.name}")
-    check_output(path, force=arguments.force)
-    part = _part(arguments.profile)
+    check_output(path, (".csv",), force=arguments.force)
+    part = part_of(arguments.profile, NAME, LanguageModelPart)
     dimension = _dimension(part, arguments.dimension)
     _check_comments(part)
     make(part.project, NAME, "bias_phrases", dimension)
@@ -69,7 +67,7 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.paths import check_key
 
     check_key(arguments.annotator, "--annotator")
-    part, path = _part(arguments.profile), Path(arguments.file)
+    part, path = part_of(arguments.profile, NAME, LanguageModelPart), Path(arguments.file)
     dimension = _dimension(part, arguments.dimension)
     known = None
     if part.corpus.grammar or part.corpus.comments:
@@ -105,11 +103,3 @@ def _dimension(part: LanguageModelPart, asked: str) -> str:
             f"{', '.join(part.dimensions)}"
         )
     return asked
-
-
-def _part(profile: str) -> LanguageModelPart:
-    """What a profile says of this study; raises FairnessError if nothing."""
-    part = Project(profile).parts.get(NAME)
-    if not isinstance(part, LanguageModelPart):
-        raise FairnessError(f"profile '{profile}' takes no part in {NAME}: give it a section of this name")
-    return part

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.project import Project
+from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.sentiment_equity.profile import NAME, EquityPart
 from fairness_pipeline.verbs.arguments import check_output
 
@@ -35,10 +35,8 @@ def _export_sentences(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.models.sentiment.specification import SCORE_FORMS
 
     path = Path(arguments.output)
-    if path.suffix not in SCORE_FORMS:
-        raise FairnessError(f"--output: expected a file that ends in {' or '.join(SCORE_FORMS)}, found {path.name}")
-    check_output(path, force=arguments.force)
-    _part(arguments.profile)  # the command to come next names it
+    check_output(path, SCORE_FORMS, force=arguments.force)
+    part_of(arguments.profile, NAME, EquityPart)  # the command to come next names it
     sentences = equity_sentences()
     with replacing(path) as temporary:
         write_sentences(sentences, temporary, path.suffix)
@@ -53,7 +51,7 @@ def _export_sentences(arguments: argparse.Namespace) -> int:
 def _import_scores(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.models.sentiment.score_files import unread_columns
 
-    part, path = _part(arguments.profile), Path(arguments.file)
+    part, path = part_of(arguments.profile, NAME, EquityPart), Path(arguments.file)
     target, scores = import_file(part, path, arguments.system)
     affects, unread = ", ".join(scores["affect"].unique().to_pylist()), ", ".join(unread_columns(path))
     print(f"{scores.num_rows:,} scores of '{arguments.system}' ({affects}) in {target}; now:")
@@ -106,11 +104,3 @@ def _check_sentences(arguments: argparse.Namespace) -> int:
 
     print(f"{arguments.file}: all {check_released(Path(arguments.file)):,} sentences are generated here too")
     return 0
-
-
-def _part(profile: str) -> EquityPart:
-    """What a profile says of this study; raises FairnessError if nothing."""
-    part = Project(profile).parts.get(NAME)
-    if not isinstance(part, EquityPart):
-        raise FairnessError(f"profile '{profile}' takes no part in {NAME}: give it a section of this name")
-    return part

@@ -147,7 +147,7 @@ def gap(made: Task, tests: Texts) -> tuple[float, float]:
     """DPD in points, and accuracy."""
     from fairness_pipeline.models.classifiers.network import probabilities
 
-    model, _ = registry.load(made.classifier, made.folder, 1)
+    model = registry.load(made.classifier, made.folder, 1, made.tokens)
     said = probabilities(model, list(tests.words)) >= 0.5
     apart = said[tests.groups == 0].mean() - said[tests.groups == 1].mean()
     return 100 * float(apart), float(np.mean(said == tests.labels))
@@ -182,7 +182,7 @@ def test_a_killed_debiased_tc_goes_on_to_the_same_weights(tmp_path: Path) -> Non
             registry.train(Task(**{**vars(made), "progress": dies}))
         except Killed:
             registry.train(made)
-        model, _ = registry.load(made.classifier, made.folder, 1)
+        model = registry.load(made.classifier, made.folder, 1, made.tokens)
         weights.append(torch.cat([value.flatten() for value in model.state_dict().values()]))
         assert sorted(path.name for path in (made.folder / "seed-1").iterdir()) == ["history.json", "model.safetensors"]
     assert torch.equal(*weights)
