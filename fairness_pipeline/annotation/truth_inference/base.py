@@ -1,6 +1,7 @@
 """What all methods of truth inference share: labels as integers, and the face of a method."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -12,6 +13,9 @@ from fairness_pipeline.errors import FairnessError
 _COLUMNS = ("task", "worker", "label")
 EPSILON = 1e-10
 """Keeps logarithms finite."""
+Classifier = Callable[[np.ndarray], np.ndarray]
+"""P_w(y | x): given mu_i of each item, in the order in which the labels name them first, it learns from them and gives
+P(y_i = 1 | x_i)."""
 
 
 class Labels(NamedTuple):

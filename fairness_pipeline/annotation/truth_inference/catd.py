@@ -20,6 +20,13 @@ class CATD(TruthInference):
 
     Attributes:
         skills_: The weight of each worker.
+
+    Examples:
+        >>> import pandas as pd
+        >>> rows = [(t, w, int(t > 2) if w < "c" else 0) for t in range(6) for w in "abcd"]
+        >>> data = pd.DataFrame(rows, columns=["task", "worker", "label"])
+        >>> CATD().fit_predict(data).tolist()
+        [0, 0, 0, 1, 1, 1]
     """
 
     def __init__(self, n_iter: int = 100, alpha: float = 0.05) -> None:

@@ -22,6 +22,13 @@ class GLAD(TruthInference):
     Attributes:
         abilities_: a of each worker: 0 tosses a coin, below 0 says the opposite of the truth.
         eases_: b of each task.
+
+    Examples:
+        >>> import pandas as pd
+        >>> rows = [(t, w, int(t > 2) if w < "c" else 0) for t in range(6) for w in "abcd"]
+        >>> data = pd.DataFrame(rows, columns=["task", "worker", "label"])
+        >>> GLAD().fit_predict(data).tolist()
+        [0, 0, 0, 1, 1, 1]
     """
 
     def __init__(self, n_iter: int = 100, tol: float = 1e-5) -> None:

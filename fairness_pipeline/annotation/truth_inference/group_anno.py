@@ -1,63 +1,92 @@
 """GroupAnno: annotators' biases as sums of group effects and an individual one (Liu 2022, section 5.3).
 
-alpha_r = u + sum over categories p of pi_{p, g_r} + pi_r (equation 5.1, a plain sum), and so for the specificity
-beta_r; the levels of a category are not identified, so its effects sum to zero; pi_r ~ N(0, sd^2). mu_i = P(y_i = 1 |
-labels) by equation 5.5. Given mu the expected log-likelihood is a sum over annotators of n_1r log alpha_r + n_0r
-log(1 - alpha_r), and concave in the parameters: the M-step is Newton's, with backtracking, so that the penalised
-likelihood never falls.
+alpha_r = u + sum over categories p of pi_{p, g_r} + pi_r (equation 5.1, a plain sum), kept in (0, 1), and so for the
+specificity beta_r; the levels of a category are not identified, so its effects sum to zero; pi_r ~ N(0, sd^2).
+
+The E-step is the thesis' (equation 5.5) with the mean of log alpha_r over what is known of pi_r in place of the
+logarithm of one estimate: where a sum goes beyond 1 the labels tell no more than that, and an effect that took the
+clipped value for the sum would be too small. The M-step is Newton's on the likelihood without pi_r, with backtracking:
+the penalised bound on the log-likelihood (equation 5.4) never falls.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import entr, expit
 
-from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference, two_coin_posterior
+from fairness_pipeline.annotation.truth_inference.base import EPSILON, Classifier, Labels, TruthInference
+from fairness_pipeline.annotation.truth_inference.clipped_normal import Posterior, posterior
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.statistics.intervals import Estimate
 
-_EDGE = 1e-4
-"""How near to 0 and 1 a sensitivity may come."""
-_STEPS = 50
+SIDES = ("sensitivity", "specificity")
+
+_START = 0.7
+_STEPS = 30
+_AS_ONE_MORE = 0.1
+"""The individual sd is estimated as if there were one annotator more who is so far from their group."""
+_WIDEST = 0.5
+"""The largest sd that a probability can have."""
+_NUDGE = 0.01
+"""By how much an effect is moved to see how its slope changes."""
 
 
 class _Bias(NamedTuple):
-    """Of sensitivities, or of specificities: u, an effect a category, and one an annotator.
+    """Of sensitivities, or of specificities: u and an effect a category (of its first level; the second's is its
+    negative), and the sd of individual effects."""
 
-    A category's effect is that of its first level; the second's is its negative.
-    """
-
-    level: float
-    effects: np.ndarray
-    individual: np.ndarray
-
-    def of_annotators(self, design: np.ndarray) -> np.ndarray:
-        """The sensitivity of each annotator."""
-        total: np.ndarray = self.level + design @ self.effects + self.individual
-        return total
+    shared: np.ndarray
+    sd: float
 
 
 class GroupAnno(TruthInference):
-    """Without features of the items: their prior is a common prevalence.
+    """Without a classifier the items' prior is a common prevalence.
 
     Args:
         annotators: A row a worker (the index), a column a category; two levels each, or none (missing): such a worker
             has the mean effect.
-        individual_sd: Of the individual effects.
+        individual_sd: Of the individual effects; estimated where it is None.
+        effect_sd: Of effects, N(0, sd^2) beforehand: keeps finite what the labels say nothing of (a group whose sum is
+            far beyond 1).
+        classifier: Of the items; `loss_history_` may then rise, as its learning is not part of it.
         n_iter: Iterations, at most.
-        tol: It ends when the mean penalised log-likelihood of an item grows by less.
+        tol: It ends when the mean bound of an item grows by less.
 
     Attributes:
         effects_: A row a category and level: `sensitivity` and `specificity`, as they add to the mean.
+        level_: The mean `sensitivity` and `specificity` (u).
         sensitivity_: P(z = 1 | y = 1) of each worker.
         specificity_: P(z = 0 | y = 0) of each worker.
-        prior_: P(y = 1).
+        individual_sd_: Of sensitivities, and of specificities.
+        prior_: P(y = 1) of each task.
+
+    Examples:
+        >>> import pandas as pd
+        >>> rows = [(t, w, int(t > 2) if w < "c" else 0) for t in range(6) for w in "abcd"]
+        >>> data = pd.DataFrame(rows, columns=["task", "worker", "label"])
+        >>> people = pd.DataFrame({"age": ["young", "young", "old", "old"]}, index=list("abcd"))
+        >>> method = GroupAnno(people).fit(data)
+        >>> method.labels_.tolist()
+        [0, 0, 0, 1, 1, 1]
+        >>> bool(method.effects_.loc[("age", "young"), "sensitivity"] > 0.2)
+        True
     """
 
     def __init__(
-        self, annotators: pd.DataFrame, *, individual_sd: float = 0.1, n_iter: int = 200, tol: float = 1e-7
+        self,
+        annotators: pd.DataFrame,
+        *,
+        individual_sd: float | None = None,
+        effect_sd: float = 0.25,
+        classifier: Classifier | None = None,
+        n_iter: int = 200,
+        tol: float = 1e-6,
     ) -> None:
         self.annotators = annotators
         self.individual_sd = individual_sd
+        self.effect_sd = effect_sd
+        self.classifier = classifier
         self.n_iter = n_iter
         self.tol = tol
         self.levels = {}
@@ -70,37 +99,64 @@ class GroupAnno(TruthInference):
                 )
             self.levels[category] = levels
 
+    def contrasts(self) -> dict[tuple[str, str], Estimate]:
+        """First level minus second, by category and `sensitivity` or `specificity`, with its standard error.
+
+        From the observed information: how the slope of the bound changes when an effect is moved and everything else
+        but the sds is fitted again. Student's t with as many degrees of freedom as annotators minus effects.
+        """
+        size = len(self._biases[0].shared)
+        moved = [
+            (self._slope(side, place, _NUDGE) - self._slope(side, place, -_NUDGE)) / (2 * _NUDGE)
+            for side in range(2)
+            for place in range(size)
+        ]
+        information = -np.array(moved)
+        covariance = np.linalg.pinv((information + information.T) / 2)
+        freedom = max(1, len(self._design) - size)
+        found = {}
+        for side, name in enumerate(SIDES):
+            for place, category in enumerate(self.levels, start=1):
+                variance = covariance[side * size + place, side * size + place]
+                error = 2 * float(np.sqrt(variance)) if variance > 0 else np.inf
+                found[category, name] = Estimate(2 * float(self._biases[side].shared[place]), error, freedom)
+        return found
+
     def _infer(self, labels: Labels) -> np.ndarray:
-        design = self._design(labels)
-        sure = labels.shares()
-        start = _Bias(0.7, np.zeros(design.shape[1]), np.zeros(len(labels.annotators)))
-        sensitivity = specificity = start
+        self._labels = labels
+        self._design = self._designed(labels)
+        sure, prior = labels.shares(), np.full(len(labels.items), 0.5)
+        start = np.zeros(self._design.shape[1])
+        start[0] = _START
+        sd = self.individual_sd if self.individual_sd is not None else _AS_ONE_MORE
+        biases = [_Bias(start, sd), _Bias(start, sd)]
         for _ in range(self.n_iter):
-            own = sure[labels.item]
-            right = labels.of_annotators(own * labels.label), labels.of_annotators((1 - own) * (1 - labels.label))
-            wrong = labels.of_annotators(own * (1 - labels.label)), labels.of_annotators((1 - own) * labels.label)
-            sensitivity = self._m_step(sensitivity, design, right[0], wrong[0])
-            specificity = self._m_step(specificity, design, right[1], wrong[1])
-            prior = (1 + float(sure.sum())) / (2 + len(sure))
-            alpha, beta = sensitivity.of_annotators(design), specificity.of_annotators(design)
-            sure, likelihood = two_coin_posterior(labels, alpha, beta, prior)
-            penalty = np.log(prior) + np.log1p(-prior) - self._penalty(sensitivity) - self._penalty(specificity)
-            self.loss_history_.append(-float(likelihood.sum() + penalty) / len(sure))
+            counts = self._counts(sure)
+            biases = [self._m_step(bias, *own) for bias, own in zip(biases, counts, strict=True)]
+            prior = self._prior(sure)
+            known = [self._posterior(bias, *own) for bias, own in zip(biases, counts, strict=True)]
+            bound = self._bound(sure, prior, known) + sum(map(self._log_prior, biases))
+            self.loss_history_.append(-bound / len(sure))
+            sure = self._e_step(known, prior)
             if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
                 break
-        self.sensitivity_, self.specificity_ = (pd.Series(own, index=labels.annotators) for own in (alpha, beta))
-        self.prior_ = prior
+        self._biases, self._sure = biases, sure
+        self._sds = self._told_sds(biases, known, sure)
+        self.sensitivity_, self.specificity_ = (pd.Series(own.probability, index=labels.annotators) for own in known)
+        self.prior_ = pd.Series(prior, index=labels.items.rename("task"))
+        self.individual_sd_ = dict(zip(SIDES, self._sds, strict=True))
+        self.level_ = {name: float(bias.shared[0]) for name, bias in zip(SIDES, biases, strict=True)}
         rows = {
-            (category, level): [sign * sensitivity.effects[place], sign * specificity.effects[place]]
-            for place, (category, levels) in enumerate(self.levels.items())
+            (category, level): [sign * bias.shared[place] for bias in biases]
+            for place, (category, levels) in enumerate(self.levels.items(), start=1)
             for sign, level in zip((1, -1), levels, strict=True)
         }
-        self.effects_ = pd.DataFrame.from_dict(rows, orient="index", columns=["sensitivity", "specificity"])
-        self.effects_.index = pd.MultiIndex.from_tuples(list(rows), names=["category", "group"])
+        index = pd.MultiIndex.from_tuples(list(rows), names=["category", "group"])
+        self.effects_ = pd.DataFrame(list(rows.values()), columns=list(SIDES), index=index if rows else None)
         return sure
 
-    def _design(self, labels: Labels) -> np.ndarray:
-        """(annotators, categories): 1 for the first level, -1 for the second, 0 where it is not known."""
+    def _designed(self, labels: Labels) -> np.ndarray:
+        """(annotators, 1 + categories): 1, then 1 for a category's first level, -1 for its second, 0 if unknown."""
         missing = labels.annotators.difference(self.annotators.index)
         if len(missing):
             raise FairnessError(f"{len(missing):,} annotators are not in the annotators' table, such as '{missing[0]}'")
@@ -109,48 +165,125 @@ class GroupAnno(TruthInference):
             np.select([own[category] == first, own[category] == second], [1.0, -1.0], 0.0)
             for category, (first, second) in self.levels.items()
         ]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(own), 0))
+        return np.stack([np.ones(len(own)), *columns], axis=1)
 
-    def _penalty(self, bias: _Bias) -> float:
-        return float(np.square(bias.individual).sum()) / (2 * self.individual_sd**2)
+    def _counts(self, sure: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Of each annotator the expected number of right and of wrong labels: of positive items, of negative ones."""
+        own, z = sure[self._labels.item], self._labels.label
+        values = ((own * z, own * (1 - z)), ((1 - own) * (1 - z), (1 - own) * z))
+        return [(self._labels.of_annotators(right), self._labels.of_annotators(wrong)) for right, wrong in values]
 
-    def _m_step(self, bias: _Bias, design: np.ndarray, right: np.ndarray, wrong: np.ndarray) -> _Bias:
-        """Newton's steps on sum(right log a + wrong log(1 - a)) - penalty, a kept inside (0, 1); never downhill."""
-        shared = np.column_stack([np.ones(len(design)), design])
-        precision = 1 / self.individual_sd**2
+    def _prior(self, sure: np.ndarray) -> np.ndarray:
+        """P(y = 1) of each item."""
+        if self.classifier is not None:
+            return np.clip(self.classifier(sure), EPSILON, 1 - EPSILON)
+        return np.full(len(sure), (1 + float(sure.sum())) / (2 + len(sure)))
 
-        def worth(own: _Bias) -> float:
-            a = own.of_annotators(design)
-            if a.min() < _EDGE or a.max() > 1 - _EDGE:
-                return -np.inf
-            return float((right * np.log(a) + wrong * np.log1p(-a)).sum()) - self._penalty(own)
+    def _posterior(self, bias: _Bias, right: np.ndarray, wrong: np.ndarray) -> Posterior:
+        return posterior(self._design @ bias.shared, bias.sd, right, wrong)
 
-        now = worth(bias)
+    def _e_step(self, known: list[Posterior], prior: np.ndarray) -> np.ndarray:
+        """mu (equation 5.5)."""
+        own, who = self._labels.label == 1, self._labels.annotator
+        alpha, beta = known
+        told = np.where(
+            own,
+            (alpha.log_right - beta.log_wrong)[who],
+            (alpha.log_wrong - beta.log_right)[who],
+        )
+        sure: np.ndarray = expit(self._labels.of_items(told) + np.log(prior) - np.log1p(-prior))
+        return sure
+
+    def _bound(self, sure: np.ndarray, prior: np.ndarray, known: list[Posterior]) -> float:
+        """Of the log-likelihood, with the prevalence's own Beta(2, 2) where there is no classifier."""
+        of_items = sure * np.log(prior) + (1 - sure) * np.log1p(-prior) + entr(sure) + entr(1 - sure)
+        shared = 0.0 if self.classifier is not None else float(np.log(prior[0]) + np.log1p(-prior[0]))
+        return float(of_items.sum()) + sum(float(own.evidence.sum()) for own in known) + shared
+
+    def _log_prior(self, bias: _Bias) -> float:
+        """Of the effects; of the sd: one annotator more at `_AS_ONE_MORE`, and the freedom that the effects took."""
+        of_effects = -0.5 * float(np.square(bias.shared[1:] / self.effect_sd).sum())
+        if self.individual_sd is not None:
+            return of_effects
+        return of_effects + (len(bias.shared) - 1) * float(np.log(bias.sd)) - 0.5 * (_AS_ONE_MORE / bias.sd) ** 2
+
+    def _m_step(self, bias: _Bias, right: np.ndarray, wrong: np.ndarray) -> _Bias:
+        """Steps on the marginal likelihood of the counts: Newton's for u and the effects, EM's for the sd."""
+        design, ridge = self._design, self._ridge()
+
+        def worth(own: _Bias) -> tuple[float, Posterior]:
+            known = self._posterior(own, right, wrong)
+            return float(known.evidence.sum()) + self._log_prior(own), known
+
+        now, known = worth(bias)
         for _ in range(_STEPS):
-            a = bias.of_annotators(design)
-            slope = right / a - wrong / (1 - a)
-            curve = right / a**2 + wrong / (1 - a) ** 2 + EPSILON
-            # The individual effects' block is diagonal: what is shared is solved for first (Schur complement).
-            inner = curve + precision
-            of_individual = slope - precision * bias.individual
-            kept = curve * precision / inner
-            reduced = shared.T @ (slope - curve * of_individual / inner)
-            step = np.linalg.lstsq(shared.T @ (kept[:, None] * shared), reduced, rcond=None)[0]
-            individual = (of_individual - curve * (shared @ step)) / inner
+            before = now
+            residual = known.mean - design @ bias.shared
+            curve = np.maximum(1 - known.variance / bias.sd**2, 1e-3)
+            pull = ridge * bias.sd**2
+            slope = design.T @ residual - pull * bias.shared
+            step = np.linalg.lstsq(design.T @ (curve[:, None] * design) + np.diag(pull), slope, rcond=None)[0]
             length = 1.0
-            while length > 1e-8:
-                tried = _Bias(
-                    bias.level + length * float(step[0]),
-                    bias.effects + length * step[1:],
-                    bias.individual + length * individual,
-                )
-                after = worth(tried)
+            while length > 1e-6:
+                tried = bias._replace(shared=bias.shared + length * step)
+                after, moved = worth(tried)
                 if after >= now:
+                    bias, now, known = tried, after, moved
                     break
                 length /= 2
-            else:
-                return bias
-            gained, bias, now = after - now, tried, after
-            if gained < 1e-9 * (1 + abs(now)):
+            if self.individual_sd is None:
+                tried = bias._replace(sd=self._sd_of(known.variance, known.mean, bias))
+                after, moved = worth(tried)
+                if after >= now:
+                    bias, now, known = tried, after, moved
+            if now - before < 1e-7 * (1 + abs(now)):
                 break
         return bias
+
+    def _told_sds(self, biases: list[_Bias], known: list[Posterior], sure: np.ndarray) -> list[float]:
+        """The sds with what is not known of y told of each annotator: the bound takes the items' mu for known."""
+        if self.individual_sd is not None:
+            return [bias.sd for bias in biases]
+        found = []
+        doubt = (sure * (1 - sure))[self._labels.item]
+        rights = self._labels.label == 1, self._labels.label == 0
+        for bias, own, counts, right in zip(biases, known, self._counts(sure), rights, strict=True):
+            p = own.probability[self._labels.annotator]
+            lost = self._labels.of_annotators(doubt / np.square(np.where(right, p, 1 - p)))
+            sd = bias.sd
+            for _ in range(_STEPS):
+                t = posterior(self._design @ bias.shared, sd, *counts)
+                variance = 1 / np.maximum(1 / np.maximum(t.variance, EPSILON) - lost, 1 / sd**2)
+                sd, before = self._sd_of(variance, t.mean, bias), sd
+                if abs(sd - before) < 1e-4:
+                    break
+            found.append(sd)
+        return found
+
+    def _sd_of(self, variance: np.ndarray, mean: np.ndarray, bias: _Bias) -> float:
+        """The sd of individual effects whose posteriors have these variances and means."""
+        squares = variance + np.square(mean - self._design @ bias.shared)
+        more = max(1, len(self._design) + 1 - self._design.shape[1])
+        return min(_WIDEST, float(np.sqrt((squares.sum() + _AS_ONE_MORE**2) / more)))
+
+    def _ridge(self) -> np.ndarray:
+        """The precision of each shared parameter beforehand: none of u."""
+        return np.array([0.0] + [1 / self.effect_sd**2] * len(self.levels))
+
+    def _slope(self, side: int, place: int, by: float) -> np.ndarray:
+        """The slope of the bound in all shared effects with one of them moved and the items' mu fitted again."""
+        biases = [b._replace(sd=sd) for b, sd in zip(self._biases, self._sds, strict=True)]
+        biases[side] = biases[side]._replace(shared=biases[side].shared + by * np.eye(len(biases[side].shared))[place])
+        sure, before = self._sure, -np.inf
+        for _ in range(self.n_iter):
+            prior = self._prior(sure) if self.classifier is None else self.prior_.to_numpy()
+            known = [self._posterior(b, *own) for b, own in zip(biases, self._counts(sure), strict=True)]
+            bound = self._bound(sure, prior, known)
+            if bound - before < self.tol * len(sure) * 0.01:
+                break
+            sure, before = self._e_step(known, prior), bound
+        slopes = [
+            self._design.T @ (own.mean - self._design @ bias.shared) / bias.sd**2 - self._ridge() * bias.shared
+            for own, bias in zip(known, biases, strict=True)
+        ]
+        return np.concatenate(slopes)

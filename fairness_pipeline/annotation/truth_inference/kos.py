@@ -15,6 +15,13 @@ class KOS(TruthInference):
     Args:
         n_iter: Rounds of messages.
         random_state: Of the first messages.
+
+    Examples:
+        >>> import pandas as pd
+        >>> rows = [(t, w, int(t > 2) if w < "e" else t % 2) for t in range(6) for w in "abcde"]
+        >>> data = pd.DataFrame(rows, columns=["task", "worker", "label"])
+        >>> KOS().fit_predict(data).tolist()
+        [0, 0, 0, 1, 1, 1]
     """
 
     def __init__(self, n_iter: int = 100, random_state: int = 0) -> None:

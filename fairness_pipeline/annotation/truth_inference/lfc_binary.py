@@ -7,13 +7,20 @@ few labels is not taken at their word: alpha_r = (a - 1 + sum mu z) / (a + b - 2
 import numpy as np
 import pandas as pd
 
-from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference, two_coin_posterior
+from fairness_pipeline.annotation.truth_inference.base import (
+    EPSILON,
+    Classifier,
+    Labels,
+    TruthInference,
+    two_coin_posterior,
+)
 
 
 class LFCBinary(TruthInference):
-    """Without features of the items: the classifier is their common prevalence.
+    """Without a classifier the items' prior is a common prevalence.
 
     Args:
+        classifier: Of the items; `loss_history_` may then rise, as its learning is not part of it.
         n_iter: Iterations, at most.
         tol: It ends when the mean log-posterior of an item grows by less.
         prior: Of sensitivity and specificity: Beta(a, b).
@@ -22,7 +29,14 @@ class LFCBinary(TruthInference):
     Attributes:
         sensitivity_: P(z = 1 | y = 1) of each worker.
         specificity_: P(z = 0 | y = 0) of each worker.
-        prior_: P(y = 1).
+        prior_: P(y = 1) of each task.
+
+    Examples:
+        >>> import pandas as pd
+        >>> rows = [(t, w, int(t > 2) if w < "c" else 0) for t in range(6) for w in "abcd"]
+        >>> data = pd.DataFrame(rows, columns=["task", "worker", "label"])
+        >>> LFCBinary().fit_predict(data).tolist()
+        [0, 0, 0, 1, 1, 1]
     """
 
     def __init__(
@@ -30,9 +44,11 @@ class LFCBinary(TruthInference):
         n_iter: int = 100,
         tol: float = 1e-6,
         *,
+        classifier: Classifier | None = None,
         prior: tuple[float, float] = (2.0, 1.5),
         prevalence: tuple[float, float] = (2.0, 2.0),
     ) -> None:
+        self.classifier = classifier
         self.n_iter = n_iter
         self.tol = tol
         self.prior = prior
@@ -48,13 +64,18 @@ class LFCBinary(TruthInference):
             beta = (a - 1 + labels.of_annotators((1 - own) * (1 - labels.label))) / (
                 a + b - 2 + labels.of_annotators(1 - own)
             )
-            prevalence = (p - 1 + float(sure.sum())) / (p + q - 2 + len(sure))
+            prevalence: float | np.ndarray
+            if self.classifier is not None:
+                prevalence = np.clip(self.classifier(sure), EPSILON, 1 - EPSILON)
+            else:
+                prevalence = (p - 1 + float(sure.sum())) / (p + q - 2 + len(sure))
             sure, likelihood = two_coin_posterior(labels, alpha, beta, prevalence)
             penalty = sum(((a - 1) * np.log(v) + (b - 1) * np.log1p(-v)).sum() for v in (alpha, beta))
-            penalty += (p - 1) * np.log(prevalence) + (q - 1) * np.log1p(-prevalence)
+            if self.classifier is None:
+                penalty += float((p - 1) * np.log(prevalence) + (q - 1) * np.log1p(-prevalence))
             self.loss_history_.append(-float(likelihood.sum() + penalty) / len(sure))
             if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
                 break
         self.sensitivity_, self.specificity_ = (pd.Series(own, index=labels.annotators) for own in (alpha, beta))
-        self.prior_ = prevalence
+        self.prior_ = pd.Series(np.broadcast_to(prevalence, len(sure)), index=labels.items.rename("task"))
         return sure

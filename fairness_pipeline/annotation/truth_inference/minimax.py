@@ -29,6 +29,13 @@ class Minimax(TruthInference):
     Attributes:
         sensitivity_: P(z = 1 | y = 1) of each worker, for an item that pulls to neither side.
         specificity_: P(z = 0 | y = 0) of each worker, for such an item.
+
+    Examples:
+        >>> import pandas as pd
+        >>> rows = [(t, w, int(t > 2) if w < "c" else 0) for t in range(6) for w in "abcd"]
+        >>> data = pd.DataFrame(rows, columns=["task", "worker", "label"])
+        >>> Minimax().fit_predict(data).tolist()
+        [0, 0, 0, 1, 1, 1]
     """
 
     def __init__(self, gamma: float = 1.0, n_iter: int = 100, tol: float = 1e-6) -> None:

@@ -18,6 +18,13 @@ class PMCRH(TruthInference):
 
     Attributes:
         skills_: The weight of each worker.
+
+    Examples:
+        >>> import pandas as pd
+        >>> rows = [(t, w, int(t > 2) if w < "c" else 0) for t in range(6) for w in "abcd"]
+        >>> data = pd.DataFrame(rows, columns=["task", "worker", "label"])
+        >>> PMCRH().fit_predict(data).tolist()
+        [0, 0, 0, 1, 1, 1]
     """
 
     def __init__(self, n_iter: int = 100) -> None:

@@ -21,6 +21,13 @@ class VIMF(TruthInference):
 
     Attributes:
         skills_: The mean reliability of each worker.
+
+    Examples:
+        >>> import pandas as pd
+        >>> rows = [(t, w, int(t > 2) if w < "c" else 0) for t in range(6) for w in "abcd"]
+        >>> data = pd.DataFrame(rows, columns=["task", "worker", "label"])
+        >>> VIMF().fit_predict(data).tolist()
+        [0, 0, 0, 1, 1, 1]
     """
 
     def __init__(self, n_iter: int = 100, tol: float = 1e-6, *, prior: tuple[float, float] = (2.0, 1.0)) -> None:

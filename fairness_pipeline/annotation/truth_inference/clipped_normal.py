@@ -1,0 +1,76 @@
+"""Probabilities that are normal over annotators and clipped to (0, 1): what binomial counts say of each.
+
+t_r ~ N(m_r, sd^2), the probability is min(max(t_r, EDGE), 1 - EDGE), and of an annotator's labels `right` were as they
+should be and `wrong` were not. Inside the interval the posterior is summed by Gauss and Legendre's rule, outside of it
+the likelihood is constant and the normal's tails are known.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp
+
+EDGE = 0.02
+"""How near to 0 and 1 a probability comes: nobody is taken to be always right."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
+_REACH = 7.0
+"""Standard deviations of the posterior that the nodes span on either side."""
+_LOG_ROOT = 0.5 * np.log(2 * np.pi)
+
+
+class Posterior(NamedTuple):
+    """Of each annotator: log of the marginal likelihood, mean and variance of t, mean of the probability and of its
+    logarithm, and of the logarithm of its complement."""
+
+    evidence: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+    probability: np.ndarray
+    log_right: np.ndarray
+    log_wrong: np.ndarray
+
+
+def posterior(mean: np.ndarray, sd: float, right: np.ndarray, wrong: np.ndarray) -> Posterior:
+    """What is known of each annotator's t and probability.
+
+    Args:
+        mean: (annotators,) m_r.
+        sd: Of t around it.
+        right: (annotators,) how many labels were as they should be; need not be whole.
+        wrong: The others.
+    """
+    t, log_weights = _nodes(mean, sd, right, wrong)
+    log_t, log_not = np.log(t), np.log1p(-t)
+    inside = log_weights + right[:, None] * log_t + wrong[:, None] * log_not
+    inside -= 0.5 * np.square((t - mean[:, None]) / sd) + np.log(sd) + _LOG_ROOT
+    low, high = np.log(EDGE), np.log1p(-EDGE)
+    z = np.stack([EDGE - mean, mean - (1 - EDGE)], axis=1) / sd
+    tails = log_ndtr(z) + np.stack([right * low + wrong * high, right * high + wrong * low], axis=1)
+    evidence = logsumexp(np.concatenate([inside, tails], axis=1), axis=1)
+    share = np.exp(inside - evidence[:, None])
+    outside = np.exp(tails - evidence[:, None])
+    ratio = np.exp(-0.5 * np.square(z) - _LOG_ROOT - log_ndtr(z))  # the normal's density over its tail
+    moved = t - mean[:, None]
+    first = (share * moved).sum(axis=1) + sd * (outside * ratio * [-1.0, 1.0]).sum(axis=1)
+    second = (share * np.square(moved)).sum(axis=1) + sd**2 * (outside * (1 - z * ratio)).sum(axis=1)
+    return Posterior(
+        evidence,
+        mean + first,
+        np.maximum(second - np.square(first), 0.0),
+        (share * t).sum(axis=1) + outside @ [EDGE, 1 - EDGE],
+        (share * log_t).sum(axis=1) + outside @ [low, high],
+        (share * log_not).sum(axis=1) + outside @ [high, low],
+    )
+
+
+def _nodes(mean: np.ndarray, sd: float, right: np.ndarray, wrong: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(annotators, nodes): where the posterior inside the interval is read, and the logarithm of each node's weight."""
+    count = right + wrong
+    share = (right + 1) / (count + 2)
+    told = count / (share * (1 - share))
+    precision = 1 / sd**2 + told
+    centre = np.clip((mean / sd**2 + told * share) / precision, EDGE, 1 - EDGE)
+    reach = _REACH / np.sqrt(precision)
+    low, high = np.maximum(centre - reach, EDGE), np.minimum(centre + reach, 1 - EDGE)
+    half = (high - low) / 2
+    return low[:, None] + half[:, None] * (_NODES + 1), np.log(half)[:, None] + np.log(_WEIGHTS)

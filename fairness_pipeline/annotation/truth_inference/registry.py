@@ -1,0 +1,78 @@
+"""Every method of truth inference by name. A new one is one file and one entry here."""
+
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pydantic
+
+from fairness_pipeline.annotation.truth_inference.base import Classifier, TruthInference
+from fairness_pipeline.annotation.truth_inference.catd import CATD
+from fairness_pipeline.annotation.truth_inference.dawid_skene import DawidSkene
+from fairness_pipeline.annotation.truth_inference.glad import GLAD
+from fairness_pipeline.annotation.truth_inference.group_anno import GroupAnno
+from fairness_pipeline.annotation.truth_inference.kos import KOS
+from fairness_pipeline.annotation.truth_inference.lfc_binary import LFCBinary
+from fairness_pipeline.annotation.truth_inference.majority_vote import MajorityVote
+from fairness_pipeline.annotation.truth_inference.minimax import Minimax
+from fairness_pipeline.annotation.truth_inference.pm_crh import PMCRH
+from fairness_pipeline.annotation.truth_inference.vi_mf import VIMF
+from fairness_pipeline.annotation.truth_inference.zen_crowd import ZenCrowd
+from fairness_pipeline.yaml_files import Specification
+
+
+class Method(NamedTuple):
+    """A method, what the papers' tables call it, and whether it learns a classifier of the items on the way."""
+
+    kind: type[TruthInference]
+    title: str
+    learns: bool = False
+
+
+METHODS: dict[str, Method] = {
+    "mv": Method(MajorityVote, "MV"),
+    "zencrowd": Method(ZenCrowd, "ZenCrowd"),
+    "minimax": Method(Minimax, "Minimax"),
+    "lfc_binary": Method(LFCBinary, "LFC-binary", learns=True),
+    "catd": Method(CATD, "CATD"),
+    "pm_crh": Method(PMCRH, "PM-CRH"),
+    "kos": Method(KOS, "KOS"),
+    "vi_mf": Method(VIMF, "VI-MF"),
+    "dawid_skene": Method(DawidSkene, "Dawid-Skene"),
+    "glad": Method(GLAD, "GLAD"),
+    "group_anno": Method(GroupAnno, "GroupAnno", learns=True),
+}
+"""In the order of table 5.5, those that it does not have before GroupAnno."""
+
+_GIVEN = ("annotators", "classifier")
+"""What a method is given of a corpus, not of a profile."""
+
+
+@cache
+def settings_of(name: str) -> type[Specification]:
+    """What a profile may say of the method `name`: the arguments of its class that have a default."""
+    parameters = inspect.signature(METHODS[name].kind.__init__).parameters.values()
+    own = {p.name: (p.annotation, p.default) for p in parameters if p.name not in ("self", *_GIVEN)}
+    own = {key: found for key, found in own.items() if found[1] is not inspect.Parameter.empty}
+    made: type[Specification] = pydantic.create_model(f"{METHODS[name].title}Settings", __base__=Specification, **own)  # type: ignore[call-overload]
+    return made
+
+
+def method(
+    name: str, settings: Mapping[str, Any], annotators: pd.DataFrame, classifier: Classifier | None = None
+) -> TruthInference:
+    """The method `name`, ready to be fitted.
+
+    Args:
+        name: One of `METHODS`.
+        settings: What is not as its class has it.
+        annotators: A row a worker, a column a category; for the method that models groups.
+        classifier: Of the items; for a method that `learns`.
+    """
+    kind = METHODS[name].kind
+    takes = inspect.signature(kind.__init__).parameters
+    given = {"annotators": annotators, "classifier": classifier}
+    own: dict[str, Any] = settings_of(name).model_validate(settings).model_dump(exclude_unset=True)
+    return kind(**own, **{key: value for key, value in given.items() if key in takes})
