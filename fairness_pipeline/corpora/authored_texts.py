@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pydantic
 
-from fairness_pipeline.corpora.authored_corpus import CELLS, OTHERS, AuthoredCorpus, AuthoredFile, Cells, Group, Groups
+from fairness_pipeline.corpora.authored_corpus import CELLS, OTHERS, AuthoredCorpus, AuthoredFile, Cells, Group
 from fairness_pipeline.corpora.authored_grammar import AuthoredGrammarFile
 from fairness_pipeline.corpora.chat_rooms import read_chat_rooms
 from fairness_pipeline.corpora.dialects import DialectModel
@@ -290,9 +290,9 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
         if model and dialect:
             group, known = model.group(text, dialect.confidence), True
         else:
-            group, known = _group(corpus.groups, row.group), _is_ignored(row.group, corpus.groups.ignored)
+            group, known = group_of(corpus.groups, row.group), is_ignored(row.group, corpus.groups.ignored)
         for kind, value, is_known in (
-            ("label", row.label, label is not None or _is_ignored(row.label, corpus.labels.ignored)),
+            ("label", row.label, label is not None or is_ignored(row.label, corpus.labels.ignored)),
             ("group", row.group, group is not None or known),
         ):
             if not is_known:
@@ -346,7 +346,20 @@ def _rows(file: AuthoredFile, folder: Path, left_out: Counter[str]) -> Iterator[
         yield _Row(where, text, label, group, author or None)
 
 
-def _group(groups: Groups, said: str) -> str | None:
+class TwoGroups(Protocol):
+    """What tells two groups apart by a column."""
+
+    @property
+    def a(self) -> Group:
+        """One."""
+
+    @property
+    def b(self) -> Group:
+        """The other."""
+
+
+def group_of(groups: TwoGroups, said: str) -> str | None:
+    """a or b, whichever group a cell names; None where it names neither."""
     for side, group in (("a", groups.a), ("b", groups.b)):
         if said in group.values or _is_between(said, group):
             return side
@@ -359,5 +372,6 @@ def _is_between(said: str, group: Group) -> bool:
     return group.between[0] <= float(said) <= group.between[1]
 
 
-def _is_ignored(said: str, ignored: tuple[str, ...]) -> bool:
+def is_ignored(said: str, ignored: tuple[str, ...]) -> bool:
+    """Whether a cell is among those that are left out."""
     return said in ignored or OTHERS in ignored

@@ -1,0 +1,107 @@
+"""Labels as annotation tools export them, as rows with `item_id`, `annotator_id`, `label` and the shown text."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.corpora.records import read_records
+from fairness_pipeline.corpora.text_files import read_json_lines
+from fairness_pipeline.errors import FairnessError
+
+Row = tuple[str, dict[str, Any]]
+
+
+def read_label_studio(path: Path, question: str | None, shown: str, left_out: Counter[str]) -> Iterator[Row]:
+    """Label Studio's JSON export: a list of tasks, each with annotations of one choice.
+
+    Args:
+        path: The file.
+        question: Which question (`from_name`), where there are several.
+        shown: The field of `data` that was shown.
+        left_out: Counts annotations that were skipped or answer another question.
+
+    Raises:
+        FairnessError: it is no such export, several questions are asked, or several choices were made; names the task.
+    """
+    for where, task in read_records(path):
+        annotations, data = task.get("annotations"), task.get("data")
+        if not isinstance(annotations, list) or not isinstance(data, dict) or "id" not in task:
+            raise FairnessError(
+                f"{where}: expected a task of Label Studio's JSON export ('id', 'data', 'annotations'), found "
+                f"{list(task)[:8]}; its JSON-MIN and CSV exports are tables: form: table"
+            )
+        for annotation in annotations:
+            if annotation.get("was_cancelled"):
+                left_out["skipped by the annotator"] += 1
+                continue
+            given = [
+                (result.get("from_name"), result["value"]["choices"])
+                for result in annotation.get("result", [])
+                if "choices" in result.get("value", {})
+            ]
+            asked = {name for name, _ in given}
+            if question is None and len(asked) > 1:
+                raise FairnessError(f"{where}: asks {', '.join(sorted(map(str, asked)))}; say which: question: NAME")
+            choices = [choice for name, own in given if question in (None, name) for choice in own]
+            if len(choices) > 1:
+                raise FairnessError(f"{where}: expected one choice, found {', '.join(map(str, choices))}")
+            if not choices:
+                left_out["without an answer"] += 1
+                continue
+            yield (
+                where,
+                {
+                    **data,
+                    "item_id": task["id"],
+                    "annotator_id": _who(annotation.get("completed_by")),
+                    "label": choices[0],
+                    "text": data.get(shown, ""),
+                },
+            )
+
+
+def read_prodigy(path: Path, shown: str, left_out: Counter[str]) -> Iterator[Row]:
+    """Prodigy's JSON lines: a label is the chosen option, or `accept` or `reject` where nothing is chosen from.
+
+    Args:
+        path: The file.
+        shown: The field that was shown.
+        left_out: Counts examples that were ignored.
+
+    Raises:
+        FairnessError: a line is no such example, or several options were chosen; names the line.
+    """
+    for where, example in read_json_lines(path):
+        who = example.get("_annotator_id", example.get("_session_id"))
+        if "answer" not in example or "_input_hash" not in example or who is None:
+            raise FairnessError(
+                f"{where}: expected an example of Prodigy's ('answer', '_input_hash', '_annotator_id' or "
+                f"'_session_id'), found {list(example)[:8]}"
+            )
+        if example["answer"] == "ignore":
+            left_out["ignored by the annotator"] += 1
+            continue
+        chosen = example.get("accept")
+        if isinstance(chosen, list) and example["answer"] == "accept":
+            if len(chosen) != 1:
+                raise FairnessError(f"{where}: expected one chosen option, found {chosen}")
+            label = chosen[0]
+        else:
+            label = example["answer"]
+        yield (
+            where,
+            {
+                **example,
+                "item_id": example["_input_hash"],
+                "annotator_id": who,
+                "label": label,
+                "text": example.get(shown, ""),
+            },
+        )
+
+
+def _who(completed_by: Any) -> Any:
+    if isinstance(completed_by, dict):
+        return completed_by.get("id", completed_by.get("email"))
+    return completed_by

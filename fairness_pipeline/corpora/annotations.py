@@ -1,0 +1,346 @@
+"""Items, who labelled them, and as what: read from tables or exports, checked, and as integers and groups."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus, AnnotationLabels, AnnotationsFile, Category
+from fairness_pipeline.corpora.annotation_exports import read_label_studio, read_prodigy
+from fairness_pipeline.corpora.authored_texts import group_of, is_ignored
+from fairness_pipeline.corpora.downloads import located
+from fairness_pipeline.corpora.records import column, read_records
+from fairness_pipeline.corpora.simulated_annotations import simulate
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.progress import Progress, track
+from fairness_pipeline.schemas import schema
+
+ANNOTATIONS = schema(draw=pa.int64(), item_id=pa.string(), annotator_id=pa.string(), label=pa.int64())
+"""A row a label: 1 (positive) or 0. `draw` counts the draws of a simulated corpus; 1 is the only one of others."""
+ITEMS = schema(
+    draw=pa.int64(), item_id=pa.string(), text=pa.string(), features=pa.list_(pa.float64()), split=pa.string()
+).append(pa.field("gold", pa.int64()))
+"""A row an item; `gold` is null where the truth is not known."""
+ANNOTATORS = (
+    schema(draw=pa.int64(), annotator_id=pa.string(), category=pa.string())
+    .append(pa.field("side", pa.string()))
+    .append(pa.field("sensitivity", pa.float64()))
+    .append(pa.field("specificity", pa.float64()))
+)
+"""A row an annotator and category: side a or b, null where it is not known; the true rates where they are simulated.
+Without categories a row an annotator, whose category is empty."""
+_EXAMPLES = 8
+
+
+class Annotated(NamedTuple):
+    """Tables of `ANNOTATIONS`, `ITEMS` and `ANNOTATORS`, and what was left out, by reason."""
+
+    annotations: pa.Table
+    items: pa.Table
+    annotators: pa.Table
+    left_out: dict[str, int]
+
+
+def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | None = None) -> Annotated:
+    """A corpus as it is declared.
+
+    Args:
+        corpus: What to read, or to simulate.
+        folder: Where relative paths start.
+        progress: Told how many labels have been read.
+
+    Raises:
+        FairnessError: a file is missing or broken; a label is neither class; an annotator labelled an item twice, is
+            not in the annotators' file, or is in two groups; the annotators' file names nobody who labelled; a
+            category has one group only; an item has no label. Names file and line.
+    """
+    if corpus.simulated:
+        return _simulated(corpus)
+    left_out: Counter[str] = Counter()
+    items = _Items(corpus, folder)
+    people = _Annotators(corpus, folder)
+    rows: dict[tuple[str, str], int] = {}
+    first: dict[tuple[str, str], str] = {}
+    wrong: Counter[str] = Counter()
+    first_wrong: dict[str, str] = {}
+    records = (found for file in corpus.annotations for found in _records(file, folder, left_out))
+    for where, record, file in track(records, progress, note="labels"):
+        item, annotator = (_cell(where, record, name) for name in (file.columns.item, file.columns.annotator))
+        said = _said(column(where, record, file.columns.label))
+        label = _class(corpus.labels, said)
+        if label is None:
+            if is_ignored(said, corpus.labels.ignored):
+                left_out["of an ignored label"] += 1
+            else:
+                wrong[said] += 1
+                first_wrong.setdefault(said, where)
+            continue
+        if (item, annotator) in rows:
+            if corpus.repeated == "refuse":
+                raise FairnessError(
+                    f"{where}: '{annotator}' labelled '{item}' already ({first[item, annotator]}); keep one label, or "
+                    "let the first count: repeated: first"
+                )
+            left_out["of an item again by the same annotator"] += 1
+            continue
+        people.add(where, annotator, record)
+        items.add(where, item, record, file)
+        rows[item, annotator] = label
+        if corpus.repeated == "refuse":
+            first[item, annotator] = where.rpartition(", ")[2]
+    if wrong:
+        told = ", ".join(f"{value!r} ({count:,})" for value, count in wrong.most_common(_EXAMPLES))
+        said = next(iter(wrong))
+        raise FairnessError(
+            f"{first_wrong[said]}: label {said!r} is not mapped; {len(wrong)} such: {told}. There are two classes: put "
+            "each under labels.positive, labels.negative or labels.ignored ('*' is every other), or say labels.at_least"
+        )
+    if not rows:
+        raise FairnessError(f"{', '.join(file.path for file in corpus.annotations)}: expected labels, found none")
+    labels = pa.table(
+        {
+            "draw": pa.array([1] * len(rows)),
+            "item_id": [item for item, _ in rows],
+            "annotator_id": [annotator for _, annotator in rows],
+            "label": pa.array(list(rows.values()), pa.int64()),
+        },
+        schema=ANNOTATIONS,
+    )
+    labelled = {item for item, _ in rows}
+    table = items.table(labelled, left_out)
+    return Annotated(labels, table, people.table({who for _, who in rows}), {k: n for k, n in left_out.items() if n})
+
+
+class _Items:
+    """What is known of items, from a file of theirs or from the annotations."""
+
+    def __init__(self, corpus: AnnotatedCorpus, folder: Path) -> None:
+        self._corpus = corpus
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._where: dict[str, str] = {}
+        self._known = corpus.items is not None
+        if corpus.items is None:
+            return
+        own = corpus.items.columns
+        self._path = located(corpus.items, folder)
+        for where, record in read_records(self._path, corpus.items.encoding, separator=corpus.items.separator):
+            item = _cell(where, record, own.item)
+            if item in self._rows:
+                raise FairnessError(f"{where}: item '{item}' stands there already ({self._where[item]})")
+            self._where[item] = where
+            split = _cell(where, record, own.split).lower() if own.split else None
+            self._rows[item] = {
+                "text": str(column(where, record, own.text) or "") if own.text else "",
+                "features": [_number(where, record, name) for name in own.features],
+                "gold": self._gold(where, record, own.gold) if own.gold else None,
+                "split": self._drawn(item) if split is None else "test" if split == "test" else "train",
+            }
+
+    def add(self, where: str, item: str, record: dict[str, Any], file: AnnotationsFile) -> None:
+        """An item that somebody labelled."""
+        if self._known:
+            if item not in self._rows:
+                raise FairnessError(f"{where}: item '{item}' is not in {self._path}")
+        elif item not in self._rows:
+            own = file.columns
+            text = own.text or ("text" if file.form != "table" else None)
+            self._rows[item] = {
+                "text": str(column(where, record, text) or "") if text else "",
+                "features": [],
+                "gold": self._gold(where, record, own.gold) if own.gold else None,
+                "split": self._drawn(item),
+            }
+
+    def table(self, labelled: set[str], left_out: Counter[str]) -> pa.Table:
+        """A table of `ITEMS`."""
+        without = [item for item in self._rows if item not in labelled]
+        if without and self._corpus.unlabelled == "refuse":
+            raise FairnessError(
+                f"{self._where[without[0]]}: item '{without[0]}' has no label; {len(without):,} such items. Leave them "
+                "out of the file, or say unlabelled: leave_out"
+            )
+        left_out["items that nobody labelled"] += len(without)
+        rows = [{"draw": 1, "item_id": item, **own} for item, own in self._rows.items() if item in labelled]
+        return pa.Table.from_pylist(rows, schema=ITEMS)
+
+    def _gold(self, where: str, record: dict[str, Any], name: str) -> int | None:
+        said = _said(column(where, record, name))
+        label = _class(self._corpus.labels, said)
+        if label is None and said and not is_ignored(said, self._corpus.labels.ignored):
+            raise FairnessError(f"{where}: gold label {said!r} is neither class; see 'labels'")
+        return label
+
+    def _drawn(self, item: str) -> str:
+        place = int.from_bytes(blake2b(f"split {item}".encode(), digest_size=8).digest()) / 2.0**64
+        return "test" if place < self._corpus.test_share else "train"
+
+
+class _Annotators:
+    """Of each annotator the side in each category."""
+
+    def __init__(self, corpus: AnnotatedCorpus, folder: Path) -> None:
+        self._corpus = corpus
+        self._sides: dict[str, dict[str, str | None]] = {}
+        self._where: dict[str, str] = {}
+        self._told: dict[str, tuple[str, ...]] = {}
+        self._unlisted: set[str] = set()
+        self._path = located(corpus.annotators, folder) if corpus.annotators else None
+        if corpus.annotators and self._path:
+            own = corpus.annotators
+            for where, record in read_records(self._path, own.encoding, separator=own.separator):
+                self._tell(where, _cell(where, record, own.annotator), record)
+            if not self._sides:
+                raise FairnessError(f"{self._path}: expected annotators, found none")
+
+    def add(self, where: str, annotator: str, record: dict[str, Any]) -> None:
+        """Somebody who labelled."""
+        if self._path is None:
+            self._tell(where, annotator, record)
+        elif annotator not in self._sides:
+            if self._corpus.unlisted == "refuse":
+                raise FairnessError(
+                    f"{where}: annotator '{annotator}' is not in {self._path}; add a row for them (empty cells where "
+                    "nothing is known), or take them for not known: unlisted: unknown"
+                )
+            self._sides[annotator] = dict.fromkeys(self._corpus.categories)
+            self._unlisted.add(annotator)
+
+    def table(self, labelled: set[str]) -> pa.Table:
+        """A table of `ANNOTATORS`: those who labelled."""
+        if self._path and not (labelled - self._unlisted) & self._sides.keys():
+            raise FairnessError(f"{self._path}: names nobody who labelled anything; is 'annotator' the right column?")
+        for name, category in self._corpus.categories.items():
+            found = {self._sides[who][name] for who in labelled} - {None}
+            if len(found) < 2:
+                missing = category.b if found == {"a"} else category.a
+                raise FairnessError(
+                    f"{self._path or self._corpus.annotations[0].path}: category '{name}' has one group only: nobody "
+                    f"who labelled is in '{missing.name}'"
+                    if found
+                    else f"{self._path or self._corpus.annotations[0].path}: category '{name}': nobody who labelled is "
+                    "in either group"
+                )
+        rows = [
+            {"draw": 1, "annotator_id": who, "category": name, "side": side}
+            for who in sorted(labelled)
+            for name, side in (self._sides[who] or {"": None}).items()
+        ]
+        return pa.Table.from_pylist(rows, schema=ANNOTATORS)
+
+    def _tell(self, where: str, annotator: str, record: dict[str, Any]) -> None:
+        categories = self._corpus.categories
+        told = tuple(_said(column(where, record, own.column)) for own in categories.values())
+        if self._told.get(annotator) == told:
+            return
+        sides = {
+            name: _side(where, own, said) for (name, own), said in zip(categories.items(), told, strict=True)
+        }  # fmt: skip
+        self._told[annotator] = told
+        before = self._sides.get(annotator)
+        if before is None:
+            self._sides[annotator], self._where[annotator] = sides, where
+            return
+        for name, side in sides.items():
+            if side != before[name]:
+                if self._corpus.inconsistent == "refuse":
+                    raise FairnessError(
+                        f"{where}: annotator '{annotator}' is in another group of '{name}' than in "
+                        f"{self._where[annotator]}; correct one, or take it for not known: inconsistent: unknown"
+                    )
+                before[name] = None
+
+
+def _records(
+    file: AnnotationsFile, folder: Path, left_out: Counter[str]
+) -> Iterator[tuple[str, dict[str, Any], AnnotationsFile]]:
+    path, shown = located(file, folder), file.columns.text or "text"
+    if file.form == "label_studio":
+        found = read_label_studio(path, file.question, shown, left_out)
+    elif file.form == "prodigy":
+        found = read_prodigy(path, shown, left_out)
+    else:
+        found = read_records(path, file.encoding, separator=file.separator)
+    yield from ((where, record, file) for where, record in found)
+
+
+def _class(labels: AnnotationLabels, said: str) -> int | None:
+    """1, 0, or None for a label of neither class."""
+    if labels.at_least is not None:
+        try:
+            rating = float(said)
+        except ValueError:
+            return None
+        return int(rating >= labels.at_least) if math.isfinite(rating) else None
+    return 1 if said in labels.positive else 0 if said in labels.negative else None
+
+
+def _side(where: str, category: Category, said: str) -> str | None:
+    side = group_of(category, said)
+    if side is None and said and not is_ignored(said, category.ignored):
+        raise FairnessError(
+            f"{where}: '{category.column}' is {said!r}, which is in neither group; put it under a.values, b.values or "
+            "ignored ('*' is everything else)"
+        )
+    return side
+
+
+def _said(value: Any) -> str:
+    """A cell as text; a whole number without a point, as YAML has it."""
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    text = str(value).strip()
+    return text.removesuffix(".0") if text.removesuffix(".0").lstrip("-").isdigit() else text
+
+
+def _cell(where: str, record: dict[str, Any], name: str) -> str:
+    said = _said(column(where, record, name))
+    if not said:
+        raise FairnessError(f"{where}: column '{name}' is empty")
+    return said
+
+
+def _number(where: str, record: dict[str, Any], name: str) -> float:
+    value = column(where, record, name)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise FairnessError(f"{where}: column '{name}': expected a number, found {value!r}") from None
+
+
+def _simulated(corpus: AnnotatedCorpus) -> Annotated:
+    settings = corpus.simulated
+    assert settings is not None
+    labels, items, annotators = [], [], []
+    for draw in range(1, settings.draws + 1):
+        own = simulate(settings, draw)
+        labelled = len(own.label)
+        items += [
+            {
+                "draw": draw, "item_id": f"i{i}", "text": "", "features": own.points[i].tolist(),
+                "split": "train" if i < labelled else "test", "gold": int(own.truth[i]),
+            }
+            for i in range(len(own.truth))
+        ]  # fmt: skip
+        labels += [
+            {"draw": draw, "item_id": f"i{i}", "annotator_id": f"r{who}", "label": int(said)}
+            for i in range(labelled)
+            for who, said in zip(own.annotator[i], own.label[i], strict=True)
+        ]
+        annotators += [
+            {
+                "draw": draw, "annotator_id": f"r{who}", "category": name, "side": "ab"[own.groups[who, place]],
+                "sensitivity": own.sensitivity[who], "specificity": own.specificity[who],
+            }
+            for who in range(settings.annotators)
+            for place, name in enumerate(settings.categories)
+        ]  # fmt: skip
+    return Annotated(
+        pa.Table.from_pylist(labels, schema=ANNOTATIONS),
+        pa.Table.from_pylist(items, schema=ITEMS),
+        pa.Table.from_pylist(annotators, schema=ANNOTATORS),
+        {},
+    )

@@ -1,0 +1,73 @@
+"""`circle` and `moon`: points of two classes and annotators with known biases (Liu 2022, section 5.4.2, table 5.4)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.datasets import make_circles, make_moons
+
+from fairness_pipeline.corpora.annotated_corpus import Simulated
+
+_INNER = 0.5
+"""Radius of the inner circle, the outer one's being 1."""
+
+
+class Simulation(NamedTuple):
+    """One draw.
+
+    Attributes:
+        points: (items, 2), first those that are labelled.
+        truth: (items,) 0 or 1.
+        groups: (annotators, categories) 0 or 1.
+        sensitivity: (annotators,) P(z = 1 | y = 1).
+        specificity: (annotators,) P(z = 0 | y = 0).
+        annotator: (labelled items, labels) who.
+        label: (labelled items, labels) what they said.
+    """
+
+    points: np.ndarray
+    truth: np.ndarray
+    groups: np.ndarray
+    sensitivity: np.ndarray
+    specificity: np.ndarray
+    annotator: np.ndarray
+    label: np.ndarray
+
+
+def simulate(settings: Simulated, draw: int) -> Simulation:
+    """Points, annotators and labels: alpha_r = u + sum of alpha_{p, g} + N(0, sd^2), clipped; so beta_r.
+
+    Args:
+        settings: How.
+        draw: Which draw; every number gives another.
+    """
+    random = np.random.default_rng([settings.seed, draw])
+    own = list(settings.categories.values())
+    groups = random.integers(0, 2, (settings.annotators, len(own)))
+    sensitivity, specificity = (
+        np.clip(
+            settings.level
+            + sum(np.array(getattr(category, name))[groups[:, place]] for place, category in enumerate(own))
+            + random.normal(0, settings.individual_sd, settings.annotators),
+            settings.edge,
+            1 - settings.edge,
+        )
+        for name in ("sensitivity", "specificity")
+    )
+    points, truth = _points(settings, settings.instances, random)
+    tests, of_tests = _points(settings, max(1, settings.instances // 2), random)
+    order = random.random((len(truth), settings.annotators)).argsort(axis=1)
+    annotator = order[:, : settings.labels]
+    positive = np.where(truth[:, None] == 1, sensitivity[annotator], 1 - specificity[annotator])
+    label = (random.random(annotator.shape) < positive).astype(np.int64)
+    whole = np.concatenate([points, tests]), np.concatenate([truth, of_tests])
+    return Simulation(*whole, groups, sensitivity, specificity, annotator, label)
+
+
+def _points(settings: Simulated, instances: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """(2 instances, 2) and their classes."""
+    seed = int(random.integers(2**31))
+    if settings.shape == "circle":
+        points, truth = make_circles(2 * instances, noise=settings.noise, factor=_INNER, random_state=seed)
+    else:
+        points, truth = make_moons(2 * instances, noise=settings.noise, random_state=seed)
+    return points, truth
