@@ -15,7 +15,7 @@ from fairness_pipeline.yaml_files import Specification
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project
 
-STUDIES = ("dialogue_fairness", "language_model_bias", "sentiment_equity", "implicit_bias")
+STUDIES = ("dialogue_fairness", "language_model_bias", "sentiment_equity", "implicit_bias", "annotator_bias")
 """The studies, in the order in which they are made; each is a folder of `fairness_pipeline.studies`."""
 
 
@@ -125,7 +125,8 @@ class Study:
         headings: The columns of its table of verdicts, after the partition's.
         heading: Under which of them a row of the significance table stands; None where it is not shown.
         label: What a row is called where several stand under one heading, or where a gate names it.
-        groups: The names of side a and side b in a partition.
+        groups: The names of side a and side b in a partition; of one row, whose `measure` the key then has, where rows
+            compare different groups.
         finding: A row of a partition in one sentence, for a reader who sees nothing else.
         files: What reads its YAML files, by the folder of `data` that holds them.
         columns: What the columns of its tables hold, but for those that studies share.

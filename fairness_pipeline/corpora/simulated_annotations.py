@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.datasets import make_circles, make_moons
 
 from fairness_pipeline.corpora.annotated_corpus import Simulated
 
@@ -65,6 +64,8 @@ def simulate(settings: Simulated, draw: int) -> Simulation:
 
 def _points(settings: Simulated, instances: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(2 instances, 2) and their classes."""
+    from sklearn.datasets import make_circles, make_moons
+
     seed = int(random.integers(2**31))
     if settings.shape == "circle":
         points, truth = make_circles(2 * instances, noise=settings.noise, factor=_INNER, random_state=seed)

@@ -114,7 +114,11 @@ def _one_each(rows: list[tuple[Audit, Row]]) -> list[tuple[Audit, Row]]:
 
 def _overview(study: Study, project: Project, rows: list[tuple[Audit, Row]]) -> bytes | None:
     labelled = [
-        (" · ".join([*audit.key.values(), study.label(row)]), row, study.groups(project, audit.key))
+        (
+            " · ".join([*audit.key.values(), study.label(row)]),
+            row,
+            study.groups(project, {**audit.key, "measure": row["measure"]}),
+        )
         for audit, row in rows
     ]
     return overview_plot(labelled) if labelled else None

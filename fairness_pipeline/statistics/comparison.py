@@ -187,8 +187,9 @@ def compare_groups(
     margin: Margin,
     alpha: float,
     unit: str,
+    own: PairedTest | None = None,
 ) -> Comparison:
-    """Two groups' rates of different texts, in percent: nothing is paired, and no paper tests them.
+    """Two groups' rates in percent, whose difference was estimated with more than one source of chance.
 
     Args:
         measure: Its name.
@@ -198,6 +199,7 @@ def compare_groups(
         margin: The largest difference that does not matter.
         alpha: The level.
         unit: What is an observation, for a reader.
+        own: Another test of the same, by a simpler reading of the data, that stands beside it.
     """
     variance = estimate.error**2 / 4 if math.isfinite(estimate.error) else math.inf
     error = estimate.error
@@ -208,7 +210,7 @@ def compare_groups(
         n,
         (100 * rates[0], 100 * rates[1]),
         _scaled(estimate, 100),
-        None,
+        own,
         test,
         effect_size=cohens_h(*rates),
         bound=margin.of_rate(sum(rates) / 2, variance, 100),

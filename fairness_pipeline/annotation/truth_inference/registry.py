@@ -24,11 +24,13 @@ from fairness_pipeline.yaml_files import Specification
 
 
 class Method(NamedTuple):
-    """A method, what the papers' tables call it, and whether it learns a classifier of the items on the way."""
+    """A method, what the papers' tables call it, whether it learns a classifier of the items on the way, and whether
+    it models groups of annotators."""
 
     kind: type[TruthInference]
     title: str
     learns: bool = False
+    of_groups: bool = False
 
 
 METHODS: dict[str, Method] = {
@@ -42,7 +44,7 @@ METHODS: dict[str, Method] = {
     "vi_mf": Method(VIMF, "VI-MF"),
     "dawid_skene": Method(DawidSkene, "Dawid-Skene"),
     "glad": Method(GLAD, "GLAD"),
-    "group_anno": Method(GroupAnno, "GroupAnno", learns=True),
+    "group_anno": Method(GroupAnno, "GroupAnno", learns=True, of_groups=True),
 }
 """In the order of table 5.5, those that it does not have before GroupAnno."""
 

@@ -1,0 +1,140 @@
+"""Sensitivities and specificities of annotators and of their groups (Liu 2022, table 5.4)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from fairness_pipeline.annotation.inference import draws, people, task_table
+from fairness_pipeline.annotation.truth_inference.base import Labels
+from fairness_pipeline.annotation.truth_inference.group_anno import SIDES, GroupAnno
+from fairness_pipeline.annotation.truth_inference.registry import method
+from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.progress import Progress, report
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.statistics.corrections import holm
+
+ANNOTATOR, GROUP, CONTRAST = "annotator", "group", "contrast"
+BIAS_ESTIMATES = pa.schema(
+    [
+        *schema(draw=pa.int64(), kind=pa.string(), category=pa.string(), name=pa.string(), response=pa.string()),
+        *(
+            pa.field(name, pa.float64())
+            for name in ("value", "ci_low", "ci_high", "p", "p_holm", "labels", "truth", "published")
+        ),
+    ]
+)
+"""Of each annotator, of each group, and (GroupAnno alone) the contrast of each category's groups with its interval;
+p is adjusted over a draw's contrasts. `labels`: how many an annotator's or a group's value rests on."""
+
+
+def pooled(truths: pa.Table, annotations: pa.Table, annotators: pa.Table, corpus: AnnotatedCorpus) -> pa.Table:
+    """A table of `BIAS_ESTIMATES`: against the inferred truth, the labels of an annotator or a group taken together.
+
+    Args:
+        truths: As `INFERRED`.
+        annotations: As `ANNOTATIONS`.
+        annotators: As `ANNOTATORS`.
+        corpus: Its groups' names.
+    """
+    rows = []
+    for draw, (inferred, labels, who) in draws(truths, annotations, annotators):
+        sure = inferred.to_pandas().set_index("item_id")["probability"]
+        own = Labels.of(task_table(labels))
+        p = sure.reindex(own.items).to_numpy()[own.item]
+        values = {"sensitivity": (p, p * own.label), "specificity": (1 - p, (1 - p) * (1 - own.label))}
+        sums = {name: tuple(own.of_annotators(each) for each in two) for name, two in values.items()}
+        given = np.bincount(own.annotator, minlength=len(own.annotators)).astype(float)
+        true = _simulated(who)
+        for name, (of, right) in sums.items():
+            rates = np.where(of > 0, right / np.maximum(of, 1e-12), np.nan)
+            rows += _of_annotators(draw, name, own.annotators, rates, given, true)
+            for category, sides in people(who).items():
+                side = sides.reindex(own.annotators).to_numpy()
+                for mark, group in zip("ab", corpus.groups[str(category)], strict=True):
+                    inside = side == mark
+                    if of[inside].sum() > 0:
+                        value = float(right[inside].sum() / of[inside].sum())
+                        rows.append(_row(draw, GROUP, str(category), group, name, value, float(given[inside].sum())))
+    return pa.Table.from_pylist(rows, schema=BIAS_ESTIMATES)
+
+
+def of_model(
+    name: str,
+    settings: Mapping[str, Any],
+    annotations: pa.Table,
+    annotators: pa.Table,
+    corpus: AnnotatedCorpus,
+    published: Mapping[tuple[str, str], float],
+    progress: Progress | None,
+) -> pa.Table:
+    """A table of `BIAS_ESTIMATES` by a model of groups: a group's value is the mean of its effect and all others'.
+
+    Args:
+        name: Of the method.
+        settings: What is not as its class has it.
+        annotations: As `ANNOTATIONS`.
+        annotators: As `ANNOTATORS`.
+        corpus: Its groups' names, and their simulated parameters.
+        published: What the thesis gives for contrasts, by category and response.
+        progress: Told how many draws are done.
+    """
+    rows = []
+    for draw, (labels, who) in draws(annotations, annotators):
+        report(progress, draw - 1, None, f"draw {draw}")
+        known, data = people(who), task_table(labels)
+        model = method(name, settings, known).fit(data)
+        assert isinstance(model, GroupAnno)
+        given = data["worker"].value_counts()
+        true = _simulated(who)
+        for response in SIDES:
+            rates = getattr(model, f"{response}_")
+            counts = given.reindex(rates.index).to_numpy().astype(float)
+            rows += _of_annotators(draw, response, rates.index, rates.to_numpy(), counts, true)
+            for category, mark in model.effects_.index:
+                group = corpus.groups[category]["ab".index(mark)]
+                value = model.level_[response] + float(model.effects_.loc[(category, mark), response])
+                count = float(given[given.index.isin(known.index[known[category] == mark])].sum())
+                rows.append(_row(draw, GROUP, category, group, response, value, count))
+        contrasts = model.contrasts()
+        adjusted = holm([own.p_zero() for own in contrasts.values()])
+        for ((category, response), own), p_holm in zip(contrasts.items(), adjusted, strict=True):
+            low, high = own.interval(0.95)
+            a, b = corpus.groups[category]
+            row = _row(draw, CONTRAST, category, f"{a} - {b}", response, own.centre, None)
+            row |= {"ci_low": low, "ci_high": high, "p": own.p_zero(), "p_holm": p_holm}
+            if corpus.simulated:
+                first, second = getattr(corpus.simulated.categories[category], response)
+                row["truth"] = first - second
+            rows.append(row | {"published": published.get((category, response))})
+    return pa.Table.from_pylist(rows, schema=BIAS_ESTIMATES)
+
+
+def _of_annotators(
+    draw: int, response: str, names: pd.Index, values: np.ndarray, given: np.ndarray, true: pd.DataFrame
+) -> list[dict[str, Any]]:
+    truths = true[response].reindex(names).to_numpy()
+    return [
+        _row(draw, ANNOTATOR, "", str(name), response, float(value), float(count))
+        | {"truth": None if np.isnan(truth) else float(truth)}
+        for name, value, count, truth in zip(names, values, given, truths, strict=True)
+        if np.isfinite(value)
+    ]
+
+
+def _row(
+    draw: int, kind: str, category: str, name: str, response: str, value: float, labels: float | None
+) -> dict[str, Any]:
+    return {
+        "draw": draw, "kind": kind, "category": category, "name": name, "response": response, "value": value,
+        "labels": labels,
+    }  # fmt: skip
+
+
+def _simulated(annotators: pa.Table) -> pd.DataFrame:
+    """The true rates of annotators who are simulated; NaN of others."""
+    columns = ["annotator_id", *SIDES]
+    rows = annotators.select(columns).to_pandas().drop_duplicates("annotator_id").set_index("annotator_id")
+    return rows.astype(float)

@@ -1,0 +1,194 @@
+"""What methods of truth inference say of a corpus, and what classifiers learn from it."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.annotation.item_classifiers import (
+    ItemClassifier,
+    ItemClassifierSettings,
+    PointClassifier,
+    TextClassifier,
+)
+from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.progress import Progress, report
+from fairness_pipeline.schemas import schema
+
+INFERRED = schema(draw=pa.int64(), item_id=pa.string(), probability=pa.float64(), label=pa.int64())
+"""A row an item: P(y = 1), or a share or score in 0..1 of methods without probabilities, and the inferred label."""
+PREDICTED = schema(seed=pa.int64(), draw=pa.int64(), item_id=pa.string(), probability=pa.float64())
+"""A row a test item and seed: what the classifier says that learned from inferred labels."""
+
+
+def task_table(annotations: pa.Table) -> pd.DataFrame:
+    """A table of `ANNOTATIONS` with the names that methods of truth inference know."""
+    names = {"item_id": "task", "annotator_id": "worker"}
+    return annotations.select(["item_id", "annotator_id", "label"]).to_pandas().rename(columns=names)
+
+
+def people(annotators: pa.Table) -> pd.DataFrame:
+    """A row an annotator, a column a category (in the corpus's order) with a, b or None.
+
+    Args:
+        annotators: As `ANNOTATORS`, of one draw.
+    """
+    rows = annotators.select(["annotator_id", "category", "side"]).to_pandas()
+    index = pd.Index(rows["annotator_id"].unique(), name="worker")
+    own = {
+        str(name): rows[rows["category"] == name].set_index("annotator_id")["side"].reindex(index).astype(object)
+        for name in rows["category"].unique()
+        if name
+    }
+    return pd.DataFrame(own, index=index)
+
+
+def draws(*tables: pa.Table) -> Iterator[tuple[int, tuple[pa.Table, ...]]]:
+    """Each draw's number, and its rows of the tables."""
+    for draw in sorted(pc.unique(tables[0]["draw"]).to_pylist()):
+        yield draw, tuple(table.filter(pc.equal(table["draw"], draw)) for table in tables)
+
+
+def inferred(
+    name: str, settings: Mapping[str, Any], annotations: pa.Table, annotators: pa.Table, progress: Progress | None
+) -> pa.Table:
+    """A table of `INFERRED`, from the labels alone.
+
+    Args:
+        name: Of the method.
+        settings: What is not as its class has it.
+        annotations: As `ANNOTATIONS`.
+        annotators: As `ANNOTATORS`.
+        progress: Told how many draws are done.
+    """
+    found = []
+    for draw, (labels, who) in draws(annotations, annotators):
+        report(progress, draw - 1, None, f"draw {draw}" if draw > 1 else METHODS[name].title)
+        fitted = method(name, settings, people(who)).fit(task_table(labels))
+        columns = [np.full(len(fitted.labels_), draw), fitted.labels_.index, fitted.probas_, fitted.labels_]
+        found.append(pa.table([pa.array(own) for own in columns], schema=INFERRED))
+    return pa.concat_tables(found)
+
+
+def predicted(
+    name: str,
+    settings: Mapping[str, Any],
+    annotations: pa.Table,
+    annotators: pa.Table,
+    items: pa.Table,
+    learning: ItemClassifierSettings,
+    seeds: int,
+    seed: int,
+    folder: Path,
+    progress: Progress | None,
+) -> pa.Table:
+    """A table of `PREDICTED`: learnt from the labels of training items; what a killed run has made is taken up.
+
+    A method that learns a classifier on the way is asked for its own; of others one is trained on the inferred labels.
+
+    Args:
+        name: Of the method.
+        settings: What is not as its class has it.
+        annotations: As `ANNOTATIONS`.
+        annotators: As `ANNOTATORS`.
+        items: As `ITEMS`.
+        learning: How classifiers learn.
+        seeds: How often; a corpus of several draws is learnt once from each.
+        seed: From which those of the classifiers follow.
+        folder: Keeps what is done.
+        progress: Told how many seeds are done.
+
+    Raises:
+        FairnessError: there is nothing to learn from, or to test on.
+    """
+    whole = list(draws(annotations, annotators, items))
+    several = len(whole) > 1
+    runs = [(draw, draw, own) for draw, own in whole] if several else [(n, *whole[0]) for n in range(1, seeds + 1)]
+    found = []
+    for done, (number, draw, (labels, who, own)) in enumerate(runs):
+        report(progress, done, len(runs), f"seed {number}")
+        tests = own.filter(pc.equal(own["split"], "test"))
+        place = folder / f"seed-{number}.npy"
+        if not place.exists():
+            said = _learned(name, settings, labels, people(who), own, tests, learning, seed + number)
+            with replacing(place) as temporary, temporary.open("wb") as stream:
+                np.save(stream, said)
+        columns = [np.full(len(tests), number), np.full(len(tests), draw), tests["item_id"], np.load(place)]
+        found.append(pa.table([pa.array(c) if isinstance(c, np.ndarray) else c for c in columns], schema=PREDICTED))
+    return pa.concat_tables(found)
+
+
+def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> pd.Series:
+    """What each item truly is, by draw and item: its gold label; without any, the majority's where it is clear.
+
+    Args:
+        items: As `ITEMS`.
+        annotations: As `ANNOTATIONS`.
+        agreement: More than this share of an item's labels agree where the majority is clear (Liu 2022, 5.4.2).
+    """
+    known = items.select(["draw", "item_id", "gold"]).to_pandas().set_index(["draw", "item_id"])["gold"].dropna()
+    if len(known):
+        return known.astype(np.int64)
+    shares = annotations.to_pandas().groupby(["draw", "item_id"])["label"].mean()
+    clear = shares[np.maximum(shares, 1 - shares) > agreement]
+    return (clear >= 0.5).astype(np.int64)
+
+
+def beside_gold(table: pa.Table, gold: pd.Series, by: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Labels and gold labels of each draw or seed, of the items whose truth is known.
+
+    Args:
+        table: As `INFERRED` or `PREDICTED`.
+        gold: As `gold_of` gives it.
+        by: `draw` or `seed`.
+    """
+    rows = table.to_pandas().join(gold.rename("gold"), on=["draw", "item_id"], how="inner")
+    parts = [own for _, own in rows.groupby(by)]
+    return (
+        [(own["probability"].to_numpy() >= 0.5).astype(np.int64) for own in parts]
+        if by == "seed"
+        else [own["label"].to_numpy() for own in parts],
+        [own["gold"].to_numpy().astype(np.int64) for own in parts],
+    )
+
+
+def _learned(
+    name: str,
+    settings: Mapping[str, Any],
+    labels: pa.Table,
+    who: pd.DataFrame,
+    items: pa.Table,
+    tests: pa.Table,
+    learning: ItemClassifierSettings,
+    seed: int,
+) -> np.ndarray:
+    """P(y = 1) of the test items."""
+    rows = {row["item_id"]: row for row in items.to_pylist()}
+    data = task_table(labels)
+    data = data[[rows[item]["split"] == "train" for item in data["task"]]]
+    if data.empty or not len(tests):
+        raise FairnessError(
+            f"a classifier needs labelled items to learn from and others to test on: {len(data):,} labels, "
+            f"{len(tests):,} test items; see test_share, or the items' column of the split"
+        )
+    train, held_out = [rows[item] for item in data["task"].unique()], tests.to_pylist()
+    classifier: ItemClassifier
+    if train[0]["features"]:
+        points, others = (np.array([row["features"] for row in own]) for own in (train, held_out))
+        classifier = PointClassifier(points, others, learning, seed)
+    else:
+        texts, unseen = ([row["text"] for row in own] for own in (train, held_out))
+        classifier = TextClassifier(texts, unseen, learning, seed)
+    if METHODS[name].learns:
+        rounds = {"n_iter": learning.epochs, "tol": -np.inf}
+        method(name, {**settings, **rounds}, who, classifier).fit(data)
+    else:
+        truth = method(name, settings, who).fit(data)
+        classifier.learn(truth.labels_.to_numpy().astype(float))
+    return classifier.predict()

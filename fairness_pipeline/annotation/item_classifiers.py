@@ -1,0 +1,156 @@
+"""P_w(y | x): classifiers that learn from how likely each item is positive, of points or of texts.
+
+Called with mu_i of every item (Liu 2022, equation 5.4), one learns from sum of mu_i log p_i + (1 - mu_i) log(1 - p_i)
+and gives p_i back: the step in w of the extended EM, for GroupAnno and LFC-binary. With labels for mu it is ordinary
+training.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Protocol
+
+import numpy as np
+import pydantic
+
+from fairness_pipeline.models.specification import Rate
+from fairness_pipeline.threads import use_threads
+from fairness_pipeline.yaml_files import Positive, Specification
+
+_COMPONENTS = 100
+"""Of the points' kernel, at most."""
+
+
+class ItemClassifierSettings(Specification):
+    """How a classifier learns from inferred labels; of texts as in Liu (2022, section 5.4.3)."""
+
+    embedding: Positive = 128
+    """Width of a word."""
+    hidden: Positive = 256
+    """Units of the recurrent network (GRU)."""
+    learning_rate: Rate = 1e-3
+    """Learning rate of Adam."""
+    batch: Positive = 64
+    """Texts of a step."""
+    epochs: Positive = 10
+    """Passes over the items; as many rounds of the extended EM."""
+    vocabulary: Positive = 20_000
+    """Words; others are unknown."""
+    longest: Positive = 100
+    """Words of a text; longer ones are cut."""
+    gamma: Annotated[float, pydantic.Field(gt=0)] = 4.0
+    """Of the points' Gaussian kernel exp(-gamma distance^2)."""
+    threads: Positive = 1
+    """Threads of the processor."""
+
+
+class ItemClassifier(Protocol):
+    """Learns a round more from mu at every call, and gives P(y = 1) of the items that it learns from."""
+
+    def __call__(self, sure: np.ndarray) -> np.ndarray:
+        """P(y = 1) after one round more."""
+
+    def learn(self, labels: np.ndarray) -> None:
+        """Learns from labels (0 or 1) as long as its settings say."""
+
+    def predict(self) -> np.ndarray:
+        """P(y = 1) of the items that it is tested on."""
+
+
+class PointClassifier:
+    """Logistic regression on a Gaussian kernel, learnt anew at every call.
+
+    Args:
+        points: (items, features) to learn from.
+        tests: (items, features) to be tested on.
+        settings: `gamma`.
+        seed: Of the kernel's points.
+    """
+
+    def __init__(self, points: np.ndarray, tests: np.ndarray, settings: ItemClassifierSettings, seed: int) -> None:
+        from sklearn.kernel_approximation import Nystroem
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+
+        centre, scale = points.mean(axis=0), np.maximum(points.std(axis=0), 1e-9)
+        self._points, self._tests = (points - centre) / scale, (tests - centre) / scale
+        kernel = Nystroem(gamma=settings.gamma, n_components=min(_COMPONENTS, len(points)), random_state=seed)
+        self._model = make_pipeline(kernel, LogisticRegression(max_iter=1000))
+
+    def __call__(self, sure: np.ndarray) -> np.ndarray:
+        """P(y = 1) of the points."""
+        labels = np.repeat([1, 0], len(sure))
+        weights = np.maximum(np.concatenate([sure, 1 - sure]), 1e-12)
+        self._model.fit(np.concatenate([self._points] * 2), labels, logisticregression__sample_weight=weights)
+        found: np.ndarray = self._model.predict_proba(self._points)[:, 1]
+        return found
+
+    def learn(self, labels: np.ndarray) -> None:
+        """Learns from labels."""
+        self(labels)
+
+    def predict(self) -> np.ndarray:
+        """P(y = 1) of the tests."""
+        found: np.ndarray = self._model.predict_proba(self._tests)[:, 1]
+        return found
+
+
+class TextClassifier:
+    """A one-layer GRU over words; a call is one epoch of Adam.
+
+    Args:
+        texts: To learn from.
+        tests: To be tested on.
+        settings: Widths and rates.
+        seed: Of the first weights and the order.
+    """
+
+    def __init__(self, texts: Sequence[str], tests: Sequence[str], settings: ItemClassifierSettings, seed: int) -> None:
+        import torch
+
+        from fairness_pipeline.models.classifiers.specification import NetworkSettings
+        from fairness_pipeline.models.classifiers.words import WordNetwork
+        from fairness_pipeline.models.vocabulary import Vocabulary
+
+        use_threads(settings.threads)
+        vocabulary = Vocabulary.build(texts, settings.vocabulary)
+        self._words, self._tests = (vocabulary.turns(own, settings.longest) for own in (texts, tests))
+        torch.manual_seed(seed)
+        widths = NetworkSettings(embedding=settings.embedding, hidden=settings.hidden)
+        self._network = WordNetwork("rnn", widths, len(vocabulary))
+        self._optimiser = torch.optim.Adam(self._network.parameters(), lr=settings.learning_rate)
+        self._batch, self._epochs, self._seed, self._epoch = settings.batch, settings.epochs, seed, 0
+
+    def __call__(self, sure: np.ndarray) -> np.ndarray:
+        """P(y = 1) of the texts after one epoch more."""
+        from fairness_pipeline.models.classifiers.network import probabilities
+
+        self._learn_once(sure)
+        return probabilities(self._network, self._words)
+
+    def learn(self, labels: np.ndarray) -> None:
+        """Learns from labels, all epochs."""
+        for _ in range(self._epochs):
+            self._learn_once(labels)
+
+    def predict(self) -> np.ndarray:
+        """P(y = 1) of the tests."""
+        from fairness_pipeline.models.classifiers.network import probabilities
+
+        return probabilities(self._network, self._tests)
+
+    def _learn_once(self, sure: np.ndarray) -> None:
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        from fairness_pipeline.models.classifiers.texts import LabelledTexts
+
+        own = LabelledTexts(self._words, np.zeros(len(self._words)))
+        goals = torch.from_numpy(np.stack([1 - sure, sure], axis=1)).float()
+        self._epoch += 1
+        self._network.train()
+        for indices in own.batches(self._batch, 1000 * self._seed + self._epoch):
+            batch = own.batch(indices, torch.device("cpu"))
+            logits = self._network.logits(self._network.embed(batch.texts), batch.lengths)
+            loss = cross_entropy(logits, goals[indices])
+            self._optimiser.zero_grad()
+            loss.backward()
+            self._optimiser.step()

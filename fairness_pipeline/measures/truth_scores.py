@@ -1,0 +1,94 @@
+"""How good inferred labels are, and the classifiers that learned from them (Liu 2022, tables 5.5 and 5.6)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.schemas import schema
+from fairness_pipeline.statistics.intervals import Estimate
+
+TRUTH, PREDICTION = "truth_inference", "prediction"
+TRUTH_SCORES = (
+    schema(metric=pa.string(), items=pa.int64(), value=pa.float64(), values=pa.list_(pa.float64()), over=pa.string())
+    .append(pa.field("ci_low", pa.float64()))
+    .append(pa.field("ci_high", pa.float64()))
+    .append(pa.field("published_value", pa.float64()))
+)
+"""Accuracy and F1 (of the positive class), shares. `values` of each draw or seed, `value` their mean; the 95% interval
+is `over` draws, seeds, or, of one, items."""
+_BINS = 5
+_DRAWS = 4000
+
+
+def scores(kind: str, said: Sequence[np.ndarray], truth: Sequence[np.ndarray], over: str) -> list[dict[str, object]]:
+    """Rows of `TRUTH_SCORES` without what is published; none without items.
+
+    Args:
+        kind: `TRUTH` or `PREDICTION`.
+        said: The labels of each draw or seed, 0 or 1.
+        truth: What they should be.
+        over: What the several are.
+    """
+    tables = [_table(own, true) for own, true in zip(said, truth, strict=True)]
+    tables = [own for own in tables if own.sum()]
+    if not tables:
+        return []
+    rows: list[dict[str, object]] = []
+    for name, of in (("accuracy", _accuracy), ("f1", _f1)):
+        values = np.array([float(of(own)) for own in tables])
+        if len(values) > 1:
+            error = float(values.std(ddof=1) / np.sqrt(len(values)))
+            low, high = np.clip(Estimate(float(values.mean()), error, len(values) - 1).interval(0.95), 0, 1)
+        else:
+            drawn = np.random.default_rng(0).multinomial(tables[0].sum(), tables[0] / tables[0].sum(), _DRAWS)
+            low, high = np.quantile(of(drawn), (0.025, 0.975))
+        rows.append(
+            {
+                "metric": f"{kind}_{name}", "items": int(tables[0].sum()), "value": float(values.mean()),
+                "values": values.tolist(), "over": over if len(values) > 1 else "items",
+                "ci_low": float(low), "ci_high": float(high),
+            }
+        )  # fmt: skip
+    return rows
+
+
+def truth_scores(rows: Sequence[Mapping[str, object]], published: Mapping[str, float]) -> pa.Table:
+    """A table of `TRUTH_SCORES`.
+
+    Args:
+        rows: Of `scores`.
+        published: What the thesis prints, by metric.
+    """
+    whole = [{**row, "published_value": published.get(str(row["metric"]))} for row in rows]
+    return pa.Table.from_pylist(whole, schema=TRUTH_SCORES)
+
+
+def calibration(probability: np.ndarray, truth: np.ndarray) -> list[tuple[float, float, int]]:
+    """Mean probability, share of positive items, and how many items, of the items in each fifth of 0 to 1.
+
+    Args:
+        probability: Inferred, of each item.
+        truth: 0 or 1.
+    """
+    place = np.minimum((probability * _BINS).astype(int), _BINS - 1)
+    return [
+        (float(probability[place == b].mean()), float(truth[place == b].mean()), int((place == b).sum()))
+        for b in range(_BINS)
+        if (place == b).any()
+    ]
+
+
+def _table(said: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """True positives, false positives, false negatives, true negatives."""
+    return np.bincount(2 * (1 - truth) + (1 - said), minlength=4)[[0, 2, 1, 3]]
+
+
+def _accuracy(table: np.ndarray) -> np.ndarray:
+    right: np.ndarray = (table[..., 0] + table[..., 3]) / table.sum(axis=-1)
+    return right
+
+
+def _f1(table: np.ndarray) -> np.ndarray:
+    score: np.ndarray = 2 * table[..., 0] / np.maximum(2 * table[..., 0] + table[..., 1] + table[..., 2], 1)
+    return score

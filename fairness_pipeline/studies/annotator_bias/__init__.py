@@ -1,0 +1,1 @@
+"""Study 5: annotator group bias."""

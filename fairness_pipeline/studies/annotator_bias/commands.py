@@ -1,0 +1,49 @@
+"""The study's own command: inferred labels out, for the next training."""
+
+import argparse
+from pathlib import Path
+
+from fairness_pipeline.annotation.truth_inference.registry import METHODS
+from fairness_pipeline.commands import Command
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Lake
+from fairness_pipeline.project import part_of
+from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBiasPart
+from fairness_pipeline.verbs.arguments import check_output
+
+
+def add_commands(command: Command) -> None:
+    """Adds it to the command line."""
+    labels = command("export-labels", _export_labels, "Write inferred labels, and what each group would have said.")
+    labels.add_argument("--corpus", required=True, help="which of the profile's corpora")
+    labels.add_argument("--method", choices=METHODS, help="of truth inference; group_anno where groups are known")
+    labels.add_argument("--output", metavar="FILE", required=True, help=".csv, .tsv or .parquet")
+    labels.add_argument("--force", action="store_true", help="replace FILE if it is there")
+
+
+def _export_labels(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.annotation.label_files import FORMS, write_labels
+    from fairness_pipeline.files import replacing
+    from fairness_pipeline.verbs.run import make
+
+    path = Path(arguments.output)
+    check_output(path, FORMS, force=arguments.force)
+    part = part_of(arguments.profile, NAME, AnnotatorBiasPart)
+    if arguments.corpus not in part.corpora:
+        raise FairnessError(
+            f"--corpus: expected one of {', '.join(part.corpora)}, found '{arguments.corpus}'; see the corpora of "
+            f"{part.project.path}"
+        )
+    method = arguments.method or ("group_anno" if part.grouped(arguments.corpus) else "dawid_skene")
+    key = {"corpus": arguments.corpus, "method": method}
+    if method not in part.settings.methods or not part.infers(key):
+        own = [name for name in part.settings.methods if part.infers({**key, "method": name})]
+        raise FairnessError(f"--method: expected one of {', '.join(own)} on '{arguments.corpus}', found '{method}'")
+    make(part.project, NAME, "annotator_bias_estimates", None)
+    lake = Lake(part.project.workspace)
+    truths, estimates = (lake.read(name, key) for name in ("truth_inference", "annotator_bias_estimates"))
+    items = lake.read("annotated_items", {"corpus": arguments.corpus})
+    with replacing(path) as temporary:
+        count = write_labels(truths, estimates, items, temporary, path.suffix)
+    print(f"{path}: {count:,} items with the label and the probability that {METHODS[method].title} infers")
+    return 0

@@ -1,0 +1,132 @@
+"""What a profile says of this study: corpora that several people labelled, how truth is inferred, how all is judged."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pydantic
+
+from fairness_pipeline.annotation.item_classifiers import ItemClassifierSettings
+from fairness_pipeline.annotation.truth_inference.registry import METHODS, settings_of
+from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lake import Key
+from fairness_pipeline.measures.annotator_groups import AnnotatorGroupsSettings
+from fairness_pipeline.project import find
+from fairness_pipeline.study import Part, Subject
+from fairness_pipeline.yaml_files import Positive, Specification, load, validate
+
+if TYPE_CHECKING:
+    from fairness_pipeline.project import Project
+
+NAME = "annotator_bias"
+
+
+class AnnotatorBias(Specification):
+    """The section of a profile."""
+
+    corpora: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
+    """Files of data/corpora."""
+    methods: Annotated[dict[str, dict[str, Any]], pydantic.Field(min_length=1)] = {name: {} for name in METHODS}
+    """Methods of truth inference, and what of each is not as its class has it; all of them where it is left out."""
+    significance: AnnotatorGroupsSettings = AnnotatorGroupsSettings()
+    """How groups are judged."""
+    learn: tuple[str, ...] = ()
+    """The corpora from whose inferred labels classifiers learn."""
+    classifier: ItemClassifierSettings = ItemClassifierSettings()
+    """How they learn."""
+    seeds: Positive = 5
+    """How often they do; of a simulated corpus once from each draw."""
+    agreement: Annotated[float, pydantic.Field(gt=0.5, le=1)] = 0.8
+    """Where no gold labels are: the majority label of a test item counts as its truth if more than this share agree."""
+    examples: Positive = 10
+    """Items that the report shows of each category: those on which its groups differ most."""
+
+
+class Annotators(Subject):
+    """Those who labelled a corpus: what this study audits.
+
+    Args:
+        corpus: As declared.
+    """
+
+    may_change = False
+
+    def __init__(self, corpus: AnnotatedCorpus) -> None:
+        self._corpus = corpus
+
+    def identity(self) -> dict[str, object]:
+        """How they are read."""
+        return self._corpus.model_dump()
+
+
+class AnnotatorBiasPart(Part):
+    """The section, resolved.
+
+    Raises:
+        FairnessError: a corpus or a method that the profile names is missing or wrong.
+    """
+
+    settings: AnnotatorBias
+
+    def __init__(self, project: "Project", settings: AnnotatorBias) -> None:
+        super().__init__(project, settings)
+        self.corpora: dict[str, AnnotatedCorpus] = {}
+        self.folders: dict[str, Path] = {}
+        for key in settings.corpora:
+            path = find("corpora", key, project.path, f"{NAME}.corpora")
+            self.corpora[key] = load(AnnotatedCorpus, path)
+            self.folders[key] = path.parent
+        for name, own in settings.methods.items():
+            if name not in METHODS:
+                raise FairnessError(
+                    f"{project.path}: {NAME}.methods: expected some of {', '.join(METHODS)}, found '{name}'"
+                )
+            validate(settings_of(name), own, project.path, under=(NAME, "methods", name))
+        for key in settings.learn:
+            if key not in self.corpora or not self.corpora[key].learnable:
+                known = [name for name, own in self.corpora.items() if own.learnable]
+                raise FairnessError(
+                    f"{project.path}: {NAME}.learn: '{key}' is no corpus of the profile whose items have texts or "
+                    f"features; those: {', '.join(known) or 'none'}"
+                )
+        self.subjects: Mapping[str, Subject] = {key: Annotators(own) for key, own in self.corpora.items()}
+        self.axes = {"corpus": list(self.corpora), "method": list(settings.methods)}
+
+    # What the shared code asks
+
+    @property
+    def level(self) -> float:
+        """That of its tests."""
+        return self.settings.significance.alpha
+
+    def expected(self) -> list[Key]:
+        """Every corpus whose annotators are in groups."""
+        return [{"corpus": key} for key in self.corpora if self.grouped(key)]
+
+    def measures(self) -> list[str]:
+        """The categories of all corpora."""
+        return list(dict.fromkeys(name for own in self.corpora.values() for name in own.groups))
+
+    def files(self) -> Iterator[Path]:
+        """Corpus files."""
+        for key, corpus in self.corpora.items():
+            for file in corpus.all_files():
+                with suppress(FairnessError):
+                    if not file.is_address:
+                        yield file.resolve(self.folders[key])
+
+    # What the study itself asks
+
+    def grouped(self, corpus: str) -> bool:
+        """Whether anything tells the annotators of a corpus apart."""
+        return bool(self.corpora[corpus].groups)
+
+    def infers(self, key: Key) -> bool:
+        """Whether a method can be used on a corpus: one that models groups needs some."""
+        return not METHODS[key["method"]].of_groups or self.grouped(key["corpus"])
+
+    def learns(self, key: Key) -> bool:
+        """Whether classifiers learn from what a method infers."""
+        return key["corpus"] in self.settings.learn and self.infers(key)

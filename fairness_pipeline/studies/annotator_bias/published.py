@@ -1,0 +1,86 @@
+"""What the thesis prints (Liu 2022, tables 5.1 to 5.6), to stand beside ours."""
+
+import csv
+from functools import lru_cache
+from typing import NamedTuple
+
+from fairness_pipeline.annotation.truth_inference.registry import METHODS
+from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.paths import data_file
+
+TABLES = ("annotator_bias", "annotator_datasets")
+"""Files of `data/published`."""
+_SIDES = {
+    "gender": ("male", "female"),
+    "age": ("under_30", "over_30"),
+    "education": ("below_bachelor", "above_bachelor"),
+    "language": ("native", "non_native"),
+}
+"""The thesis' groups of each category; a corpus with published results names its groups in this order."""
+
+
+class PublishedRate(NamedTuple):
+    """Positive rates of both groups, in percent; the thesis tests none."""
+
+    value_a: float
+    value_b: float
+    p: str | None = None
+
+
+@lru_cache(maxsize=len(TABLES))
+def rows(table: str) -> tuple[dict[str, str], ...]:
+    """A table of `TABLES`."""
+    with data_file(f"published/{table}.csv").open(encoding="utf-8", newline="") as lines:
+        return tuple(csv.DictReader(lines))
+
+
+def positive_rates(corpus: AnnotatedCorpus) -> dict[str, PublishedRate]:
+    """Table 5.2, by category."""
+    own = _of(corpus, metric="positive_rate")
+    found = {(row["category"], row["group"]): float(row["value"]) for row in own}
+    return {
+        category: PublishedRate(found[category, a], found[category, b])
+        for category, (a, b) in _SIDES.items()
+        if {(category, a), (category, b)} <= found.keys()
+    }
+
+
+def anova(corpus: AnnotatedCorpus) -> dict[tuple[str, str], tuple[float, str]]:
+    """Table 5.3: sum of squares and stars, by category and response."""
+    return {
+        (row["category"], row["metric"].partition("_")[0]): (float(row["value"]), row["significance_stars"])
+        for row in _of(corpus, method="anova")
+    }
+
+
+def contrasts(corpus: AnnotatedCorpus) -> dict[tuple[str, str], float]:
+    """Table 5.4: what GroupAnno gave for group 0 minus group 1, by category and response."""
+    found = {row["metric"]: float(row["value"]) for row in _of(corpus, method="GroupAnno") if "," in row["metric"]}
+    letters = {"alpha": "sensitivity", "beta": "specificity"}
+    return {
+        (f"category {place}", response): found[f"{letter}_{place},0"] - found[f"{letter}_{place},1"]
+        for letter, response in letters.items()
+        for place in (0, 1)
+        if f"{letter}_{place},0" in found
+    }
+
+
+def scores(corpus: AnnotatedCorpus, method: str) -> dict[str, float]:
+    """Tables 5.5 and 5.6: accuracy and F1 of a method, by metric."""
+    own = _of(corpus, method=METHODS[method].title)
+    return {row["metric"]: float(row["value"]) for row in own if "," not in row["metric"]}
+
+
+def information_detection() -> dict[str, dict[str, float]]:
+    """Table 5.6's rows of a corpus that was never published, by method and metric."""
+    found: dict[str, dict[str, float]] = {}
+    for row in rows("annotator_bias"):
+        if row["dataset"] == "information_detection":
+            found.setdefault(row["method"], {})[row["metric"]] = float(row["value"])
+    return found
+
+
+def _of(corpus: AnnotatedCorpus, **asked: str) -> list[dict[str, str]]:
+    asked = {"dataset": corpus.published_as or "", **asked}
+    own = rows("annotator_bias") if corpus.published_as else ()
+    return [row for row in own if all(row[name] == value for name, value in asked.items())]

@@ -1,0 +1,128 @@
+"""What the lake holds of study 5, put together for a reader."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.annotation.bias_estimates import ANNOTATOR, CONTRAST
+from fairness_pipeline.annotation.inference import gold_of
+from fairness_pipeline.annotation.truth_inference.registry import METHODS
+from fairness_pipeline.lake import Lake, Row
+from fairness_pipeline.measures.annotator_groups import Labelled, rates_of
+from fairness_pipeline.measures.truth_scores import calibration
+from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
+
+_FEWEST = 10
+"""Labels of an annotator who is shown as leaning far."""
+_FARTHEST = 8
+
+
+def group_model(part: AnnotatorBiasPart) -> str | None:
+    """The profile's method that models groups, if it has it."""
+    return next((name for name in part.settings.methods if METHODS[name].of_groups), None)
+
+
+def estimates(part: AnnotatorBiasPart, lake: Lake, corpus: str, kind: str) -> list[Row]:
+    """What the model of groups says of a corpus: the rows of a kind, of all draws."""
+    key = {"corpus": corpus, "method": group_model(part) or ""}
+    if not group_model(part) or not lake.card("annotator_bias_estimates", key):
+        return []
+    table = lake.read("annotator_bias_estimates", key)
+    found: list[Row] = table.filter(pc.equal(table["kind"], kind)).to_pylist()
+    return found
+
+
+def contrasts(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, Any]]:
+    """The first draw's contrasts, each with the mean over all draws."""
+    rows = estimates(part, lake, corpus, CONTRAST)
+    each: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        each.setdefault((row["category"], row["response"]), []).append(row["value"])
+    return [
+        {**row, "mean": float(np.mean(values)), "draws": len(values)}
+        for row in rows
+        if row["draw"] == 1
+        for values in [each[row["category"], row["response"]]]
+    ]
+
+
+def farthest(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, Any]]:
+    """Annotators of many labels whose sensitivity and specificity together are farthest from the mean, first draw."""
+    rows = [row for row in estimates(part, lake, corpus, ANNOTATOR) if row["draw"] == 1 and row["labels"] >= _FEWEST]
+    mean = {name: np.mean([r["value"] for r in rows if r["response"] == name] or [0]) for name in _RESPONSES}
+    people: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        own = people.setdefault(row["name"], {"name": row["name"], "labels": int(row["labels"]), "away": 0.0})
+        own[row["response"]] = row["value"]
+        own["away"] += abs(row["value"] - mean[row["response"]])
+    whole = [own for own in people.values() if all(name in own for name in _RESPONSES)]
+    return sorted(whole, key=lambda own: (-own["away"], own["name"]))[:_FARTHEST]
+
+
+_RESPONSES = ("sensitivity", "specificity")
+
+
+def disputed(part: AnnotatorBiasPart, lake: Lake, corpus: str, category: str, count: int) -> list[dict[str, Any]]:
+    """The items on which a category's groups differ most: by d^2 n_a n_b / (n_a + n_b), the first draw's.
+
+    Args:
+        part: The profile's part of the study.
+        lake: What has been made.
+        corpus: Which.
+        category: Whose groups.
+        count: How many items.
+    """
+    key = {"corpus": corpus}
+    tables = [lake.read(name, key) for name in ("annotations", "annotators", "annotated_items")]
+    labels, who, items = (table.filter(pc.equal(table["draw"], 1)) for table in tables)
+    labelled = Labelled.of(labels, who)
+    found = rates_of(labelled, category)
+    if found is None:
+        return []
+    weight = found.counts.prod(axis=1) / found.counts.sum(axis=1)
+    order = np.argsort(-np.square(found.a - found.b) * weight, kind="stable")[:count]
+    names = [str(labelled.labels.items[found.item[place]]) for place in order]
+    shown = items.filter(pc.is_in(items["item_id"], pa.array(names)))
+    texts = {row["item_id"]: row["text"] for row in shown.to_pylist()}
+    return [
+        {
+            "item": name,
+            "text": texts[name],
+            "positive": [round(rate * n) for rate, n in zip((found.a[place], found.b[place]), counts, strict=True)],
+            "labels": counts,
+        }
+        for name, place in zip(names, order, strict=True)
+        for counts in [found.counts[place].tolist()]
+    ]
+
+
+def scores(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
+    """The scores of each method on a corpus, by metric; only of methods that have some."""
+    found = {}
+    for name in part.settings.methods:
+        key = {"corpus": corpus, "method": name}
+        if lake.card("truth_inference_scores", key):
+            rows = lake.read("truth_inference_scores", key).to_pylist()
+            if rows:
+                found[name] = {row["metric"]: row for row in rows}
+    return found
+
+
+def calibrated(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, list[tuple[float, float, int]]]:
+    """Of the vote and the model of groups: probabilities beside gold labels, where those are known."""
+    key = {"corpus": corpus}
+    if not lake.card("annotated_items", key) or not lake.card("annotations", key):
+        return {}
+    items = lake.read("annotated_items", key)
+    if items["gold"].null_count == items.num_rows:
+        return {}
+    gold = gold_of(items, lake.read("annotations", key), 1.0).rename("gold")
+    found = {}
+    for name in part.settings.methods:
+        own = {**key, "method": name}
+        if (name == "mv" or METHODS[name].of_groups or name == "dawid_skene") and lake.card("truth_inference", own):
+            rows = lake.read("truth_inference", own).to_pandas().join(gold, on=["draw", "item_id"], how="inner")
+            found[METHODS[name].title] = calibration(rows["probability"].to_numpy(), rows["gold"].to_numpy())
+    return found
