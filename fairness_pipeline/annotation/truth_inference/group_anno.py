@@ -78,7 +78,7 @@ class GroupAnno(TruthInference):
         annotators: pd.DataFrame,
         *,
         individual_sd: float | None = None,
-        effect_sd: float = 0.25,
+        effect_sd: float = 0.2,
         classifier: Classifier | None = None,
         n_iter: int = 200,
         tol: float = 1e-6,

@@ -1,0 +1,142 @@
+"""Classifiers that learn from inferred labels, what a kill leaves of them, and labels as a file."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fairness_pipeline.annotation import inference
+from fairness_pipeline.annotation.bias_estimates import of_model
+from fairness_pipeline.annotation.inference import beside_gold, gold_of, inferred, predicted
+from fairness_pipeline.annotation.item_classifiers import ItemClassifierSettings, PointClassifier, TextClassifier
+from fairness_pipeline.annotation.label_files import write_labels
+from fairness_pipeline.annotation.truth_inference.registry import METHODS, method, settings_of
+from fairness_pipeline.corpora.annotations import ANNOTATIONS, ANNOTATORS, ITEMS
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline_tests.annotation.test_group_anno import CIRCLE, drawn
+
+SMALL = ItemClassifierSettings(embedding=8, hidden=8, epochs=4, learning_rate=0.02, batch=16, vocabulary=50)
+
+
+def texts_of_two_words(items: int = 160) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Items whose text tells their truth, labelled by five people of two groups."""
+    draw = np.random.default_rng(1)
+    truth = draw.integers(0, 2, items)
+    words = [f"a {'fine' if t else 'foul'} thing {draw.integers(9)}" for t in truth]
+    rows = [
+        {"item_id": f"t{i}", "text": words[i], "features": [], "split": "test" if i % 4 == 0 else "train", "gold": None}
+        for i in range(items)
+    ]
+    labels = [
+        {"item_id": f"t{i}", "annotator_id": f"r{r}", "label": int(truth[i] if draw.random() < 0.85 else 1 - truth[i])}
+        for i in range(items)
+        for r in range(5)
+    ]
+    people = [{"annotator_id": f"r{r}", "category": "age", "side": "ab"[r % 2]} for r in range(5)]
+    tables = ((labels, ANNOTATIONS), (people, ANNOTATORS), (rows, ITEMS))
+    return tuple(pa.Table.from_pylist([{"draw": 1, **row} for row in own], schema=s) for own, s in tables)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("name", ["mv", "group_anno", "lfc_binary"])
+def test_a_classifier_of_texts_learns_from_labels(name: str, tmp_path: Path) -> None:
+    labels, people, items = texts_of_two_words()
+    found = predicted(name, {}, labels, people, items, SMALL, 2, 7, tmp_path, None)
+    gold = gold_of(items, labels, 0.7)
+    assert 100 < len(gold) < 160  # those on which more than 70% agree
+    said, true = beside_gold(found, gold, "seed")
+    assert len(said) == 2 and all((a == b).mean() > 0.9 for a, b in zip(said, true, strict=True))
+    assert found.num_rows == 80
+
+
+@pytest.mark.parametrize("name", ["dawid_skene", "group_anno"])
+def test_a_classifier_of_points_learns_once_from_each_draw(name: str, tmp_path: Path) -> None:
+    own = drawn(draws=2, instances=150)
+    found = predicted(name, {}, own.annotations, own.annotators, own.items, SMALL, 5, 7, tmp_path, None)
+    assert sorted(set(zip(found["seed"].to_pylist(), found["draw"].to_pylist(), strict=True))) == [(1, 1), (2, 2)]
+    said, true = beside_gold(found, gold_of(own.items, own.annotations, 0.8), "seed")
+    assert np.mean([(a == b).mean() for a, b in zip(said, true, strict=True)]) > 0.65
+
+
+def test_a_killed_learning_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, people, items = texts_of_two_words(60)
+    whole = (
+        predicted("mv", {}, labels, people, items, SMALL, 3, 7, tmp_path / "whole", None)
+        if (tmp_path / "whole").mkdir() is None
+        else None
+    )
+    (tmp_path / "cut").mkdir()
+    learned, calls = inference._learned, []
+
+    def dies(*arguments: object) -> np.ndarray:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return learned(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(inference, "_learned", dies)
+    with pytest.raises(KeyboardInterrupt):
+        predicted("mv", {}, labels, people, items, SMALL, 3, 7, tmp_path / "cut", None)
+    again = predicted("mv", {}, labels, people, items, SMALL, 3, 7, tmp_path / "cut", None)
+    assert again.equals(whole) and len(calls) == 4
+    assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == ["seed-1.npy", "seed-2.npy", "seed-3.npy"]
+
+
+def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
+    labels, people, items = texts_of_two_words(8)
+    none = items.set_column(items.schema.get_field_index("split"), "split", pa.array(["train"] * 8))
+    with pytest.raises(
+        FairnessError, match="a classifier needs labelled items to learn from and others to test on: 40 labels, 0 test"
+    ):
+        predicted("mv", {}, labels, people, none, SMALL, 1, 7, tmp_path, None)
+
+
+def test_soft_labels_weigh_as_much_as_they_say() -> None:
+    """Half-sure labels teach a half: of points and of words."""
+    draw = np.random.default_rng(0)
+    points = draw.normal(size=(400, 2))
+    share = np.where(points[:, 0] > 0, 0.8, 0.3)
+    classifier = PointClassifier(points, points, ItemClassifierSettings(gamma=0.2), 1)
+    found = classifier(share)
+    assert abs(found[points[:, 0] > 0.5].mean() - 0.8) < 0.05 and abs(found[points[:, 0] < -0.5].mean() - 0.3) < 0.05
+    texts = ["good"] * 100 + ["bad"] * 100
+    reader = TextClassifier(texts, ["good", "bad"], SMALL, 1)
+    for _ in range(25):
+        reader(np.repeat([0.8, 0.3], 100))
+    assert np.abs(reader.predict() - [0.8, 0.3]).max() < 0.1
+
+
+def test_labels_as_a_file(tmp_path: Path) -> None:
+    own = drawn(draws=1)
+    truths = inferred("group_anno", {}, own.annotations, own.annotators, None)
+    estimates = of_model("group_anno", {}, own.annotations, own.annotators, CIRCLE, {}, None)
+    for form in (".csv", ".tsv", ".parquet"):
+        path = tmp_path / f"labels{form}"
+        assert write_labels(truths, estimates, own.items, path, form) == 800
+    with (tmp_path / "labels.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0]) == [
+        "item_id", "text", "label", "probability", "said by category 0: group 0", "said by category 0: group 1",
+        "said by category 1: group 0", "said by category 1: group 1",
+    ]  # fmt: skip
+    assert pq.read_table(tmp_path / "labels.parquet").num_rows == 800
+    mean = {name: np.mean([float(row[name]) for row in rows]) for name in list(rows[0])[4:]}
+    seen = {}
+    side = {(r["annotator_id"], r["category"]): r["side"] for r in own.annotators.to_pylist()}
+    for category in ("category 0", "category 1"):
+        for mark, group in zip("ab", ("group 0", "group 1"), strict=True):
+            said = [r["label"] for r in own.annotations.to_pylist() if side[r["annotator_id"], category] == mark]
+            seen[f"said by {category}: {group}"] = np.mean(said)
+    assert all(abs(mean[name] - seen[name]) < 0.06 for name in mean)  # what the group would say is what it did say
+
+
+def test_every_method_has_its_settings() -> None:
+    people = inference.people(drawn(draws=1).annotators)
+    for name in METHODS:
+        settings_of(name).model_validate({})
+        assert type(method(name, {}, people)) is METHODS[name].kind
+    assert method("catd", {"alpha": 0.1}, people).alpha == 0.1  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="classifier"):
+        settings_of("group_anno").model_validate({"classifier": None})

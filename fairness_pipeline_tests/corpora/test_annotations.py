@@ -1,0 +1,259 @@
+"""Labels of several people: tables and exports as users have them, and what is refused, by file and line."""
+
+import csv
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotations import read_annotated
+from fairness_pipeline.corpora.simulated_annotations import simulate
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.paths import data_file
+from fairness_pipeline.yaml_files import load
+
+LABELS = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "yes"), ("t2", "bob", "yes"), ("t2", "cy", "no")]
+PEOPLE = [("ann", "f", "31"), ("bob", "m", "24"), ("cy", "", "19")]
+ITEMS = [("t1", "first", "yes", "train"), ("t2", "second", "", "test")]
+
+
+def write(path: Path, names: tuple[str, ...], rows: list[tuple[str, ...]]) -> Path:
+    """A table in the form that the file's ending says."""
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(records), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    else:
+        with path.open("w", newline="") as stream:
+            csv.writer(stream, delimiter="\t" if path.suffix == ".tsv" else ",").writerows([names, *rows])
+    return path
+
+
+def declared(folder: Path, form: str = ".csv", **changes: Any) -> AnnotatedCorpus:
+    """A user's three tables, with column names of their own."""
+    labels, people, items = (
+        changes.pop(name, own) for name, own in (("rows", LABELS), ("people", PEOPLE), ("of", ITEMS))
+    )
+    files = {
+        "annotations": [
+            {
+                "path": str(write(folder / f"labels{form}", ("id", "who", "said"), labels)),
+                "columns": {"item": "id", "annotator": "who", "label": "said"},
+            }
+        ],
+        "annotators": {"path": str(write(folder / f"people{form}", ("who", "sex", "years"), people)), "annotator": "who"},
+        "items": {
+            "path": str(write(folder / f"items{form}", ("id", "words", "truth", "part"), items)),
+            "columns": {"item": "id", "text": "words", "gold": "truth", "split": "part"},
+        },
+        "categories": {
+            "gender": {"column": "sex", "a": {"name": "women", "values": ["f"]}, "b": {"name": "men", "values": ["m"]}},
+            "age": {"column": "years", "a": {"name": "young", "between": [0, 25]}, "b": {"name": "old", "between": [26, 99]}},
+        },
+    }  # fmt: skip
+    whole = {"task": "rude", "labels": {"positive": ["yes"], "negative": ["no"]}, "licence": "ours", "citation": "us"}
+    return AnnotatedCorpus.model_validate({**whole, **files, **changes})
+
+
+@pytest.mark.parametrize("form", [".csv", ".tsv", ".parquet", ".jsonl"])
+def test_three_tables_of_a_user(form: str, tmp_path: Path) -> None:
+    found = read_annotated(declared(tmp_path, form), tmp_path)
+    assert [tuple(row.values()) for row in found.annotations.to_pylist()] == [
+        (1, "t1", "ann", 1), (1, "t1", "bob", 0), (1, "t2", "ann", 1), (1, "t2", "bob", 1), (1, "t2", "cy", 0)
+    ]  # fmt: skip
+    items = {row["item_id"]: (row["text"], row["split"], row["gold"]) for row in found.items.to_pylist()}
+    assert items == {"t1": ("first", "train", 1), "t2": ("second", "test", None)}
+    sides = {(row["annotator_id"], row["category"]): row["side"] for row in found.annotators.to_pylist()}
+    assert sides == {
+        ("ann", "gender"): "a", ("bob", "gender"): "b", ("cy", "gender"): None,
+        ("ann", "age"): "b", ("bob", "age"): "a", ("cy", "age"): "a",
+    }  # fmt: skip
+
+
+def test_ratings_repeats_and_people_who_are_not_listed(tmp_path: Path) -> None:
+    rated = [("t1", "ann", "4"), ("t1", "ann", "1"), ("t1", "bob", "2.5"), ("t2", "dee", "3.0"), ("t2", "bob", "")]
+    corpus = declared(
+        tmp_path, rows=rated, labels={"at_least": 3, "ignored": [""]}, repeated="first", unlisted="unknown",
+        items=None,
+    )  # fmt: skip
+    found = read_annotated(corpus, tmp_path)
+    assert found.annotations["label"].to_pylist() == [1, 0, 1]
+    assert found.left_out == {"of an item again by the same annotator": 1, "of an ignored label": 1}
+    assert {r["side"] for r in found.annotators.to_pylist() if r["annotator_id"] == "dee"} == {None}
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"rows": [*LABELS, ("t1", "ann", "maybe")]}, r"labels.csv, line 7: label 'maybe' is not mapped"),
+    ({"rows": [*LABELS, ("t1", "ann", "no")]}, r"labels.csv, line 7: 'ann' labelled 't1' already \(line 2\)"),
+    ({"rows": [*LABELS, ("t1", "dee", "no")]}, r"labels.csv, line 7: annotator 'dee' is not in .*people.csv"),
+    ({"rows": [*LABELS, ("t9", "ann", "no")]}, r"labels.csv, line 7: item 't9' is not in .*items.csv"),
+    ({"rows": [*LABELS, ("", "ann", "no")]}, r"labels.csv, line 7: column 'id' is empty"),
+    ({"rows": []}, r"labels.csv: expected labels, found none"),
+    ({"of": [*ITEMS, ("t3", "", "", "train")]}, r"items.csv, line 4: item 't3' has no label; 1 such items"),
+    ({"of": [*ITEMS, ("t2", "", "", "train")]}, r"items.csv, line 4: item 't2' stands there already"),
+    ({"of": [("t1", "", "so so", "train"), ITEMS[1]]}, r"items.csv, line 2: gold label 'so so' is neither class"),
+    ({"people": [("ann", "x", "31"), *PEOPLE[1:]]}, r"people.csv, line 2: 'sex' is 'x', which is in neither group"),
+    ({"people": [*PEOPLE, ("ann", "m", "31")]}, r"line 5: annotator 'ann' is in another group of 'gender'"),
+    ({"people": [("ann", "f", "31"), ("bob", "f", "24"), PEOPLE[2]]}, r"'gender' has one group only: .* 'men'"),
+    ({"people": []}, r"people.csv: expected annotators, found none"),
+    ({"people": [("zoe", "f", "3")], "unlisted": "unknown"}, r"people.csv: names nobody who labelled anything"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), BAD, ids=[said[:40] for _, said in BAD])
+def test_what_is_wrong_is_named(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(FairnessError, match=said):
+        read_annotated(declared(tmp_path, **changes), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"simulated": {"shape": "moon", "categories": {"x": {"sensitivity": [0, 1], "specificity": [0, 1]}}}}, "expected one of 'simulated' and 'annotations'"),
+        ({"labels": {"positive": ["1"], "negative": ["1"]}}, "is in 'labels.positive' and in 'labels.negative'"),
+        ({"categories": {"x": {"column": "x", "a": {"name": "a"}, "b": {"name": "b", "values": ["b"]}}}}, "needs 'values'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        declared(tmp_path, **changes)
+
+
+def exported(path: Path, form: str, **file: Any) -> AnnotatedCorpus:
+    """A corpus of one export."""
+    return AnnotatedCorpus.model_validate(
+        {
+            "task": "rude", "annotations": [{"path": str(path), "form": form, **file}], "licence": "l", "citation": "c",
+            "labels": {"positive": ["rude", "accept"], "negative": ["fine", "reject"]},
+        }
+    )  # fmt: skip
+
+
+def answer(who: Any, choice: str, name: str = "q", **more: Any) -> dict[str, Any]:
+    """An annotation of Label Studio's."""
+    return {
+        "completed_by": who, "result": [{"from_name": name, "type": "choices", "value": {"choices": [choice]}}], **more
+    }  # fmt: skip
+
+
+def test_label_studios_export(tmp_path: Path) -> None:
+    path = tmp_path / "export.json"
+    tasks: list[dict[str, Any]] = [
+        {"id": 7, "data": {"text": "hey"}, "annotations": [answer(1, "rude"), answer({"id": 2, "email": "x"}, "fine")]},
+        {
+            "id": 8, "data": {"text": "ho"},
+            "annotations": [answer(1, "fine"), answer(2, "rude", was_cancelled=True), {"completed_by": 3, "result": []}],
+        },
+    ]  # fmt: skip
+    path.write_text(json.dumps(tasks))
+    found = read_annotated(exported(path, "label_studio"), tmp_path)
+    rows = [(r["item_id"], r["annotator_id"], r["label"]) for r in found.annotations.to_pylist()]
+    assert rows == [("7", "1", 1), ("7", "2", 0), ("8", "1", 0)]
+    assert {row["item_id"]: row["text"] for row in found.items.to_pylist()} == {"7": "hey", "8": "ho"}
+    assert found.left_out == {"skipped by the annotator": 1, "without an answer": 1}
+    tasks[0]["annotations"].append(answer(3, "fine", name="other"))
+    tasks[0]["annotations"][2]["result"] += answer(3, "rude")["result"]
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(FairnessError, match=r"export.json, object 1: asks other, q; say which: question: NAME"):
+        read_annotated(exported(path, "label_studio"), tmp_path)
+    assert read_annotated(exported(path, "label_studio", question="q"), tmp_path).annotations.num_rows == 4
+    path.write_text(json.dumps([{"id": 1, "text": "JSON-MIN"}]))
+    with pytest.raises(FairnessError, match=r"object 1: expected a task of Label Studio's JSON export"):
+        read_annotated(exported(path, "label_studio"), tmp_path)
+
+
+def test_prodigys_export(tmp_path: Path) -> None:
+    path = tmp_path / "export.jsonl"
+    examples: list[dict[str, Any]] = [
+        {"text": "hey", "_input_hash": -5, "answer": "accept", "_annotator_id": "set-ann"},
+        {"text": "hey", "_input_hash": -5, "answer": "reject", "_session_id": "set-bob"},
+        {"text": "ho", "_input_hash": 6, "answer": "ignore", "_annotator_id": "set-ann"},
+        {"text": "ho", "_input_hash": 6, "answer": "accept", "accept": ["fine"], "_annotator_id": "set-bob"},
+    ]
+    path.write_text("".join(json.dumps(one) + "\n" for one in examples))
+    found = read_annotated(exported(path, "prodigy"), tmp_path)
+    rows = [(r["item_id"], r["annotator_id"], r["label"]) for r in found.annotations.to_pylist()]
+    assert rows == [("-5", "set-ann", 1), ("-5", "set-bob", 0), ("6", "set-bob", 0)]
+    assert found.left_out == {"ignored by the annotator": 1}
+    path.write_text(json.dumps({"text": "hey", "answer": "accept"}) + "\n")
+    with pytest.raises(FairnessError, match=r"export.jsonl, line 1: expected an example of Prodigy's"):
+        read_annotated(exported(path, "prodigy"), tmp_path)
+
+
+def test_wikipedia_detox_as_it_was_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers as the release has them: floats for labels, comments with marks for line ends, people without answers."""
+    monkeypatch.setenv("WIKIPEDIA_DETOX", str(tmp_path))
+    write(
+        tmp_path / "attack_annotations.tsv",
+        ("rev_id", "worker_id", "quoting_attack", "attack"),
+        [("37675", "1362", "0.0", "0.0"), ("37675", "2408", "0.0", "1.0"), ("44816", "2408", "0.0", "1.0")],
+    )
+    write(
+        tmp_path / "attack_annotated_comments.tsv",
+        ("rev_id", "comment", "year", "split"),
+        [("37675", "`-NEWLINE_TOKENThis", "2002", "train"), ("44816", "`NEWLINE_TOKEN", "2002", "test")],
+    )
+    write(
+        tmp_path / "attack_worker_demographics.tsv",
+        ("worker_id", "gender", "english_first_language", "age_group", "education"),
+        [("2408", "male", "0", "30-45", "hs"), ("5", "female", "1", "Under 18", "none"), ("1362", "female", "1", "", "some")],
+    )  # fmt: skip
+    corpus = load(AnnotatedCorpus, data_file("corpora/detox_attack.yaml"))
+    with pytest.raises(FairnessError, match="category 'age' has one group only: nobody who labelled is in 'under 30'"):
+        read_annotated(corpus, tmp_path)
+    with (tmp_path / "attack_worker_demographics.tsv").open("a") as stream:
+        stream.write("9\tfemale\t1\t18-30\tmasters\n")
+    with (tmp_path / "attack_annotations.tsv").open("a") as stream:
+        stream.write("44816\t9\t0.0\t0.0\n44816\t10\t0.0\t0.0\n")
+    found = read_annotated(corpus, tmp_path)
+    assert found.annotations["label"].to_pylist() == [0, 1, 1, 0, 0]
+    assert found.items["split"].to_pylist() == ["train", "test"]
+    unknown = [r["annotator_id"] for r in found.annotators.to_pylist() if r["side"] is None]
+    assert sorted(unknown) == ["10", "10", "10", "10", "1362"]
+
+
+def test_simulated_labels_are_as_biased_as_declared() -> None:
+    settings = load(AnnotatedCorpus, data_file("corpora/circle.yaml")).simulated
+    assert settings is not None
+    found = simulate(settings.model_copy(update={"instances": 20_000, "labels": 10}), 1)
+    assert len(found.points) == 60_000 and np.array_equal(np.unique(found.truth), [0, 1])
+    truth = found.truth[:40_000, None].repeat(10, axis=1)
+    for value, goal, rates in ((1, 1, found.sensitivity), (0, 0, found.specificity)):
+        about = truth == value
+        seen = np.bincount(found.annotator[about], found.label[about] == goal) / np.bincount(found.annotator[about])
+        assert np.abs(seen - rates).max() < 0.03
+    for place, (name, own) in enumerate(settings.categories.items()):
+        assert own.sensitivity in ((0.7, 0.5), (0.9, 0.4)), name
+        assert set(found.groups[:, place]) == {0, 1}
+    totals = -0.3 + np.array([0.7, 0.5])[found.groups[:, 0]] + np.array([0.9, 0.4])[found.groups[:, 1]]
+    inside = (totals > 0.3) & (totals < 0.7)
+    assert np.abs((found.sensitivity - totals)[inside].mean()) < 0.1
+    assert found.sensitivity.max() == 0.98 and not np.array_equal(found.label, simulate(settings, 2).label)
+
+
+def test_the_real_corpora(corpora: Path) -> None:
+    counts = {
+        "popquorn_offensiveness": (13_036, 1500, 262),
+        "social_bias_frames": (11_224, 4577, 197),
+        "duck_identification": (4212, 108, 39),
+        "product_matching": (24_945, 8315, 176),
+        "snow_rte": (8000, 800, 164),
+        "snow_temporal": (4620, 462, 76),
+    }
+    os.environ["FAIRNESS_CORPORA"] = str(corpora)
+    for name, expected in counts.items():
+        path = data_file(f"corpora/{name}.yaml")
+        found = read_annotated(load(AnnotatedCorpus, path), path.parent)
+        people = len(set(found.annotators["annotator_id"].to_pylist()))
+        assert (found.annotations.num_rows, found.items.num_rows, people) == expected
+    with gzip.open(corpora / "crowdsourcing" / "social_bias_frames_v2_dev.csv.gz", "rt", encoding="utf-8") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["offensiveYN"] in ("0.0", "1.0")]
+    assert len({(row["post"], row["WorkerId"]) for row in rows}) == 11_224
