@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -431,6 +432,69 @@ def equity() -> list[Ratio]:
     return [Ratio("equity statistics", "systems", slow, fast, 100 / slow, note)]
 
 
+def truth_inference() -> list[Ratio]:
+    """Dawid-Skene and KOS beside crowd-kit's, as many iterations each, on a million labels of 100,000 items."""
+    from crowdkit.aggregation import KOS as TheirKOS
+    from crowdkit.aggregation import DawidSkene as TheirDawidSkene
+
+    from fairness_pipeline.annotation.truth_inference import KOS, DawidSkene
+
+    labels, _ = _labels(1_000_000)
+    shuffled = labels.sample(frac=1, random_state=1).reset_index(drop=True)
+    endless, rounds, messages = -np.inf, 25, 10
+    theirs, ours = TheirDawidSkene(n_iter=rounds, tol=endless), DawidSkene(n_iter=rounds, tol=endless)
+    same = (theirs.fit_predict(shuffled) == ours.fit_predict(shuffled)).mean()
+    found = [
+        ("Dawid-Skene", theirs, ours, 12, f"{rounds} iterations; {same:.2%} of the labels the same"),
+        ("KOS", TheirKOS(n_iter=messages), KOS(n_iter=messages), 15, f"{messages} rounds of messages"),
+    ]
+    return [
+        Ratio(
+            f"{name}, a million labels",
+            "labels",
+            *(rate(len(labels), partial(m.fit, shuffled), 2) for m in both),
+            asked,
+            note,
+        )
+        for name, *both, asked, note in found
+    ]
+
+
+def _labels(count: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Ten labels an item, by annotators of a thousand labels each; and in which group of a category each of them is."""
+    draw, items, per = np.random.default_rng(0), count // 10, 10
+    workers = max(50, items // 100)
+    truth, rates = draw.integers(0, 2, items), draw.uniform(0.6, 0.95, (2, workers))
+    who = (draw.integers(0, workers, items)[:, None] + np.arange(per) * (workers // per - 1)) % workers
+    positive = np.where(truth[:, None] == 1, rates[0][who], 1 - rates[1][who])
+    label = (draw.random(who.shape) < positive).astype(int)
+    labels = pd.DataFrame({"task": np.repeat(np.arange(items), per), "worker": who.ravel(), "label": label.ravel()})
+    return labels, pd.DataFrame({"group": draw.integers(0, 2, workers)})
+
+
+def infer(count: int) -> None:
+    """Every method of truth inference on `count` labels; prints seconds of each and peak memory."""
+    from fairness_pipeline.annotation.truth_inference import GroupAnno
+    from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
+
+    labels, who = _labels(count)
+    found = {}
+    for name in METHODS:
+        own = method(name, {}, who)
+        started = time.perf_counter()
+        own.fit(labels)
+        if isinstance(own, GroupAnno):
+            own.contrasts()
+        found[METHODS[name].title] = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"labels": count, "seconds": found, "peak_gib": peak}))
+
+
+def inferred() -> list[dict[str, Any]]:
+    """`infer` at ten thousand to ten million labels, each in a process of its own."""
+    return [_in_a_process("--infer", count) for count in (10_000, 100_000, 1_000_000, 10_000_000)]
+
+
 def memory(count: int) -> None:
     """Contexts, pairs, responses, measures and significance of `count` pairs; prints seconds and peak memory."""
     started = time.perf_counter()
@@ -459,11 +523,26 @@ def memory(count: int) -> None:
 
 def peaks() -> list[dict[str, float]]:
     """`memory` at 100,000, 300,000 and a million pairs, each in a process of its own."""
-    module = "fairness_pipeline_tests.benchmark"
+    return [_in_a_process("--memory", count) for count in (100_000, 300_000, 1_000_000)]
+
+
+def _in_a_process(what: str, count: int) -> dict[str, Any]:
+    command = [sys.executable, "-W", "ignore", "-m", "fairness_pipeline_tests.benchmark", what, str(count)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def of_methods(sizes: list[dict[str, Any]]) -> list[str]:
+    """What `inferred` found, as a table."""
     return [
-        json.loads(subprocess.run([sys.executable, "-m", module, "--memory", str(count)], check=True,
-                                  capture_output=True, text=True, cwd=ROOT).stdout.splitlines()[-1])
-        for count in (100_000, 300_000, 1_000_000)
+        "| labels | " + " | ".join(sizes[0]["seconds"]) + " | peak |",
+        "| ---: |" + " ---: |" * (len(sizes[0]["seconds"]) + 1),
+        *(
+            f"| {own['labels']:,} | " + " | ".join(f"{s:.2f} s" for s in own["seconds"].values())
+            + f" | {own['peak_gib']:.2f} GiB |"
+            for own in sizes
+        ),
     ]  # fmt: skip
 
 
@@ -529,7 +608,9 @@ def orchestration() -> dict[str, float]:
     }
 
 
-def document(ratios: list[Ratio], grown: list[dict[str, float]], around: dict[str, float]) -> str:
+def document(
+    ratios: list[Ratio], grown: list[dict[str, float]], around: dict[str, float], sizes: list[dict[str, Any]]
+) -> str:
     """The page."""
     lines = [
         "# Performance",
@@ -555,6 +636,12 @@ def document(ratios: list[Ratio], grown: list[dict[str, float]], around: dict[st
         "",
         f"That is {per_pair:,.0f} bytes a pair on top of what the libraries take.",
         "",
+        "## Truth inference",
+        "",
+        "Every method with its own settings on ten labels an item, one thread; GroupAnno with its intervals. Peak of all.",
+        "",
+        *of_methods(sizes),
+        "",
         "## Around the work",
         "",
         f"- The definitions load in {around['load']:.1f} s, without torch.",
@@ -576,7 +663,7 @@ def document(ratios: list[Ratio], grown: list[dict[str, float]], around: dict[st
 PARTS = {
     "pairs": pairs, "measures": measures, "worth": worth, "retrieval": retrieval, "decoding": decoding, "training": training,
     "generation": generation, "classifiers": classifiers,
-    "language_models": language_models, "equity": equity,
+    "language_models": language_models, "equity": equity, "truth_inference": truth_inference,
 }  # fmt: skip
 
 
@@ -584,14 +671,16 @@ def main() -> None:
     """Runs all, or the parts named; writes the page only when all ran."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--memory", type=int, help=argparse.SUPPRESS)
+    for own in ("--memory", "--infer"):
+        parser.add_argument(own, type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory:
-        memory(arguments.memory)
-        return
+        return memory(arguments.memory)
+    if arguments.infer:
+        return infer(arguments.infer)
     torch.set_num_threads(1)  # as a partition computes, and both sides alike
     # Before anything else is loaded: a process that is started inherits the peak of who starts it.
-    grown, around = ([], {}) if arguments.parts else (peaks(), orchestration())
+    grown, around, sizes = ([], {}, []) if arguments.parts else (peaks(), orchestration(), inferred())
     ratios = []
     for name in arguments.parts or PARTS:
         for ratio in PARTS[name]():
@@ -599,7 +688,7 @@ def main() -> None:
             print(f"{ratio.task}: {ratio.plain:,.4g} -> {ratio.here:,.6g} {ratio.unit}/s, "
                   f"{ratio.here / ratio.plain:,.1f}x (asked {ratio.asked:.3g}) {ratio.note}", flush=True)  # fmt: skip
     if not arguments.parts:
-        page = document(ratios, grown, around)
+        page = document(ratios, grown, around, sizes)
         RESULTS.write_text(page, encoding="utf-8")
         print(page)
     missed = [ratio.task for ratio in ratios if ratio.here / ratio.plain < ratio.asked]

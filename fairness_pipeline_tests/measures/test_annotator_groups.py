@@ -1,5 +1,7 @@
 """Groups of annotators: hand-made rates, false alarms at the nominal rate, power, and statsmodels' variance analysis."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,8 +68,8 @@ def test_the_error_is_the_jackknifes() -> None:
 
     def without(annotator: int) -> float:
         kept = own.labels.annotator != annotator
-        fewer = own.labels._replace(
-            item=own.labels.item[kept], annotator=own.labels.annotator[kept], label=own.labels.label[kept]
+        fewer = replace(
+            own.labels, item=own.labels.item[kept], annotator=own.labels.annotator[kept], label=own.labels.label[kept]
         )
         left = rates_of(Labelled(fewer, own.sides), "g")
         assert left is not None

@@ -36,11 +36,11 @@ from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project import load_dimension
 from fairness_pipeline_tests.commands import content
-from fairness_pipeline_tests.verify import implicit_bias
+from fairness_pipeline_tests.verify import annotator_bias, implicit_bias
 from fairness_pipeline_tests.verify.shared import ROOT, SEEDS, STATE, Claim, Part, command, finished, interval, version
 
 DIALOGUES, LANGUAGE, SENTIMENT = "dialogue_fairness", "language_model_bias", "sentiment_equity"
-STYLE = implicit_bias.STUDY
+STYLE, ANNOTATORS = implicit_bias.STUDY, annotator_bias.STUDY
 STAGES = {
     DIALOGUES: (
         "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement",
@@ -60,6 +60,7 @@ STAGES = {
         "equity_significance", "equity_report",
     ),
     STYLE: implicit_bias.STAGES,
+    ANNOTATORS: annotator_bias.STAGES,
 }  # fmt: skip
 _WORDS = {True: "holds", False: "**fails**", None: "not tried"}
 DEBIASED = {"CDA": "seq2seq-cda", "WER": "seq2seq-wer", "Debiased-Chat": "seq2seq-debiased_chat"}
@@ -103,6 +104,7 @@ def main() -> None:
             f"kill-{SENTIMENT}": partial(kill, SENTIMENT),
         },
         STYLE: {**implicit_bias.parts(), f"kill-{STYLE}": partial(kill, STYLE)},
+        ANNOTATORS: {**annotator_bias.parts(), f"kill-{ANNOTATORS}": partial(kill, ANNOTATORS)},
     }
     outcomes = {
         name: remembered(name, run)
@@ -116,6 +118,7 @@ def main() -> None:
         LANGUAGE: judge_stereotypes,
         SENTIMENT: judge_equity,
         STYLE: lambda found: [*implicit_bias.judge(found), *judge_kill(found[f"kill-{STYLE}"])],
+        ANNOTATORS: lambda found: [*annotator_bias.judge(found), *judge_kill(found[f"kill-{ANNOTATORS}"])],
     }
     for name, own_judge in judges.items():
         if study in (None, name):
@@ -429,6 +432,7 @@ def small_run(home: Path, study: str) -> subprocess.Popen[str]:
     profile |= {"dimensions": ["gender", "dialect"], "sentiment_equity": {"systems": systems}}
     profile["dialogue_fairness"] |= {"debias": ["gender"], "on_request": [], "pairs": {"maximum": 500}}
     profile[STYLE] |= implicit_bias.SMALL
+    profile[ANNOTATORS] |= annotator_bias.SMALL
     folder = STATE / "data" / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "small.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
@@ -645,6 +649,15 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[Cla
         "| claim | outcome | figures |",
         "| --- | --- | --- |",
         *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[STYLE]),
+        "",
+        "## Study 5: annotator group bias",
+        "",
+        "Circle and moon with the group parameters of table 5.4 (data/corpora/circle.yaml), drawn anew; run by itself with",
+        f"`make verify STUDY={ANNOTATORS}`.",
+        "",
+        "| claim | outcome | figures |",
+        "| --- | --- | --- |",
+        *(f"| {claim} | {_WORDS[held]} | {figures} |" for claim, held, figures in verdicts[ANNOTATORS]),
     ]
     (ROOT / "docs" / "verification.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

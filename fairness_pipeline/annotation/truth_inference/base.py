@@ -2,10 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from fairness_pipeline.errors import FairnessError
@@ -18,7 +21,8 @@ Classifier = Callable[[np.ndarray], np.ndarray]
 P(y_i = 1 | x_i)."""
 
 
-class Labels(NamedTuple):
+@dataclass(frozen=True)
+class Labels:
     """Binary labels as integers: of each its item, its annotator, and whether it is 1; and who and what they are."""
 
     item: np.ndarray
@@ -48,11 +52,40 @@ class Labels(NamedTuple):
             )
         item, items = pd.factorize(data["task"])
         annotator, annotators = pd.factorize(data["worker"])
-        pairs = item.astype(np.int64) * len(annotators) + annotator
-        if len(np.unique(pairs)) < len(pairs):
+        pairs = np.sort(item.astype(np.int64) * len(annotators) + annotator)
+        if (pairs[1:] == pairs[:-1]).any():
             first = data[data.duplicated(["task", "worker"])].iloc[0]
             raise FairnessError(f"'{first['worker']}' labelled '{first['task']}' more than once")
         return cls(item, annotator, data["label"].to_numpy().astype(np.int64), pd.Index(items), pd.Index(annotators))
+
+    @cached_property
+    def positive(self) -> csr_array:
+        """(items, annotators): 1 where somebody called an item positive."""
+        return self._where(1)
+
+    @cached_property
+    def negative(self) -> csr_array:
+        """(items, annotators): 1 where somebody called an item negative."""
+        return self._where(0)
+
+    @cached_property
+    def _by_annotator(self) -> tuple[csr_array, csr_array]:
+        return self.positive.T.tocsr(), self.negative.T.tocsr()
+
+    def counts(self, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Of each annotator the expected positive and negative labels of positive items, then of negative items.
+
+        Args:
+            sure: P(y = 1) of each item.
+        """
+        both = np.stack([sure, 1 - sure], axis=1)
+        positive, negative = (labels @ both for labels in self._by_annotator)
+        return positive[:, 0], negative[:, 0], positive[:, 1], negative[:, 1]
+
+    def _where(self, value: int) -> csr_array:
+        own = self.label == value
+        places = self.item[own], self.annotator[own]
+        return csr_array((np.ones(int(own.sum())), places), shape=(len(self.items), len(self.annotators)))
 
     def of_items(self, values: np.ndarray) -> np.ndarray:
         """The sum over each item's labels of `values`, one a label."""
@@ -117,10 +150,8 @@ def two_coin_posterior(
         specificity: P(z = 0 | y = 0) of each annotator.
         prior: P(y = 1), of each item or of all.
     """
-    own = labels.label == 1
     alpha, beta, p = (np.clip(values, EPSILON, 1 - EPSILON) for values in (sensitivity, specificity, prior))
-    positive = np.where(own, np.log(alpha)[labels.annotator], np.log1p(-alpha)[labels.annotator])
-    negative = np.where(own, np.log1p(-beta)[labels.annotator], np.log(beta)[labels.annotator])
-    a = labels.of_items(positive) + np.log(p)
-    b = labels.of_items(negative) + np.log1p(-p)
+    told = labels.positive @ np.stack([np.log(alpha), np.log1p(-beta)], axis=1)
+    told += labels.negative @ np.stack([np.log1p(-alpha), np.log(beta)], axis=1)
+    a, b = told[:, 0] + np.log(p), told[:, 1] + np.log1p(-p)
     return expit(a - b), np.logaddexp(a, b)

@@ -46,8 +46,7 @@ class DawidSkene(TruthInference):
         return sure
 
     def _m_step(self, labels: Labels, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        own = sure[labels.item]
-        positive, negative = labels.of_annotators(own), labels.of_annotators(1 - own)
-        alpha = labels.of_annotators(own * labels.label) / np.maximum(positive, EPSILON)
-        beta = labels.of_annotators((1 - own) * (1 - labels.label)) / np.maximum(negative, EPSILON)
+        hits, misses, false_alarms, rejections = labels.counts(sure)
+        alpha = hits / np.maximum(hits + misses, EPSILON)
+        beta = rejections / np.maximum(false_alarms + rejections, EPSILON)
         return alpha, beta, float(sure.mean())

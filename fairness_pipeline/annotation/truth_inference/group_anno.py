@@ -169,9 +169,8 @@ class GroupAnno(TruthInference):
 
     def _counts(self, sure: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Of each annotator the expected number of right and of wrong labels: of positive items, of negative ones."""
-        own, z = sure[self._labels.item], self._labels.label
-        values = ((own * z, own * (1 - z)), ((1 - own) * (1 - z), (1 - own) * z))
-        return [(self._labels.of_annotators(right), self._labels.of_annotators(wrong)) for right, wrong in values]
+        hits, misses, false_alarms, rejections = self._labels.counts(sure)
+        return [(hits, misses), (rejections, false_alarms)]
 
     def _prior(self, sure: np.ndarray) -> np.ndarray:
         """P(y = 1) of each item."""
@@ -184,14 +183,10 @@ class GroupAnno(TruthInference):
 
     def _e_step(self, known: list[Posterior], prior: np.ndarray) -> np.ndarray:
         """mu (equation 5.5)."""
-        own, who = self._labels.label == 1, self._labels.annotator
         alpha, beta = known
-        told = np.where(
-            own,
-            (alpha.log_right - beta.log_wrong)[who],
-            (alpha.log_wrong - beta.log_right)[who],
-        )
-        sure: np.ndarray = expit(self._labels.of_items(told) + np.log(prior) - np.log1p(-prior))
+        told = self._labels.positive @ (alpha.log_right - beta.log_wrong)
+        told += self._labels.negative @ (alpha.log_wrong - beta.log_right)
+        sure: np.ndarray = expit(told + np.log(prior) - np.log1p(-prior))
         return sure
 
     def _bound(self, sure: np.ndarray, prior: np.ndarray, known: list[Posterior]) -> float:

@@ -59,11 +59,9 @@ class LFCBinary(TruthInference):
         a, b = self.prior
         p, q = self.prevalence
         for _ in range(self.n_iter):
-            own = sure[labels.item]
-            alpha = (a - 1 + labels.of_annotators(own * labels.label)) / (a + b - 2 + labels.of_annotators(own))
-            beta = (a - 1 + labels.of_annotators((1 - own) * (1 - labels.label))) / (
-                a + b - 2 + labels.of_annotators(1 - own)
-            )
+            hits, misses, false_alarms, rejections = labels.counts(sure)
+            alpha = (a - 1 + hits) / (a + b - 2 + hits + misses)
+            beta = (a - 1 + rejections) / (a + b - 2 + false_alarms + rejections)
             prevalence: float | np.ndarray
             if self.classifier is not None:
                 prevalence = np.clip(self.classifier(sure), EPSILON, 1 - EPSILON)

@@ -1,0 +1,161 @@
+"""Study 5: planted group effects are recovered with intervals that hold; where none is planted none is called."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+from scipy.stats import binomtest, ttest_rel
+
+from fairness_pipeline import paths
+from fairness_pipeline.annotation.inference import people, task_table
+from fairness_pipeline.annotation.truth_inference import GroupAnno, LFCBinary, MajorityVote
+from fairness_pipeline.annotation.truth_inference.base import Labels
+from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotations import read_annotated
+from fairness_pipeline.measures.annotator_groups import Labelled, rates_of
+from fairness_pipeline.statistics.paired import paired_t
+from fairness_pipeline.yaml_files import load
+from fairness_pipeline_tests.verify.shared import Claim, Part
+
+STUDY = "annotator_bias"
+STAGES = (
+    "annotations", "annotated_items", "annotators", "group_positive_rates", "annotator_anova", "truth_inference",
+    "annotator_bias_estimates", "learned_classifiers", "truth_inference_scores", "annotator_bias_report",
+)  # fmt: skip
+SMALL = {"corpora": ["circle"], "methods": {"mv": {}, "group_anno": {}}, "learn": ["circle"]}
+"""What a run that is killed changes in the sample's section."""
+SHAPES = ("circle", "moon")
+DRAWS, SIMULATIONS = 20, 200
+NULL = {"category 0": {"sensitivity": [0.5, 0.5], "specificity": [0.55, 0.55]}, "category 1": {"sensitivity": [0.5, 0.5], "specificity": [0.55, 0.55]}}  # fmt: skip
+"""As good annotators as the page's on average, whatever their group."""
+PUBLISHED = {"circle": (0.728, 0.911), "moon": (0.748, 0.916)}
+"""Accuracy of MV and LFC-binary (Liu 2022, table 5.5)."""
+
+
+def parts() -> dict[str, Part]:
+    """What is run."""
+    return {
+        **{f"recovery-{shape}": partial(recovery, shape) for shape in SHAPES},
+        "coverage-planted": partial(coverage, {}),
+        "coverage-null": partial(coverage, {"categories": NULL}),
+    }
+
+
+def recovery(shape: str) -> dict[str, Any]:
+    """Twenty draws: contrasts, every annotator's total, accuracies; whether the objective ever rose."""
+    corpus, draws = _drawn(shape, DRAWS)
+    truths = _truths(corpus)
+    found: dict[str, list[Any]] = {name: [] for name in ("contrasts", "totals", "accuracies", "rose")}
+    for data, who, rates, gold in draws:
+        model = GroupAnno(who)
+        accuracy = [
+            float((method.fit_predict(data) == gold.reindex(method.labels_.index)).mean())
+            for method in (model, LFCBinary(), MajorityVote())
+        ]
+        found["accuracies"].append(accuracy)
+        found["contrasts"].append([float(own.centre - truths[key]) for key, own in model.contrasts().items()])
+        found["totals"].append(
+            [
+                float((getattr(model, f"{name}_") - rates[name].reindex(model.sensitivity_.index)).abs().mean())
+                for name in rates
+            ]
+        )
+        found["rose"].append(float(np.diff(model.loss_history_).max(initial=-1.0)))
+    return found
+
+
+def coverage(changes: dict[str, Any]) -> dict[str, Any]:
+    """How often the 95% intervals of the contrasts hold the truth, and what the positive rates call."""
+    corpus, draws = _drawn("circle", SIMULATIONS, seed=77, **changes)
+    truths = _truths(corpus)
+    held: dict[str, int] = {" ".join(key): 0 for key in truths}
+    called, rates_called, items_called = 0, 0, 0
+    for data, who, _, _ in draws:
+        p_values = []
+        for key, own in GroupAnno(who).fit(data).contrasts().items():
+            low, high = own.interval(0.95)
+            held[" ".join(key)] += bool(low <= truths[key] <= high)
+            p_values.append(own.p_zero())
+        called += sum(p < 0.05 for p in p_values)
+        labelled = _labelled(data, who)
+        for category in who.columns:
+            found = rates_of(labelled, str(category))
+            assert found is not None
+            rates_called += bool(found.estimate.p_zero() < 0.05)
+            items_called += bool(paired_t(found.a, found.b).p < 0.05)
+    return {"held": held, "called": called, "rates_called": rates_called, "items_called": items_called}
+
+
+def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
+    """The study's claims."""
+    claims: list[Claim] = []
+    for shape in SHAPES:
+        own = outcomes[f"recovery-{shape}"]
+        ours, lfc, vote = np.array(own["accuracies"]).T
+        off = np.abs(own["contrasts"])
+        totals = np.mean(own["totals"], axis=0)
+        p = float(ttest_rel(ours, vote).pvalue)
+        published = PUBLISHED[shape]
+        claims += [
+            (f"{shape}: MV and LFC-binary are within 0.04 of the published accuracy", bool(abs(vote.mean() - published[0]) < 0.04 and abs(lfc.mean() - published[1]) < 0.04), f"MV {vote.mean():.3f} ({published[0]}), LFC-binary {lfc.mean():.3f} ({published[1]})"),
+            (f"{shape}: GroupAnno's accuracy is at most 0.005 below LFC-binary's and above MV's (paired t)", bool(ours.mean() >= lfc.mean() - 0.005 and ours.mean() > vote.mean() and p < 0.05), f"{ours.mean():.3f}; minus LFC-binary {(ours - lfc).mean():+.3f}, minus MV {(ours - vote).mean():+.3f} (p {p:.2g})"),
+            (f"{shape}: group contrasts are within 0.05 of the truth (mean absolute error)", bool(off.mean() < 0.05), f"{off.mean():.3f}; each {', '.join(f'{v:.3f}' for v in off.mean(axis=0))}"),
+            (f"{shape}: every annotator's sensitivity and specificity are within 0.05 (mean absolute error)", bool((totals < 0.05).all()), f"{totals[0]:.3f} and {totals[1]:.3f}"),
+            (f"{shape}: the penalised objective never rises", max(own["rose"]) <= 1e-9, f"{DRAWS} draws"),
+        ]  # fmt: skip
+    for name, said in (("planted", "effects as in table 5.4"), ("null", "no effects")):
+        held = outcomes[f"coverage-{name}"]["held"]
+        share = sum(held.values()) / (SIMULATIONS * len(held))
+        each = ", ".join(f"{key} {100 * n / SIMULATIONS:.1f}%" for key, n in held.items())
+        told = f"the 95% intervals of group contrasts hold the truth in 92 to 98% of {SIMULATIONS} simulations, {said}"
+        claims.append((told, 0.92 <= share <= 0.98, f"{100 * share:.1f}%; {each}"))
+    null = outcomes["coverage-null"]
+    for what, count, total in (
+        ("group effects are called (p < 0.05)", null["called"], 4 * SIMULATIONS),
+        ("positive rates differ (p < 0.05, over annotators and items)", null["rates_called"], 2 * SIMULATIONS),
+    ):
+        low, _ = binomtest(count, total).proportion_ci()
+        alone = f"; by items alone in {null['items_called']}" if what.startswith("positive") else ""
+        told = f"where nothing is planted {what} in no more than 5% (exact interval)"
+        claims.append((told, bool(low <= 0.05), f"{count} of {total}{alone}"))
+    return claims
+
+
+def _drawn(
+    shape: str, count: int, **changes: Any
+) -> tuple[AnnotatedCorpus, list[tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.Series]]]:
+    """Of each draw the labels, the annotators' groups, their true rates, and the items' truth."""
+    corpus = load(AnnotatedCorpus, paths.data_file(f"corpora/{shape}.yaml"))
+    assert corpus.simulated
+    simulated = type(corpus.simulated).model_validate({**corpus.simulated.model_dump(), "draws": count, **changes})
+    corpus = corpus.model_copy(update={"simulated": simulated})
+    found = read_annotated(corpus, Path())
+    draws = []
+    for draw in range(1, count + 1):
+        labels, who, items = (
+            t.filter(pc.equal(t["draw"], draw)) for t in (found.annotations, found.annotators, found.items)
+        )
+        rates = (
+            who.to_pandas().drop_duplicates("annotator_id").set_index("annotator_id")[["sensitivity", "specificity"]]
+        )
+        gold = items.to_pandas().set_index("item_id")["gold"]
+        draws.append((task_table(labels), people(who), rates, gold))
+    return corpus, draws
+
+
+def _truths(corpus: AnnotatedCorpus) -> dict[tuple[str, str], float]:
+    assert corpus.simulated
+    return {
+        (category, response): float(np.subtract(*getattr(own, response)))
+        for category, own in corpus.simulated.categories.items()
+        for response in ("sensitivity", "specificity")
+    }
+
+
+def _labelled(data: pd.DataFrame, who: pd.DataFrame) -> Labelled:
+    labels = Labels.of(data)
+    own = who.reindex(labels.annotators)
+    return Labelled(labels, {str(name): np.where(own[name] == "a", 0, 1) for name in who.columns})
