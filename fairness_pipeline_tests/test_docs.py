@@ -89,6 +89,7 @@ def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     """A reader's machine: the sample made small, a model, a classifier; what stands for what in the pages."""
     small = {**TINY, "dimensions": ["gender"], "sentiment_equity": {"systems": {"vader": {}}}}
     small["implicit_bias"] = {"corpora": ["authored_sample"]}
+    small["annotator_bias"] = {"corpora": ["circle"], "methods": {"group_anno": {}}}
     small["models"] = {
         "seq2seq": {**TINY["models"]["seq2seq"], "corpus": "twitter_sample"},
     }  # fmt: skip
@@ -112,8 +113,10 @@ def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
             for i, row in enumerate(rows)
         ), encoding="utf-8",
     )  # fmt: skip
-    own = ("/models/our-bot", "my-model"), ("./my-model", "my-model"), ("/data/tickets.csv", "tickets.csv")
+    tables = "tickets.csv", "labels.csv", "raters.csv", "ticket_texts.jsonl"
+    own = ("/models/our-bot", "my-model"), ("./my-model", "my-model"), *((f"/data/{name}", name) for name in tables)
     write_tickets(tmp_path / "tickets.csv")
+    write_labels(tmp_path)
     return {text: str(tmp_path / name) for text, name in own}
 
 
@@ -124,6 +127,19 @@ def write_tickets(path: Path) -> None:
     kinds, languages = ("praise", "complaint"), ("en", "fr")
     lines = [f"{text},{kinds[label]},{languages[group]},c{i}" for i, (text, label, group) in enumerate(rows)]
     path.write_text("text,kind,language,customer\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_labels(folder: Path) -> None:
+    """A user's own three tables: tickets rated 1 to 5 by twelve people."""
+    rated = [f"t{item},r{(item + who) % 12},{1 + (item * 7 + who * who) % 5}" for item in range(60) for who in range(4)]
+    people = [f"r{who},{20 + 3 * who},{('en', 'fr', 'de', 'it')[who % 4]}" for who in range(12)]
+    texts = [json.dumps({"ticket": f"t{item}", "text": f"ticket {item}"}) for item in range(60)]
+    for name, rows in (
+        ("labels.csv", ["ticket,rater,rating", *rated]),
+        ("raters.csv", ["rater,age,language", *people]),
+        ("ticket_texts.jsonl", texts),
+    ):
+        (folder / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def fill_in(path: Path) -> None:

@@ -57,11 +57,8 @@ def mapping(lineage: Lineage, downstream: Recipe, upstream: Recipe) -> dg.Partit
             return dg.StaticPartitionMapping(found)
         if len(above) == 1:
             (axis,) = above
-            everyone = (
-                axis in below
-                and set(below[axis]) <= set(above[axis])
-                and upstream.name not in downstream.upstream_of_base
-            )
+            # Dagster's own mapping asks for the same keys on both sides.
+            everyone = below.get(axis) == above[axis] and upstream.name not in downstream.upstream_of_base
             return dg.MultiToSingleDimensionPartitionMapping(axis) if everyone else dg.AllPartitionMapping()
         if len(below) == 1:
             return dg.AllPartitionMapping()

@@ -81,6 +81,21 @@ def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
     assert content(small.workspace) == before  # the same seeds, the same bytes
 
 
+def test_classifiers_learn_from_some_corpora_only(data: Path) -> None:
+    """An asset that exists for one of two corpora: the others are scored without it."""
+    own = {"corpora": ["circle", "moon"], "methods": {"mv": {}}, "learn": ["moon"]}
+    write_yaml(data / "profiles" / "some.yaml", {**SMALL, STUDY: own})
+    run("--profile", "some")
+    lake = Lake(Project("some").workspace)
+    kinds = {
+        corpus: {
+            r["metric"] for r in lake.read("truth_inference_scores", {"corpus": corpus, "method": "mv"}).to_pylist()
+        }
+        for corpus in own["corpora"]
+    }
+    assert len(kinds["circle"]) == 2 and len(kinds["moon"]) == 4
+
+
 WRONG = [
     ("--corpus circle --output x.txt", "--output: expected a file that ends in .csv or .tsv or .parquet, found x.txt"),
     ("--corpus square --output x.csv", "--corpus: expected one of circle, found 'square'"),
