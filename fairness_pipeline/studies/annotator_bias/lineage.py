@@ -17,7 +17,6 @@ from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES, of_model
 from fairness_pipeline.annotation.inference import INFERRED, PREDICTED, beside_gold, gold_of, inferred, predicted
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.corpora.annotations import ANNOTATIONS, ANNOTATORS, ITEMS, Annotated, read_annotated
-from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.corpora.downloads import file_version
 from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.lake import Key
@@ -29,7 +28,7 @@ from fairness_pipeline.measures.annotator_groups import (
 from fairness_pipeline.measures.annotator_groups import annotator_anova as analyse
 from fairness_pipeline.measures.annotator_groups import group_positive_rates as compare_groups
 from fairness_pipeline.measures.truth_scores import PREDICTION, TRUTH, TRUTH_SCORES, scores, truth_scores
-from fairness_pipeline.paths import data_file
+from fairness_pipeline.published import checksums
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
@@ -262,7 +261,7 @@ def truth_inference_scores(partition: Partition) -> Result:
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),
         "corpora": {key: own.model_dump() for key, own in part.corpora.items()},
-        "published": {name: checksum(data_file(f"published/{name}.csv")) for name in published.TABLES},
+        "published": checksums(published.TABLES),
         "matplotlib": version("matplotlib"),
     },
 )  # fmt: skip

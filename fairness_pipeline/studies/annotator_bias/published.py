@@ -1,12 +1,8 @@
 """What the thesis prints (Liu 2022, tables 5.1 to 5.6), to stand beside ours."""
 
-import csv
-from functools import lru_cache
-from typing import NamedTuple
-
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
-from fairness_pipeline.paths import data_file
+from fairness_pipeline.published import PublishedRate, rows
 
 TABLES = ("annotator_bias", "annotator_datasets")
 """Files of `data/published`."""
@@ -17,21 +13,6 @@ _SIDES = {
     "language": ("native", "non_native"),
 }
 """The thesis' groups of each category; a corpus with published results names its groups in this order."""
-
-
-class PublishedRate(NamedTuple):
-    """Positive rates of both groups, in percent; the thesis tests none."""
-
-    value_a: float
-    value_b: float
-    p: str | None = None
-
-
-@lru_cache(maxsize=len(TABLES))
-def rows(table: str) -> tuple[dict[str, str], ...]:
-    """A table of `TABLES`."""
-    with data_file(f"published/{table}.csv").open(encoding="utf-8", newline="") as lines:
-        return tuple(csv.DictReader(lines))
 
 
 def positive_rates(corpus: AnnotatedCorpus) -> dict[str, PublishedRate]:

@@ -67,6 +67,7 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "figures": cards["annotations"].figures if cards["annotations"] else None,
         "people": cards["annotators"].figures["groups"] if cards["annotators"] else {},
         "anova": _anova(lake, key),
+        "printed": bool(published.anova(part.corpora[key])),
         "contrasts": contrasts(part, lake, key),
         "farthest": farthest(part, lake, key),
         "scores": found,

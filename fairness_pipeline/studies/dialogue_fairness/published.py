@@ -1,10 +1,9 @@
 """The papers' tables, to stand beside ours."""
 
-import csv
 from functools import lru_cache
 from typing import NamedTuple
 
-from fairness_pipeline.paths import data_file
+from fairness_pipeline.published import rows
 
 
 class PublishedRow(NamedTuple):
@@ -34,43 +33,38 @@ CHAPTER_3 = {"seq2seq": "seq2seq (thesis ch.3 original)"}
 @lru_cache(maxsize=1)
 def dialogue_fairness() -> tuple[PublishedRow, ...]:
     """All rows of the dialogue-fairness tables (Liu et al. 2020, tables 3 to 7; Liu 2022, tables 3.3 and 3.4)."""
-    with data_file("published/dialogue_fairness.csv").open(encoding="utf-8", newline="") as lines:
-        return tuple(
-            PublishedRow(
-                source=row["source"],
-                corpus=row["corpus"],
-                model=row["model"],
-                dimension=row["dimension"],
-                measure=row["measure"],
-                unit=row["unit"],
-                value_a=float(row["value_a"]),
-                value_b=float(row["value_b"]),
-                z=float(row["z"]) if row["z"] else None,
-                p=row["p"] or None,
-                n_pairs=int(row["n_pairs"]),
-                check=row["check"],
-            )
-            for row in csv.DictReader(lines)
+    return tuple(
+        PublishedRow(
+            source=row["source"],
+            corpus=row["corpus"],
+            model=row["model"],
+            dimension=row["dimension"],
+            measure=row["measure"],
+            unit=row["unit"],
+            value_a=float(row["value_a"]),
+            value_b=float(row["value_b"]),
+            z=float(row["z"]) if row["z"] else None,
+            p=row["p"] or None,
+            n_pairs=int(row["n_pairs"]),
+            check=row["check"],
         )
+        for row in rows("dialogue_fairness")
+    )
 
 
 def response_quality(*, platform: str, model: str) -> dict[str, float]:
     """What Liu 2022 prints in table 3.5 for a platform and model, by our metrics' names."""
-    with data_file("published/response_quality.csv").open(encoding="utf-8", newline="") as lines:
-        return {
-            f"{row['metric'][:-1]}_{row['metric'][-1]}": float(row["value"])
-            for row in csv.DictReader(lines)
-            if (row["corpus"], row["model"]) == (platform, model)
-        }
+    return {
+        f"{row['metric'][:-1]}_{row['metric'][-1]}": float(row["value"])
+        for row in rows("response_quality")
+        if (row["corpus"], row["model"]) == (platform, model)
+    }
 
 
 def disentanglement(*, platform: str) -> dict[str, float]:
     """What Liu 2022 prints in table 3.2 for a platform: the accuracies of the `unbiased` and `semantic` features."""
     names = {"unbiased_gender": "unbiased", "semantics": "semantic"}
-    with data_file("published/disentanglement.csv").open(encoding="utf-8", newline="") as lines:
-        return {
-            names[row["features"]]: float(row["value"]) for row in csv.DictReader(lines) if row["corpus"] == platform
-        }
+    return {names[row["features"]]: float(row["value"]) for row in rows("disentanglement") if row["corpus"] == platform}
 
 
 def published_rows(*, platform: str, dimension: str | None, model: str) -> dict[str, PublishedRow]:

@@ -53,6 +53,7 @@ from fairness_pipeline.models.classifiers.prediction_files import (
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.paths import data_file
+from fairness_pipeline.published import checksums
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
@@ -399,7 +400,7 @@ def balance_rates(partition: Partition) -> Result:
         "settings": part.settings.model_dump(),
         "classifiers": {key: own.identity() for key, own in part.classifiers.items()},
         "corpora": {key: own.model_dump() for key, own in part.corpora.items()},
-        "published": {name: checksum(data_file(f"published/{name}.csv")) for name in published.TABLES},
+        "published": checksums(published.TABLES),
         "order": list(part.classifiers),
         "matplotlib": version("matplotlib"),
     },

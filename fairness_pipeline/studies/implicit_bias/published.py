@@ -1,13 +1,9 @@
 """What the thesis prints (Liu 2022, tables 4.2 to 4.7), to stand beside ours."""
 
-import csv
-from functools import lru_cache
-from typing import NamedTuple
-
 from fairness_pipeline.corpora.authored_corpus import PublishedAs
 from fairness_pipeline.measures.group_rates import RATES
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.paths import data_file
+from fairness_pipeline.published import PublishedRate, rows
 
 TABLES = ("implicit_bias", "implicit_bias_datasets")
 """Files of `data/published`."""
@@ -18,21 +14,6 @@ METHODS = {
     "debiased_tc": "debiased_tc",
 }
 """What the thesis' methods are called there."""
-
-
-class PublishedRate(NamedTuple):
-    """A rate of both groups, in percent; the thesis tests none."""
-
-    value_a: float
-    value_b: float
-    p: str | None = None
-
-
-@lru_cache(maxsize=len(TABLES))
-def rows(table: str) -> tuple[dict[str, str], ...]:
-    """A table of `TABLES`."""
-    with data_file(f"published/{table}.csv").open(encoding="utf-8", newline="") as lines:
-        return tuple(csv.DictReader(lines))
 
 
 def rates(corpus: PublishedAs | None, classifier: ClassifierSpecification) -> dict[str, PublishedRate]:

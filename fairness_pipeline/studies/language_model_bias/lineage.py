@@ -62,6 +62,7 @@ from fairness_pipeline.measures.phrase_bias import phrase_bias as compare_sides
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.paths import data_file
+from fairness_pipeline.published import checksums
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
@@ -619,7 +620,7 @@ _TASKS = tuple(
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),
         "models": {key: model.identity() for key, model in part.models.items()},
-        "published": {name: checksum(data_file(f"published/{name}.csv")) for name in published.TABLES},
+        "published": checksums(published.TABLES),
         "labels": [[key, dimension.label] for key, dimension in part.dimensions.items()],
         "order": list(part.models),
         "matplotlib": version("matplotlib"),

@@ -1,22 +1,12 @@
 """What the paper prints, to stand beside ours."""
 
-import csv
-from functools import lru_cache
-
 from fairness_pipeline.measures.phrase_bias import PAPER
-from fairness_pipeline.paths import data_file
+from fairness_pipeline.published import rows
 
 TABLES = ("redditbias_bias_findings", "redditbias_counts", "redditbias_downstream", "redditbias_perplexities")
 """Files of `data/published`."""
 DOUBTFUL = "crg_nist2"
 """The paper's table of NIST-2 repeats that of METEOR cell for cell: which of the two it belongs to cannot be told."""
-
-
-@lru_cache(maxsize=len(TABLES))
-def rows(table: str) -> tuple[dict[str, str], ...]:
-    """A table of `TABLES`, dimensions by our names."""
-    with data_file(f"published/{table}.csv").open(encoding="utf-8", newline="") as lines:
-        return tuple(csv.DictReader(lines))
 
 
 def findings(model: str | None, dimension: str) -> dict[str, str]:

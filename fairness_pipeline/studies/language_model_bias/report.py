@@ -7,6 +7,7 @@ from typing import Any
 from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.lexicons.stereotypes import attributes_of, stereotypes_of
 from fairness_pipeline.measures.phrase_bias import PAPER
+from fairness_pipeline.published import rows
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.language_model_bias import published
@@ -46,7 +47,7 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
         groups=lambda key: STUDY.groups(part.project, key),
         t_plot=t_values(part, measured) if measured else None,
         perplexity_plot=reference_perplexities(part, perplexities) if perplexities else None,
-        findings_published=published.rows("redditbias_bias_findings"),
+        findings_published=rows("redditbias_bias_findings"),
         phrases=[_phrases(part, lake, dimension) for dimension in part.dimensions],
         effects=_effects(part, lake),
         grids=_grids(part, lake),
@@ -140,7 +141,7 @@ def _printed(task: str) -> list[dict[str, Any]]:
     """What the paper prints of a task: a line a metric and model, a column a dimension."""
     prefix = {"dialogue_state_tracking": "dst", "response_generation": "crg"}[task]
     lines: dict[tuple[str, str], dict[str, str]] = {}
-    for row in published.rows("redditbias_downstream"):
+    for row in rows("redditbias_downstream"):
         if row["task"] == prefix:
             lines.setdefault((row["metric"], row["model"]), {})[row["dimension"]] = row["value"]
     return [{"metric": metric, "model": model, "values": values} for (metric, model), values in lines.items()]
