@@ -20,9 +20,10 @@ ANNOTATOR, GROUP, CONTRAST = "annotator", "group", "contrast"
 BIAS_ESTIMATES = pa.schema(
     [
         *schema(draw=pa.int64(), kind=pa.string(), category=pa.string(), name=pa.string(), response=pa.string()),
+        pa.field("value", pa.float64(), False),
         *(
             pa.field(name, pa.float64())
-            for name in ("value", "ci_low", "ci_high", "p", "p_holm", "labels", "truth", "published")
+            for name in ("ci_low", "ci_high", "p", "p_holm", "labels", "truth", "published")
         ),
     ]
 )

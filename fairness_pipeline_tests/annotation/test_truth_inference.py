@@ -70,6 +70,17 @@ def test_the_labels_are_crowd_kits(seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_kos_labels_are_crowd_kits_where_the_assignment_is_regular() -> None:
+    """Theirs and ours draw other first messages, which a regular assignment forgets."""
+    from crowdkit.aggregation import KOS as TheirKOS
+
+    data, truth, _ = simulated(2, items=400, workers=40, per=10)
+    ours, theirs = KOS(n_iter=20).fit_predict(data), TheirKOS(n_iter=20).fit_predict(data)
+    assert (ours == theirs[ours.index]).mean() > 0.99
+    assert (ours == truth[ours.index]).mean() > 0.85
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_glads_probabilities_are_crowd_kits() -> None:
     from crowdkit.aggregation import GLAD as TheirGLAD
 

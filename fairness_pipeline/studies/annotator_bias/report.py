@@ -72,6 +72,9 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "farthest": farthest(part, lake, key),
         "scores": found,
         "metrics": [name for name in _METRICS if any(name in rows for rows in found.values())],
+        "printed_scores": {
+            name for rows in found.values() for name, row in rows.items() if row["published_value"] is not None
+        },
         "effects": effects_plot(part, lake, key),
         "calibration": calibration_plot(part, lake, key),
     }
