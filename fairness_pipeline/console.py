@@ -141,7 +141,11 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     said_here = counted(study, audits)
     told = ", ".join(f"{mark} {name}" for name, mark in marks.items() if name in said_here)
     sides = "; ".join(
-        dict.fromkeys(f"{next(iter(a.key.values()))} {' − '.join(study.groups(project, a.key))}" for a in audits)
+        dict.fromkeys(
+            f"{next(iter(a.key.values()))} {' − '.join(study.groups(project, {**a.key, 'measure': row['measure']}))}"
+            for a in audits
+            for row in a.rows
+        )
     )
     numbers = "first group minus second, in points or in the measure's unit"
     note = (

@@ -10,7 +10,7 @@ import pyarrow as pa
 from fairness_pipeline.annotation.inference import draws, people, task_table
 from fairness_pipeline.annotation.truth_inference.base import Labels
 from fairness_pipeline.annotation.truth_inference.group_anno import SIDES, GroupAnno
-from fairness_pipeline.annotation.truth_inference.registry import method
+from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.progress import Progress, report
 from fairness_pipeline.schemas import schema
@@ -31,10 +31,13 @@ BIAS_ESTIMATES = pa.schema(
 p is adjusted over a draw's contrasts. `labels`: how many an annotator's or a group's value rests on."""
 
 
-def pooled(truths: pa.Table, annotations: pa.Table, annotators: pa.Table, corpus: AnnotatedCorpus) -> pa.Table:
+def pooled(
+    name: str, truths: pa.Table, annotations: pa.Table, annotators: pa.Table, corpus: AnnotatedCorpus
+) -> pa.Table:
     """A table of `BIAS_ESTIMATES`: against the inferred truth, the labels of an annotator or a group taken together.
 
     Args:
+        name: Of the method: its labels are taken for the truth where it gives no probabilities.
         truths: As `INFERRED`.
         annotations: As `ANNOTATIONS`.
         annotators: As `ANNOTATORS`.
@@ -42,23 +45,25 @@ def pooled(truths: pa.Table, annotations: pa.Table, annotators: pa.Table, corpus
     """
     rows = []
     for draw, (inferred, labels, who) in draws(truths, annotations, annotators):
-        sure = inferred.to_pandas().set_index("item_id")["probability"]
+        sure = inferred.to_pandas().set_index("item_id")["probability" if METHODS[name].probabilistic else "label"]
         own = Labels.of(task_table(labels))
         p = sure.reindex(own.items).to_numpy()[own.item]
         values = {"sensitivity": (p, p * own.label), "specificity": (1 - p, (1 - p) * (1 - own.label))}
-        sums = {name: tuple(own.of_annotators(each) for each in two) for name, two in values.items()}
+        sums = {response: tuple(own.of_annotators(each) for each in two) for response, two in values.items()}
         given = np.bincount(own.annotator, minlength=len(own.annotators)).astype(float)
         true = _simulated(who)
-        for name, (of, right) in sums.items():
+        for response, (of, right) in sums.items():
             rates = np.where(of > 0, right / np.maximum(of, 1e-12), np.nan)
-            rows += _of_annotators(draw, name, own.annotators, rates, given, true)
+            rows += _of_annotators(draw, response, own.annotators, rates, given, true)
             for category, sides in people(who).items():
                 side = sides.reindex(own.annotators).to_numpy()
                 for mark, group in zip("ab", corpus.groups[str(category)], strict=True):
                     inside = side == mark
                     if of[inside].sum() > 0:
                         value = float(right[inside].sum() / of[inside].sum())
-                        rows.append(_row(draw, GROUP, str(category), group, name, value, float(given[inside].sum())))
+                        rows.append(
+                            _row(draw, GROUP, str(category), group, response, value, float(given[inside].sum()))
+                        )
     return pa.Table.from_pylist(rows, schema=BIAS_ESTIMATES)
 
 

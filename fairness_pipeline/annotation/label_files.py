@@ -1,6 +1,7 @@
 """Inferred labels as a file for the next training."""
 
 import csv
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,8 +10,8 @@ import pyarrow.parquet as pq
 
 from fairness_pipeline.annotation.bias_estimates import GROUP
 
-FORMS = (".csv", ".tsv", ".parquet")
-"""How the file may end: with commas, with tabs, or as Parquet."""
+FORMS = (".csv", ".jsonl", ".parquet")
+"""How the file may end: with commas, an object a line, or as Parquet."""
 
 
 def write_labels(truths: pa.Table, estimates: pa.Table, items: pa.Table, path: Path, form: str) -> int:
@@ -47,9 +48,15 @@ def write_labels(truths: pa.Table, estimates: pa.Table, items: pa.Table, path: P
             columns[f"said by {category}: {group}"] = [alpha * p + (1 - beta) * (1 - p) for p in columns["probability"]]
     if form == ".parquet":
         pq.write_table(pa.table(columns), path)
-    else:
-        with path.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, delimiter="\t" if form == ".tsv" else ",", lineterminator="\n")
+        return own.num_rows
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        rows = zip(*columns.values(), strict=True)
+        if form == ".jsonl":
+            stream.writelines(
+                json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n" for row in rows
+            )
+        else:
+            writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
+            writer.writerows(rows)
     return own.num_rows

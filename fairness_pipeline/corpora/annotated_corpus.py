@@ -93,6 +93,8 @@ class Category(Specification):
     def _check(self) -> Self:
         if not all(bool(group.values) != (group.between is not None) for group in (self.a, self.b)):
             raise ValueError("each of 'a' and 'b' needs 'values', or 'between'")
+        if self.a.overlaps(self.b):
+            raise ValueError("'a' and 'b' overlap: an annotator can be in one of them only")
         return self
 
 
@@ -101,6 +103,12 @@ class AnnotationLabels(Labels):
 
     at_least: float | None = None
     """Of ratings: a number from here on is positive and one below is negative; instead of the lists."""
+
+    @pydantic.model_validator(mode="after")
+    def _one_or_the_other(self) -> Self:
+        if self.at_least is not None and self.model_fields_set & {"positive", "negative"}:
+            raise ValueError("'at_least' stands instead of 'positive' and 'negative': keep one of the two ways")
+        return self
 
 
 class SimulatedCategory(Specification):

@@ -9,11 +9,13 @@ from fairness_pipeline.corpora.records import read_records
 from fairness_pipeline.corpora.text_files import read_json_lines
 from fairness_pipeline.errors import FairnessError
 
+_ANSWERS = ("choices", "rating", "number")
+"""What one answer of Label Studio's may be."""
 Row = tuple[str, dict[str, Any]]
 
 
 def read_label_studio(path: Path, question: str | None, shown: str, left_out: Counter[str]) -> Iterator[Row]:
-    """Label Studio's JSON export: a list of tasks, each with annotations of one choice.
+    """Label Studio's JSON export: a list of tasks, each with annotations of one choice, rating or number.
 
     Args:
         path: The file.
@@ -31,15 +33,22 @@ def read_label_studio(path: Path, question: str | None, shown: str, left_out: Co
                 f"{where}: expected a task of Label Studio's JSON export ('id', 'data', 'annotations'), found "
                 f"{list(task)[:8]}; its JSON-MIN and CSV exports are tables: form: table"
             )
+        if not annotations:
+            left_out["tasks that nobody annotated"] += 1
         for annotation in annotations:
             if annotation.get("was_cancelled"):
                 left_out["skipped by the annotator"] += 1
                 continue
+            results = annotation.get("result", [])
             given = [
-                (result.get("from_name"), result["value"]["choices"])
-                for result in annotation.get("result", [])
-                if "choices" in result.get("value", {})
+                (result.get("from_name"), said if isinstance(said, list) else [said])
+                for result in results
+                for kind, said in result.get("value", {}).items()
+                if kind in _ANSWERS
             ]
+            if results and not given:
+                kinds = ", ".join(sorted({str(result.get("type")) for result in results}))
+                raise FairnessError(f"{where}: expected an answer of {', '.join(_ANSWERS)}, found {kinds}")
             asked = {name for name, _ in given}
             if question is None and len(asked) > 1:
                 raise FairnessError(f"{where}: asks {', '.join(sorted(map(str, asked)))}; say which: question: NAME")

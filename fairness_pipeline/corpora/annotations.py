@@ -100,7 +100,9 @@ def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | N
             "each under labels.positive, labels.negative or labels.ignored ('*' is every other), or say labels.at_least"
         )
     if not rows:
-        raise FairnessError(f"{', '.join(file.path for file in corpus.annotations)}: expected labels, found none")
+        raise FairnessError(
+            f"{', '.join(file.path for file in corpus.annotations)}: expected labels, found none{_left(left_out)}"
+        )
     labels = pa.table(
         {
             "draw": pa.array([1] * len(rows)),
@@ -144,7 +146,9 @@ class _Items:
         """An item that somebody labelled."""
         if self._known:
             if item not in self._rows:
-                raise FairnessError(f"{where}: item '{item}' is not in {self._path}")
+                raise FairnessError(
+                    f"{where}: item '{item}' is not in {self._path}; add a row for it, or name no items' file"
+                )
         elif item not in self._rows:
             own = file.columns
             text = own.text or ("text" if file.form != "table" else None)
@@ -216,13 +220,11 @@ class _Annotators:
         for name, category in self._corpus.categories.items():
             found = {self._sides[who][name] for who in labelled} - {None}
             if len(found) < 2:
-                missing = category.b if found == {"a"} else category.a
+                missing = [side.name for mark, side in (("a", category.a), ("b", category.b)) if mark not in found]
                 raise FairnessError(
-                    f"{self._path or self._corpus.annotations[0].path}: category '{name}' has one group only: nobody "
-                    f"who labelled is in '{missing.name}'"
-                    if found
-                    else f"{self._path or self._corpus.annotations[0].path}: category '{name}': nobody who labelled is "
-                    "in either group"
+                    f"{self._path or self._corpus.annotations[0].path}: category '{name}' has "
+                    f"{'one group only' if found else 'no group'}: nobody who labelled is in '{' or '.join(missing)}'; "
+                    f"look at its 'values' or 'between' (column '{category.column}'), or leave the category out"
                 )
         rows = [
             {"draw": 1, "annotator_id": who, "category": name, "side": side}
@@ -267,6 +269,11 @@ def _records(
     yield from ((where, record, file) for where, record in found)
 
 
+def _left(left_out: Counter[str]) -> str:
+    """What was left out, for an error."""
+    return "".join(f"; left out, {reason}: {count:,}" for reason, count in left_out.items())
+
+
 def _class(labels: AnnotationLabels, said: str) -> int | None:
     """1, 0, or None for a label of neither class."""
     if labels.at_least is not None:
@@ -282,8 +289,8 @@ def _side(where: str, category: Category, said: str) -> str | None:
     side = group_of(category, said)
     if side is None and said and not is_ignored(said, category.ignored):
         raise FairnessError(
-            f"{where}: '{category.column}' is {said!r}, which is in neither group; put it under a.values, b.values or "
-            "ignored ('*' is everything else)"
+            f"{where}: '{category.column}' is {said!r}, which is in neither group; put it under 'values' of a or b (or "
+            "widen their 'between'), or under ignored ('*' is everything else)"
         )
     return side
 

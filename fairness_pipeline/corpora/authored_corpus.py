@@ -74,6 +74,14 @@ class Group(Specification):
     between: tuple[float, float] | None = None
     """The numbers that it says of them, lowest and highest, instead."""
 
+    def overlaps(self, other: "Group") -> bool:
+        """Whether somebody could be in both."""
+        if set(self.values) & set(other.values):
+            return True
+        if not (self.between and other.between):
+            return False
+        return max(self.between[0], other.between[0]) <= min(self.between[1], other.between[1])
+
 
 class Dialect(Specification):
     """Groups by the dialect that a text is written in, as a model infers it from its words: not who wrote it."""
@@ -175,9 +183,7 @@ class AuthoredCorpus(Specification):
         if not self.mention and any(file.columns.label is None for file in self.files):
             raise ValueError("'columns.label' is missing: which column is predicted?")
         a, b = both
-        if set(a.values) & set(b.values) or (
-            a.between and b.between and max(a.between[0], b.between[0]) <= min(a.between[1], b.between[1])
-        ):
+        if a.overlaps(b):
             raise ValueError("the two 'groups' overlap: an author can be in one of them only")
         if set(self.labels.positive) & set(self.labels.negative):
             raise ValueError("a label is in 'labels.positive' and in 'labels.negative'")

@@ -47,7 +47,10 @@ def column(where: str, record: dict[str, Any], name: str) -> Any:
         FairnessError: there is no such column; names what there is.
     """
     if name not in record:
-        raise FairnessError(f"{where}: expected a column '{name}', found {list(record)[:8]}")
+        alone = next(iter(record)) if len(record) == 1 else ""
+        mark = next((mark for mark in (";", "\t", "|") if mark in alone), None)
+        hint = f"; is it {mark!r} between the cells? Save it with commas, or say separator: {mark!r}" if mark else ""
+        raise FairnessError(f"{where}: expected a column '{name}', found {list(record)[:8]}{hint}")
     return record[name]
 
 
@@ -74,7 +77,13 @@ def _table(
             if skipped is not None:
                 skipped["with too many or too few cells"] += 1
                 continue
-            raise FairnessError(f"{path}, line {number}: expected {len(names)} columns, found {len(cells)}")
+            hint = (
+                "; quotation marks say nothing between tabs or a 'separator': save cells that hold one, or a line "
+                "end, as .csv with commas or as .parquet"
+            )
+            raise FairnessError(
+                f"{path}, line {number}: expected {len(names)} columns, found {len(cells)}{hint if separator else ''}"
+            )
         else:
             yield f"{path}, line {number}", dict(zip(names, cells, strict=True))
 

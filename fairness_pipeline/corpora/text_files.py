@@ -114,7 +114,7 @@ def _decode(path: Path, number: int, line: bytes, encoding: str) -> str:
     except UnicodeDecodeError as error:
         raise FairnessError(
             f"{path}, line {number}: expected UTF-8, byte {error.start + 1} of the line is "
-            f"0x{line[error.start]:02x}; convert the file to UTF-8"
+            f"0x{line[error.start]:02x}; convert the file to UTF-8 (or declare its 'encoding', where the YAML has it)"
         ) from None
 
 

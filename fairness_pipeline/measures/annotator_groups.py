@@ -4,6 +4,7 @@ Positive rates over the items that both groups labelled (table 5.2), and the ana
 sensitivities and specificities against the majority vote (table 5.3).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import NamedTuple
@@ -36,13 +37,21 @@ GROUP_POSITIVE_RATES = pa.schema(
 `pooled_*` is the share among all of a group's labels of these items."""
 ANNOTATOR_ANOVA = (
     schema(
-        category=pa.string(), response=pa.string(), annotators=pa.int64(), mean_a=pa.float64(), mean_b=pa.float64(),
-        sum_of_squares=pa.float64(), f=pa.float64(), p=pa.float64(), stars=pa.string(),
+        category=pa.string(),
+        response=pa.string(),
+        annotators=pa.int64(),
+        sum_of_squares=pa.float64(),
+        stars=pa.string(),
     )
+    .append(pa.field("mean_a", pa.float64()))
+    .append(pa.field("mean_b", pa.float64()))
+    .append(pa.field("f", pa.float64()))
+    .append(pa.field("p", pa.float64()))
     .append(pa.field("published_sum_of_squares", pa.float64()))
     .append(pa.field("published_stars", pa.string()))
 )  # fmt: skip
-"""One row a category and response; means are of the annotators in each group."""
+"""One row a category and response; means are of the annotators in each group. F and p are null where nothing can be
+told: too few annotators, or a category that the others tell already."""
 STARS = ((0.005, "**"), (0.05, "*"))
 
 
@@ -235,19 +244,22 @@ def annotator_anova(labelled: Labelled, published: Mapping[tuple[str, str], tupl
         kept = known & np.isfinite(values)
         y = values[kept]
         columns = [np.where(own[kept] == 0, 1.0, -1.0) for own in labelled.sides.values()]
-        freedom = len(y) - len(columns) - 1
+        rank = _rank(columns, len(y))
+        freedom = len(y) - rank
         whole = _residual(columns, y)
         for place, (category, own) in enumerate(labelled.sides.items()):
-            squares = max(0.0, _residual(columns[:place] + columns[place + 1 :], y) - whole)
-            f = squares / (whole / freedom) if freedom > 0 and whole > EPSILON else np.nan
-            p = float(f_distribution.sf(f, 1, freedom)) if np.isfinite(f) else 1.0
+            others = columns[:place] + columns[place + 1 :]
+            squares = max(0.0, _residual(others, y) - whole)
+            told = freedom > 0 and _rank(others, len(y)) < rank and max(whole, squares) > EPSILON
+            f = squares / (whole / freedom) if told and whole > EPSILON else math.inf if told else None
+            p = None if f is None else float(f_distribution.sf(f, 1, freedom)) if math.isfinite(f) else 0.0
             printed = published.get((category, response), (None, None))
             means = [y[own[kept] == side] for side in (0, 1)]
             rows.append(
                 {
                     "category": category, "response": response, "annotators": len(y),
                     "mean_a": _mean(means[0]), "mean_b": _mean(means[1]), "sum_of_squares": squares,
-                    "f": float(f) if np.isfinite(f) else 0.0, "p": p, "stars": stars(p),
+                    "f": None if f is None else float(f), "p": p, "stars": "" if p is None else stars(p),
                     "published_sum_of_squares": printed[0], "published_stars": printed[1],
                 }
             )  # fmt: skip
@@ -280,5 +292,9 @@ def _residual(columns: list[np.ndarray], y: np.ndarray) -> float:
     return float(np.square(y - fitted).sum())
 
 
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if len(values) else 0.0
+def _rank(columns: list[np.ndarray], count: int) -> int:
+    return int(np.linalg.matrix_rank(np.column_stack([np.ones(count), *columns]))) if count else 0
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None

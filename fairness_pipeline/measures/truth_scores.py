@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+from scipy.stats import binomtest
 
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.intervals import Estimate
@@ -41,8 +42,7 @@ def scores(kind: str, said: Sequence[np.ndarray], truth: Sequence[np.ndarray], o
             error = float(values.std(ddof=1) / np.sqrt(len(values)))
             low, high = np.clip(Estimate(float(values.mean()), error, len(values) - 1).interval(0.95), 0, 1)
         else:
-            drawn = np.random.default_rng(0).multinomial(tables[0].sum(), tables[0] / tables[0].sum(), _DRAWS)
-            low, high = np.quantile(of(drawn), (0.025, 0.975))
+            low, high = _of_items(name, tables[0])
         rows.append(
             {
                 "metric": f"{kind}_{name}", "items": int(tables[0].sum()), "value": float(values.mean()),
@@ -77,6 +77,18 @@ def calibration(probability: np.ndarray, truth: np.ndarray) -> list[tuple[float,
         for b in range(_BINS)
         if (place == b).any()
     ]
+
+
+def _of_items(name: str, table: np.ndarray) -> tuple[float, float]:
+    """The 95% interval over items: Wilson's of the accuracy, the bootstrap's of F1 where that is defined."""
+    count = int(table.sum())
+    if name == "accuracy":
+        interval = binomtest(int(table[0] + table[3]), count).proportion_ci(method="wilson")
+        return float(interval.low), float(interval.high)
+    drawn = np.random.default_rng(0).multinomial(count, table / count, _DRAWS)
+    found = _f1(drawn[drawn[:, :3].sum(axis=1) > 0])
+    low, high = np.quantile(found, (0.025, 0.975)) if len(found) else (0.0, 1.0)
+    return float(low), float(high)
 
 
 def _table(said: np.ndarray, truth: np.ndarray) -> np.ndarray:

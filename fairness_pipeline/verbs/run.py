@@ -123,8 +123,15 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         raise
 
 
-def make(project: "Project", study: str, asset: str, dimension: str | None = None) -> None:
+def make(project: "Project", study: str, asset: str, dimension: str | None = None, subject: str | None = None) -> None:
     """Makes an asset, and what it is made from, where it is missing or stale; says nothing where it is not.
+
+    Args:
+        project: The profile.
+        study: Whose asset it is.
+        asset: Its name.
+        dimension: Only of this dimension.
+        subject: Only of this model, corpus, or whatever else the study audits.
 
     Raises:
         FairnessError: it could not be made.
@@ -132,7 +139,7 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
     from fairness_pipeline.defs.lineage import Lineage
     from fairness_pipeline.defs.plan import Plan, Selection
 
-    chosen = Selection(study, dimension, None, asset)
+    chosen = Selection(study, dimension, subject, asset)
     plan = Plan(Lineage(project), chosen)
     alone = argparse.Namespace(workers=1, fail_on=None)
     if plan.stale and bring_up_to_date(project, chosen, plan, alone):

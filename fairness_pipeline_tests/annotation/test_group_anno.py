@@ -43,7 +43,16 @@ def of_draw(found: Annotated, draw: int) -> tuple[pd.DataFrame, pd.DataFrame, pd
 
 
 @pytest.mark.parametrize(
-    ("mean", "sd", "right", "wrong"), [(0.7, 0.1, 30, 12), (1.1, 0.1, 40, 0), (1.1, 0.2, 9, 3), (0.05, 0.3, 0, 2)]
+    ("mean", "sd", "right", "wrong"),
+    [
+        (0.7, 0.1, 30, 12),
+        (1.1, 0.1, 40, 0),
+        (1.1, 0.2, 9, 3),
+        (0.05, 0.3, 0, 2),
+        (0.9, 0.05, 0, 100),
+        (1.4, 0.05, 0, 100),
+        (-0.2, 0.05, 100, 0),
+    ],
 )
 def test_the_posterior_of_a_clipped_probability_is_the_integral(mean: float, sd: float, right: int, wrong: int) -> None:
     def weight(t: float) -> float:
@@ -125,6 +134,15 @@ def test_who_is_in_no_group_has_the_mean_effect_and_others_must_be_known() -> No
     unknown.iloc[0] = None
     assert GroupAnno(unknown).fit(data).sensitivity_.between(0, 1).all()
     assert GroupAnno(who[[]]).fit(data).contrasts() == {}
+    text = unknown.astype("string")  # with pd.NA where nothing is known
+    assert GroupAnno(text).fit(data).sensitivity_.equals(GroupAnno(unknown).fit(data).sensitivity_)
+    with pytest.raises(FairnessError, match="call fit first"):
+        GroupAnno(who).contrasts()
+    with pytest.raises(FairnessError, match="'r0' has two rows in the annotators' table"):
+        GroupAnno(pd.concat([who, who.loc[["r0"]]]))
+    here = data[data["worker"].isin(who.index[who["category 0"] == "a"])]
+    with pytest.raises(FairnessError, match="category 'category 0': nobody who labelled is in 'b'"):
+        GroupAnno(who).fit(here)
     with pytest.raises(FairnessError, match=r"2 annotators are not in the annotators' table, such as 'r\d+'"):
         GroupAnno(who.drop(["r3", "r4"])).fit(data)
     with pytest.raises(FairnessError, match=r"category 'category 0': expected two groups of annotators, found 1: f"):
@@ -168,7 +186,7 @@ def test_estimates_of_groups_are_beside_what_was_simulated() -> None:
         own["value"]
     )
     truths = inferred("dawid_skene", {}, found.annotations, found.annotators, None)
-    against = pooled(truths, found.annotations, found.annotators, CIRCLE).to_pandas()
+    against = pooled("dawid_skene", truths, found.annotations, found.annotators, CIRCLE).to_pandas()
     mine = table.to_pandas()
     for response in ("sensitivity", "specificity"):
         both = [
@@ -176,3 +194,22 @@ def test_estimates_of_groups_are_beside_what_was_simulated() -> None:
             for t in (against, mine)
         ]
         assert both[0].corr(both[1]) > 0.9
+
+
+def test_a_small_group_that_varies_more_is_not_taken_for_as_sure_as_the_others() -> None:
+    """Welch's case: five people of many kinds against thirty-five who are alike (make verify counts false alarms)."""
+    draw = np.random.default_rng(3)
+    for spreads, wider in (((0.2, 0.05), True), ((0.05, 0.2), False)):
+        group = np.repeat(["a", "b"], [5, 35])
+        sd = np.where(group == "a", *spreads)
+        rates = np.clip(0.75 + draw.normal(size=(2, 40)) * sd, 0.02, 0.98)
+        truth = draw.integers(0, 2, 800)
+        who = draw.random((800, 40)).argsort(axis=1)[:, :6]
+        positive = np.where(truth[:, None] == 1, rates[0][who], 1 - rates[1][who])
+        label = (draw.random(who.shape) < positive).astype(int)
+        data = pd.DataFrame({"task": np.repeat(np.arange(800), 6), "worker": who.ravel(), "label": label.ravel()})
+        model = GroupAnno(pd.DataFrame({"g": group})).fit(data)
+        scale, freedom = model._heterogeneity(0, 1)
+        assert (scale > 1.3) is wider and (scale < 0.7) is not wider
+        assert model.contrasts()["g", "sensitivity"].freedom == freedom < 8
+        assert model.converged_

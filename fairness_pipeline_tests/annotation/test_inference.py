@@ -1,6 +1,7 @@
 """Classifiers that learn from inferred labels, what a kill leaves of them, and labels as a file."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +113,7 @@ def test_labels_as_a_file(tmp_path: Path) -> None:
     own = drawn(draws=1)
     truths = inferred("group_anno", {}, own.annotations, own.annotators, None)
     estimates = of_model("group_anno", {}, own.annotations, own.annotators, CIRCLE, {}, None)
-    for form in (".csv", ".tsv", ".parquet"):
+    for form in (".csv", ".jsonl", ".parquet"):
         path = tmp_path / f"labels{form}"
         assert write_labels(truths, estimates, own.items, path, form) == 800
     with (tmp_path / "labels.csv").open(newline="") as stream:
@@ -121,6 +122,8 @@ def test_labels_as_a_file(tmp_path: Path) -> None:
         "item_id", "text", "label", "probability", "said by category 0: group 0", "said by category 0: group 1",
         "said by category 1: group 0", "said by category 1: group 1",
     ]  # fmt: skip
+    with (tmp_path / "labels.jsonl").open(encoding="utf-8") as stream:
+        assert [str(json.loads(line)["label"]) for line in stream] == [row["label"] for row in rows]
     assert pq.read_table(tmp_path / "labels.parquet").num_rows == 800
     mean = {name: np.mean([float(row[name]) for row in rows]) for name in list(rows[0])[4:]}
     seen = {}

@@ -69,6 +69,41 @@ def test_the_labels_are_crowd_kits(seed: int) -> None:
     assert ours.probas_.to_numpy() == pytest.approx(expected[ours.probas_.index].to_numpy(), abs=1e-6)
 
 
+def test_teams_that_share_no_items_are_read_each_by_itself() -> None:
+    """Messages grow faster in the larger team; the smaller one's labels are worth no less."""
+    first, truth, _ = simulated(5, items=60, workers=12, per=8)
+    second, other, _ = simulated(6, items=60, workers=12, per=3)
+    data = pd.concat([first, second.assign(task="u" + second["task"], worker="u" + second["worker"])])
+    found = KOS().fit_predict(data)
+    alone = KOS().fit_predict(second.reset_index(drop=True))
+    accuracy = (found["u" + other.index].to_numpy() == other.to_numpy()).mean()
+    assert accuracy > 0.65 and (found[truth.index] == truth).mean() > 0.9
+    assert (alone[other.index] == other).mean() > 0.65
+    lone = pd.DataFrame(
+        [(i, w, i % 2) for i in range(6) for w in "pqr"] + [(99, "s", 0)], columns=["task", "worker", "label"]
+    )
+    assert KOS().fit_predict(lone)[99] == 0
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda own: own.__name__)
+def test_what_everybody_calls_negative_is_negative(method: type[TruthInference]) -> None:
+    """One label an item, by people who share none: nothing but the labels can be said."""
+    rows = [(item, f"w{item % 7}", int(item % 3 == 0)) for item in range(84)]
+    data = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    found = method().fit_predict(data)
+    assert (found[data["task"][data["label"] == 0]] == 0).mean() > 0.95
+
+
+def test_odd_but_legal_labels() -> None:
+    one = pd.DataFrame([(i, "p", int(i > 2)) for i in range(5)], columns=["task", "worker", "label"])
+    assert PMCRH().fit_predict(one).tolist() == [0, 0, 0, 1, 1]
+    with pytest.raises(FairnessError, match="1 rows have no worker; leave them out"):
+        MajorityVote().fit(one.assign(worker=["p", "p", None, "p", "p"]))
+    never = pd.DataFrame([(0, w, 1) for w in "abc"] + [(1, w, 0) for w in "bcd"], columns=["task", "worker", "label"])
+    found = DawidSkene().fit(never)
+    assert np.isnan(found.specificity_["a"]) and np.isnan(found.sensitivity_["d"])
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_kos_labels_are_crowd_kits_where_the_assignment_is_regular() -> None:
     """Theirs and ours draw other first messages, which a regular assignment forgets."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus, AnnotationLabels
 from fairness_pipeline.corpora.annotations import read_annotated
 from fairness_pipeline.corpora.simulated_annotations import simulate
 from fairness_pipeline.errors import FairnessError
@@ -118,6 +118,8 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], said: str, tmp_path: Pa
     ("changes", "said"),
     [
         ({"simulated": {"shape": "moon", "categories": {"x": {"sensitivity": [0, 1], "specificity": [0, 1]}}}}, "expected one of 'simulated' and 'annotations'"),
+        ({"labels": {"at_least": 3, "positive": ["1"]}}, "'at_least' stands instead of 'positive' and 'negative'"),
+        ({"categories": {"x": {"column": "x", "a": {"name": "a", "between": [1, 4]}, "b": {"name": "b", "between": [4, 9]}}}}, "'a' and 'b' overlap"),
         ({"labels": {"positive": ["1"], "negative": ["1"]}}, "is in 'labels.positive' and in 'labels.negative'"),
         ({"categories": {"x": {"column": "x", "a": {"name": "a"}, "b": {"name": "b", "values": ["b"]}}}}, "needs 'values'"),
     ],
@@ -165,6 +167,22 @@ def test_label_studios_export(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match=r"export.json, object 1: asks other, q; say which: question: NAME"):
         read_annotated(exported(path, "label_studio"), tmp_path)
     assert read_annotated(exported(path, "label_studio", question="q"), tmp_path).annotations.num_rows == 4
+    rated = [
+        {
+            "id": 1,
+            "data": {"text": "a"},
+            "annotations": [{"completed_by": 4, "result": [{"type": "rating", "value": {"rating": 4}}]}],
+        }
+    ]
+    path.write_text(json.dumps([*rated, {"id": 2, "data": {}, "annotations": []}]))
+    found = read_annotated(
+        exported(path, "label_studio").model_copy(update={"labels": AnnotationLabels(at_least=3)}), tmp_path
+    )
+    assert found.annotations["label"].to_pylist() == [1] and found.left_out == {"tasks that nobody annotated": 1}
+    rated[0]["annotations"][0]["result"][0] = {"type": "brush", "value": {"rle": []}}
+    path.write_text(json.dumps(rated))
+    with pytest.raises(FairnessError, match="object 1: expected an answer of choices, rating, number, found brush"):
+        read_annotated(exported(path, "label_studio"), tmp_path)
     path.write_text(json.dumps([{"id": 1, "text": "JSON-MIN"}]))
     with pytest.raises(FairnessError, match=r"object 1: expected a task of Label Studio's JSON export"):
         read_annotated(exported(path, "label_studio"), tmp_path)
@@ -207,7 +225,9 @@ def test_wikipedia_detox_as_it_was_published(tmp_path: Path, monkeypatch: pytest
         [("2408", "male", "0", "30-45", "hs"), ("5", "female", "1", "Under 18", "none"), ("1362", "female", "1", "", "some")],
     )  # fmt: skip
     corpus = load(AnnotatedCorpus, data_file("corpora/detox_attack.yaml"))
-    with pytest.raises(FairnessError, match="category 'age' has one group only: nobody who labelled is in 'under 30'"):
+    with pytest.raises(
+        FairnessError, match="category 'age' has one group only: nobody who labelled is in 'under 30'; look"
+    ):
         read_annotated(corpus, tmp_path)
     with (tmp_path / "attack_worker_demographics.tsv").open("a") as stream:
         stream.write("9\tfemale\t1\t18-30\tmasters\n")

@@ -138,6 +138,18 @@ def test_the_variance_analysis_is_statsmodels() -> None:
     assert found["g", "specificity"]["published_sum_of_squares"] == 0.1
 
 
+def test_perfect_separation_and_a_category_told_by_another() -> None:
+    """Two in three of group a's negative items are called positive by b's people, always; h is g again."""
+    rows = [(str(i), w, int(i < 3)) for i in range(6) for w in ("a1", "a2", "a3", "a4", "a5")]
+    rows += [(str(i), w, int(i < 3 or i == 3)) for i in range(6) for w in ("b1", "b2")]
+    sides = {"g": {**{f"a{i}": 0 for i in range(1, 6)}, "b1": 1, "b2": 1}}
+    found = {r["response"]: r for r in annotator_anova(labelled(rows, sides), {}).to_pylist()}
+    assert found["specificity"]["p"] == 0 and found["specificity"]["stars"] == "**"
+    assert found["sensitivity"]["p"] is None and found["sensitivity"]["mean_a"] == 1  # nobody differs
+    twice = annotator_anova(labelled(rows, {"g": sides["g"], "h": sides["g"]}), {}).to_pylist()
+    assert all(row["f"] is None and row["stars"] == "" for row in twice)
+
+
 def test_who_labelled_nothing_of_a_class_is_left_out_of_its_response() -> None:
     rows = [("1", w, 1) for w in "abc"] + [("2", w, 0) for w in "bcd"]
     found = against_majority(labelled(rows, {}).labels)

@@ -34,6 +34,12 @@ def test_the_interval_over_items_holds() -> None:
     assert (np.mean(held, axis=0) > 0.9).all() and (np.mean(held, axis=0) < 0.985).all()
 
 
+def test_three_of_three_right_is_no_certainty() -> None:
+    (accuracy, f1) = scores(TRUTH, [np.array([1, 1, 0])], [np.array([1, 1, 0])], "draws")
+    assert accuracy["value"] == 1 and 0.4 < accuracy["ci_low"] < 0.5  # Wilson's
+    assert f1["ci_high"] == 1
+
+
 def test_nothing_to_score_and_calibration() -> None:
     assert scores(TRUTH, [np.array([], dtype=int)], [np.array([], dtype=int)], "draws") == []
     found = calibration(np.array([0.0, 0.1, 0.9, 1.0, 1.0]), np.array([0, 1, 1, 1, 0]))

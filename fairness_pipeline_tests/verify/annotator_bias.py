@@ -28,7 +28,7 @@ STAGES = (
 SMALL = {"corpora": ["circle"], "methods": {"mv": {}, "group_anno": {}}, "learn": ["circle"]}
 """What a run that is killed changes in the sample's section."""
 SHAPES = ("circle", "moon")
-DRAWS, SIMULATIONS = 20, 200
+DRAWS, SIMULATIONS, UNEQUAL = 20, 200, 100
 NULL = {"category 0": {"sensitivity": [0.5, 0.5], "specificity": [0.55, 0.55]}, "category 1": {"sensitivity": [0.5, 0.5], "specificity": [0.55, 0.55]}}  # fmt: skip
 """As good annotators as the page's on average, whatever their group."""
 PUBLISHED = {"circle": (0.728, 0.911), "moon": (0.748, 0.916)}
@@ -41,6 +41,7 @@ def parts() -> dict[str, Part]:
         **{f"recovery-{shape}": partial(recovery, shape) for shape in SHAPES},
         "coverage-planted": partial(coverage, {}),
         "coverage-null": partial(coverage, {"categories": NULL}),
+        "unequal": unequal,
     }
 
 
@@ -89,6 +90,25 @@ def coverage(changes: dict[str, Any]) -> dict[str, Any]:
     return {"held": held, "called": called, "rates_called": rates_called, "items_called": items_called}
 
 
+def unequal() -> dict[str, Any]:
+    """False alarms where a group of five varies more, or less, than the other thirty-five; and where all are alike."""
+    found = {}
+    for name, spreads in (("more", (0.2, 0.05)), ("less", (0.05, 0.2)), ("alike", (0.1, 0.1))):
+        called = 0
+        for seed in range(UNEQUAL):
+            draw = np.random.default_rng([seed, 5])
+            group = np.repeat(["a", "b"], [5, 35])
+            rates = np.clip(0.75 + draw.normal(size=(2, 40)) * np.where(group == "a", *spreads), 0.02, 0.98)
+            truth, who = draw.integers(0, 2, 800), draw.random((800, 40)).argsort(axis=1)[:, :5]
+            positive = np.where(truth[:, None] == 1, rates[0][who], 1 - rates[1][who])
+            label = (draw.random(who.shape) < positive).astype(int)
+            data = pd.DataFrame({"task": np.repeat(np.arange(800), 5), "worker": who.ravel(), "label": label.ravel()})
+            contrasts = GroupAnno(pd.DataFrame({"g": group})).fit(data).contrasts()
+            called += sum(bool(own.p_zero() < 0.05) for own in contrasts.values())
+        found[name] = called
+    return found
+
+
 def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     """The study's claims."""
     claims: list[Claim] = []
@@ -121,6 +141,18 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
         alone = f"; by items alone in {null['items_called']}" if what.startswith("positive") else ""
         told = f"where nothing is planted {what} in no more than 5% (exact interval)"
         claims.append((told, bool(low <= 0.05), f"{count} of {total}{alone}"))
+    for name, count in outcomes["unequal"].items():
+        if name != "seconds":
+            low, _ = binomtest(count, 2 * UNEQUAL).proportion_ci()
+            told = f"no effect, and five annotators who vary {name} than the other thirty-five"
+            told = told if name != "alike" else "no effect, five annotators against thirty-five alike"
+            claims.append(
+                (
+                    f"{told}: called (p < 0.05) in no more than 5% (exact interval)",
+                    bool(low <= 0.05),
+                    f"{count} of {2 * UNEQUAL}",
+                )
+            )
     return claims
 
 

@@ -13,6 +13,8 @@ from scipy.special import expit
 
 from fairness_pipeline.errors import FairnessError
 
+_UNDECIDED = 1e-6
+"""A probability so near a half says nothing."""
 _COLUMNS = ("task", "worker", "label")
 EPSILON = 1e-10
 """Keeps logarithms finite."""
@@ -43,6 +45,9 @@ class Labels:
             raise FairnessError(f"expected columns {', '.join(_COLUMNS)}, found {', '.join(map(str, data.columns))}")
         if data.empty:
             raise FairnessError("expected labels, found none")
+        for name in _COLUMNS[:2]:
+            if data[name].isna().any():
+                raise FairnessError(f"{int(data[name].isna().sum()):,} rows have no {name}; leave them out")
         wrong = data[~data["label"].isin([0, 1])]
         if len(wrong):
             first = wrong.iloc[0]
@@ -55,7 +60,7 @@ class Labels:
         pairs = np.sort(item.astype(np.int64) * len(annotators) + annotator)
         if (pairs[1:] == pairs[:-1]).any():
             first = data[data.duplicated(["task", "worker"])].iloc[0]
-            raise FairnessError(f"'{first['worker']}' labelled '{first['task']}' more than once")
+            raise FairnessError(f"'{first['worker']}' labelled '{first['task']}' more than once; keep one label")
         return cls(item, annotator, data["label"].to_numpy().astype(np.int64), pd.Index(items), pd.Index(annotators))
 
     @cached_property
@@ -104,7 +109,7 @@ class TruthInference(ABC):
     """A method.
 
     Attributes:
-        labels_: The inferred label of each task, 0 or 1; a tie is 1.
+        labels_: The inferred label of each task, 0 or 1; where it is even the majority's, and 1 where that is a tie.
         probas_: How sure it is that a task's label is 1; a share or a score in 0..1 of methods without probabilities.
         loss_history_: What it makes small, after each iteration; empty where it makes nothing small.
     """
@@ -127,7 +132,8 @@ class TruthInference(ABC):
         sure = self._infer(labels)
         index = labels.items.rename("task")
         self.probas_ = pd.Series(sure, index=index, name="proba")
-        self.labels_ = pd.Series((sure >= 0.5 - EPSILON).astype(np.int64), index=index, name="label")
+        decided = np.where(np.abs(sure - 0.5) < _UNDECIDED, labels.shares() >= 0.5 - EPSILON, sure > 0.5)
+        self.labels_ = pd.Series(decided.astype(np.int64), index=index, name="label")
         return self
 
     def fit_predict(self, data: pd.DataFrame) -> pd.Series:

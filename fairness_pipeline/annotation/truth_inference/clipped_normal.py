@@ -15,6 +15,8 @@ EDGE = 0.02
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _REACH = 7.0
 """Standard deviations of the posterior that the nodes span on either side."""
+_HALVINGS = 30
+"""Until the mode is known to a billionth."""
 _LOG_ROOT = 0.5 * np.log(2 * np.pi)
 
 
@@ -65,12 +67,12 @@ def posterior(mean: np.ndarray, sd: float, right: np.ndarray, wrong: np.ndarray)
 
 def _nodes(mean: np.ndarray, sd: float, right: np.ndarray, wrong: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(annotators, nodes): where the posterior inside the interval is read, and the logarithm of each node's weight."""
-    count = right + wrong
-    share = (right + 1) / (count + 2)
-    told = count / (share * (1 - share))
-    precision = 1 / sd**2 + told
-    centre = np.clip((mean / sd**2 + told * share) / precision, EDGE, 1 - EDGE)
-    reach = _REACH / np.sqrt(precision)
-    low, high = np.maximum(centre - reach, EDGE), np.minimum(centre + reach, 1 - EDGE)
+    low, high = np.full(len(mean), EDGE), np.full(len(mean), 1 - EDGE)
+    for _ in range(_HALVINGS):  # the logarithm of the posterior is concave: its slope is 0 once at most
+        mode = (low + high) / 2
+        rising = right / mode - wrong / (1 - mode) - (mode - mean) / sd**2 > 0
+        low, high = np.where(rising, mode, low), np.where(rising, high, mode)
+    reach = _REACH / np.sqrt(right / mode**2 + wrong / (1 - mode) ** 2 + 1 / sd**2)
+    low, high = np.maximum(mode - reach, EDGE), np.minimum(mode + reach, 1 - EDGE)
     half = (high - low) / 2
     return low[:, None] + half[:, None] * (_NODES + 1), np.log(half)[:, None] + np.log(_WEIGHTS)

@@ -17,7 +17,7 @@ class DawidSkene(TruthInference):
         tol: It ends when the mean log-likelihood of an item grows by less.
 
     Attributes:
-        sensitivity_: P(z = 1 | y = 1) of each worker.
+        sensitivity_: P(z = 1 | y = 1) of each worker; NaN for one who saw no such item.
         specificity_: P(z = 0 | y = 0) of each worker.
         prior_: P(y = 1).
 
@@ -41,6 +41,9 @@ class DawidSkene(TruthInference):
             self.loss_history_.append(-float(likelihood.mean()))
             if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
                 break
+        hits, misses, false_alarms, rejections = labels.counts(sure)
+        alpha = np.where(hits + misses > EPSILON, alpha, np.nan)
+        beta = np.where(false_alarms + rejections > EPSILON, beta, np.nan)
         self.sensitivity_, self.specificity_ = (pd.Series(own, index=labels.annotators) for own in (alpha, beta))
         self.prior_ = prior
         return sure

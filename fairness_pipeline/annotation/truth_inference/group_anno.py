@@ -60,6 +60,7 @@ class GroupAnno(TruthInference):
         specificity_: P(z = 0 | y = 0) of each worker.
         individual_sd_: Of sensitivities, and of specificities.
         prior_: P(y = 1) of each task.
+        converged_: Whether it ended before `n_iter`.
 
     Examples:
         >>> import pandas as pd
@@ -80,9 +81,12 @@ class GroupAnno(TruthInference):
         individual_sd: float | None = None,
         effect_sd: float = 0.2,
         classifier: Classifier | None = None,
-        n_iter: int = 200,
-        tol: float = 1e-6,
+        n_iter: int = 500,
+        tol: float = 1e-8,
     ) -> None:
+        if annotators.index.has_duplicates:
+            first = annotators.index[annotators.index.duplicated()][0]
+            raise FairnessError(f"'{first}' has two rows in the annotators' table; keep one")
         self.annotators = annotators
         self.individual_sd = individual_sd
         self.effect_sd = effect_sd
@@ -100,11 +104,18 @@ class GroupAnno(TruthInference):
             self.levels[category] = levels
 
     def contrasts(self) -> dict[tuple[str, str], Estimate]:
-        """First level minus second, by category and `sensitivity` or `specificity`, with its standard error.
+        """First level (as sorted) minus second, by category and `sensitivity` or `specificity`, with its error.
 
         From the observed information: how the slope of the bound changes when an effect is moved and everything else
-        but the sds is fitted again. Student's t with as many degrees of freedom as annotators minus effects.
+        but the sds (and what a classifier learnt) is fitted again. The model has one spread of individual effects;
+        where a group's is another, the variance is scaled by what its residuals show, each against its leverage, and
+        the degrees of freedom are Satterthwaite's of the two groups, as in Welch's test.
+
+        Raises:
+            FairnessError: nothing is fitted yet.
         """
+        if not hasattr(self, "_biases"):
+            raise FairnessError("contrasts are those of labels: call fit first")
         size = len(self._biases[0].shared)
         moved = [
             (self._slope(side, place, _NUDGE) - self._slope(side, place, -_NUDGE)) / (2 * _NUDGE)
@@ -113,14 +124,32 @@ class GroupAnno(TruthInference):
         ]
         information = -np.array(moved)
         covariance = np.linalg.pinv((information + information.T) / 2)
-        freedom = max(1, len(self._design) - size)
         found = {}
         for side, name in enumerate(SIDES):
             for place, category in enumerate(self.levels, start=1):
-                variance = covariance[side * size + place, side * size + place]
+                scale, freedom = self._heterogeneity(side, place)
+                variance = scale * covariance[side * size + place, side * size + place]
                 error = 2 * float(np.sqrt(variance)) if variance > 0 else np.inf
                 found[category, name] = Estimate(2 * float(self._biases[side].shared[place]), error, freedom)
         return found
+
+    def _heterogeneity(self, side: int, place: int) -> tuple[float, float]:
+        """By how much an effect's variance differs from that of one spread for all, and its degrees of freedom."""
+        design, bias, known = self._design, self._biases[side], self._known[side]
+        curve = np.maximum(1 - known.variance / bias.sd**2, 1e-3)
+        inverse = np.linalg.pinv(design.T @ (curve[:, None] * design))
+        weight = (design @ inverse)[:, place]
+        leverage = np.minimum(curve * np.einsum("rk,kl,rl->r", design, inverse, design), 0.99)
+        residual = known.mean - design @ bias.shared
+        expected = np.square(weight) * curve  # times the spread's square
+        seen = np.square(residual) / (1 - leverage)
+        overall = seen.sum() / curve.sum()
+        scale = np.square(weight) @ seen / expected.sum() / overall if overall > 0 else 1.0
+        parts = [expected[np.sign(design[:, place]) == sign] for sign in (1, -1)]
+        sums = [float(own.sum()) for own in parts]
+        people = [total**2 / float(np.square(own).sum()) for total, own in zip(sums, parts, strict=True)]
+        freedom = sum(sums) ** 2 / sum(total**2 / max(n - 1, 1e-3) for total, n in zip(sums, people, strict=True))
+        return float(scale), max(1.0, min(freedom, len(design) - design.shape[1]))
 
     def _infer(self, labels: Labels) -> np.ndarray:
         self._labels = labels
@@ -138,9 +167,10 @@ class GroupAnno(TruthInference):
             bound = self._bound(sure, prior, known) + sum(map(self._log_prior, biases))
             self.loss_history_.append(-bound / len(sure))
             sure = self._e_step(known, prior)
-            if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
+            self.converged_ = len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol
+            if self.converged_:
                 break
-        self._biases, self._sure = biases, sure
+        self._biases, self._sure, self._known = biases, sure, known
         self._sds = self._told_sds(biases, known, sure)
         self.sensitivity_, self.specificity_ = (pd.Series(own.probability, index=labels.annotators) for own in known)
         self.prior_ = pd.Series(prior, index=labels.items.rename("task"))
@@ -161,10 +191,13 @@ class GroupAnno(TruthInference):
         if len(missing):
             raise FairnessError(f"{len(missing):,} annotators are not in the annotators' table, such as '{missing[0]}'")
         own = self.annotators.loc[labels.annotators]
-        columns = [
-            np.select([own[category] == first, own[category] == second], [1.0, -1.0], 0.0)
-            for category, (first, second) in self.levels.items()
-        ]
+        columns = []
+        for category, (first, second) in self.levels.items():
+            sides = [(own[category] == level).fillna(False).to_numpy(bool) for level in (first, second)]
+            if not (sides[0].any() and sides[1].any()):
+                missing = second if sides[0].any() else first
+                raise FairnessError(f"category '{category}': nobody who labelled is in '{missing}'; leave it out")
+            columns.append(sides[0].astype(float) - sides[1])
         return np.stack([np.ones(len(own)), *columns], axis=1)
 
     def _counts(self, sure: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -1,12 +1,18 @@
 """KOS: messages between items and annotators (Karger, Oh and Shah 2011).
 
 With z = +1 or -1: x_{i->r} = sum over r' != r of z_{r'i} y_{r'->i}; y_{r->i} = sum over i' != i of z_{ri'} x_{i'->r};
-y begins with draws of N(1, 1). The label is the sign of sum over r of z_ri y_{r->i}.
+y begins with draws of N(1, 1), one a row: where labels tell little the order of rows matters. The label is the sign of
+sum over r of z_ri y_{r->i}.
 """
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
+
+_FAINT = 1e-6
+"""An item's sum of messages, as a share of the largest, that says nothing."""
 
 
 class KOS(TruthInference):
@@ -30,15 +36,34 @@ class KOS(TruthInference):
 
     def _infer(self, labels: Labels) -> np.ndarray:
         signs = np.where(labels.label == 1, 1.0, -1.0)
-        from_annotator = np.random.default_rng(self.random_state).normal(1, 1, len(signs))
+        first = np.random.default_rng(self.random_state).normal(1, 1, len(signs))
+        total = self._messages(labels, signs, first, np.zeros(len(signs), dtype=np.int64))
+        faint = np.abs(total) <= _FAINT * np.abs(total).max()
+        if faint.any():  # where nobody labels what others do messages grow at their own pace, and must keep it
+            apart = self._messages(labels, signs, first, _components(labels))
+            total = np.where(faint, apart, total / max(np.abs(total).max(), 1e-300))
+        largest = np.abs(total).max()
+        sure = (total / largest + 1) / 2 if largest > 0 else labels.shares()
+        return np.where(total == 0, labels.shares(), sure)
+
+    def _messages(self, labels: Labels, signs: np.ndarray, first: np.ndarray, component: np.ndarray) -> np.ndarray:
+        """Of each item the sum of the last messages, whose length is kept in every component (one of each label)."""
+        from_annotator = first
         total = labels.of_items(signs * from_annotator)
+        sizes = np.bincount(component)
         for _ in range(self.n_iter):
             from_item = total[labels.item] - signs * from_annotator
             from_annotator = labels.of_annotators(signs * from_item)[labels.annotator] - signs * from_item
-            length = np.sqrt(np.mean(np.square(from_annotator)))
-            if length == 0:  # nobody shares an item with anybody: all that is left is the vote
-                return labels.shares()
-            from_annotator /= length
+            length = np.sqrt(np.bincount(component, np.square(from_annotator)) / sizes)
+            from_annotator /= np.where(length > 0, length, 1.0)[component]
             total = labels.of_items(signs * from_annotator)
-        largest = np.abs(total).max()
-        return (total / largest + 1) / 2 if largest > 0 else labels.shares()
+        return total
+
+
+def _components(labels: Labels) -> np.ndarray:
+    """To which part of the graph of items and annotators each label belongs."""
+    size = len(labels.items)
+    places = labels.item, size + labels.annotator
+    graph = csr_array((np.ones(len(labels.item)), places), shape=(size + len(labels.annotators),) * 2)
+    found: np.ndarray = connected_components(graph, directed=False)[1][labels.item]
+    return np.unique(found, return_inverse=True)[1]

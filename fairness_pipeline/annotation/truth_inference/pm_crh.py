@@ -37,10 +37,9 @@ class PMCRH(TruthInference):
             truth = (sure >= 0.5 - EPSILON).astype(float)
             wrong = labels.of_annotators((labels.label != truth[labels.item]).astype(float))
             errors = (wrong + 0.5) / (count + 1)  # nobody is never wrong
-            weight = -np.log(errors / errors.sum())
+            weight = -np.log(errors / errors.sum()) if len(errors) > 1 else np.ones(1)
             own = weight[labels.annotator]
             sure = labels.of_items(own * labels.label) / labels.of_items(own)
-            self.loss_history_.append(float((weight * errors).sum()))
             if np.array_equal(sure >= 0.5 - EPSILON, truth == 1):
                 break
         self.skills_ = pd.Series(weight, index=labels.annotators)

@@ -24,23 +24,24 @@ from fairness_pipeline.yaml_files import Specification
 
 
 class Method(NamedTuple):
-    """A method, what the papers' tables call it, whether it learns a classifier of the items on the way, and whether
-    it models groups of annotators."""
+    """A method, what the papers' tables call it, whether it learns a classifier of the items on the way, whether it
+    models groups of annotators, and whether what it says is a probability (not a share or a score)."""
 
     kind: type[TruthInference]
     title: str
     learns: bool = False
     of_groups: bool = False
+    probabilistic: bool = True
 
 
 METHODS: dict[str, Method] = {
-    "mv": Method(MajorityVote, "MV"),
+    "mv": Method(MajorityVote, "MV", probabilistic=False),
     "zencrowd": Method(ZenCrowd, "ZenCrowd"),
     "minimax": Method(Minimax, "Minimax"),
     "lfc_binary": Method(LFCBinary, "LFC-binary", learns=True),
-    "catd": Method(CATD, "CATD"),
-    "pm_crh": Method(PMCRH, "PM-CRH"),
-    "kos": Method(KOS, "KOS"),
+    "catd": Method(CATD, "CATD", probabilistic=False),
+    "pm_crh": Method(PMCRH, "PM-CRH", probabilistic=False),
+    "kos": Method(KOS, "KOS", probabilistic=False),
     "vi_mf": Method(VIMF, "VI-MF"),
     "dawid_skene": Method(DawidSkene, "Dawid-Skene"),
     "glad": Method(GLAD, "GLAD"),

@@ -1,7 +1,7 @@
 """ZenCrowd: one reliability an annotator, by expectation maximisation (Demartini, Difallah and Cudré-Mauroux 2012).
 
-P(z_ri = y_i) = q_r; q_r is the expected share of the annotator's labels that are right, with one right and one wrong
-label more.
+P(z_ri = y_i) = q_r ~ Beta(3, 2): the expected share of the annotator's labels that are right, with two right and one
+wrong label more. With as many of either, who shares no item with anybody would be taken to toss a coin.
 """
 
 import numpy as np
@@ -38,10 +38,11 @@ class ZenCrowd(TruthInference):
         for _ in range(self.n_iter):
             own = sure[labels.item]
             right = labels.of_annotators(np.where(labels.label == 1, own, 1 - own))
-            skill = (right + 1) / (count + 2)
+            skill = (right + 2) / (count + 3)
             before = sure
             sure, likelihood = two_coin_posterior(labels, skill, skill, 0.5)
-            self.loss_history_.append(-float(likelihood.mean()))
+            penalty = float((2 * np.log(skill) + np.log1p(-skill)).sum())
+            self.loss_history_.append(-(float(likelihood.sum()) + penalty) / len(sure))
             if np.abs(sure - before).max() < self.tol:
                 break
         self.skills_ = pd.Series(skill, index=labels.annotators)

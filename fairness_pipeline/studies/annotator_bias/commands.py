@@ -11,13 +11,16 @@ from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBiasPart
 from fairness_pipeline.verbs.arguments import check_output
 
+_PREFERRED = ("group_anno", "dawid_skene")
+"""The method whose labels are written, the first of these that the corpus and the profile have."""
+
 
 def add_commands(command: Command) -> None:
     """Adds it to the command line."""
     labels = command("export-labels", _export_labels, "Write inferred labels, and what each group would have said.")
     labels.add_argument("--corpus", required=True, help="which of the profile's corpora")
-    labels.add_argument("--method", choices=METHODS, help="of truth inference; group_anno where groups are known")
-    labels.add_argument("--output", metavar="FILE", required=True, help=".csv, .tsv or .parquet")
+    labels.add_argument("--method", choices=METHODS, help=f"of truth inference; {' or '.join(_PREFERRED)} if left out")
+    labels.add_argument("--output", metavar="FILE", required=True, help=".csv, .jsonl or .parquet")
     labels.add_argument("--force", action="store_true", help="replace FILE if it is there")
 
 
@@ -34,12 +37,12 @@ def _export_labels(arguments: argparse.Namespace) -> int:
             f"--corpus: expected one of {', '.join(part.corpora)}, found '{arguments.corpus}'; see the corpora of "
             f"{part.project.path}"
         )
-    method = arguments.method or ("group_anno" if part.grouped(arguments.corpus) else "dawid_skene")
-    key = {"corpus": arguments.corpus, "method": method}
-    if method not in part.settings.methods or not part.infers(key):
-        own = [name for name in part.settings.methods if part.infers({**key, "method": name})]
+    own = [name for name in part.settings.methods if part.infers({"corpus": arguments.corpus, "method": name})]
+    method = arguments.method or next((name for name in _PREFERRED if name in own), own[0])
+    if method not in own:
         raise FairnessError(f"--method: expected one of {', '.join(own)} on '{arguments.corpus}', found '{method}'")
-    make(part.project, NAME, "annotator_bias_estimates", None)
+    key = {"corpus": arguments.corpus, "method": method}
+    make(part.project, NAME, "annotator_bias_estimates", subject=arguments.corpus)
     lake = Lake(part.project.workspace)
     truths, estimates = (lake.read(name, key) for name in ("truth_inference", "annotator_bias_estimates"))
     items = lake.read("annotated_items", {"corpus": arguments.corpus})

@@ -192,7 +192,7 @@ def annotator_bias_estimates(partition: Partition) -> Result:
             partition.progress,
         )  # fmt: skip
     else:
-        table = pooled(partition.read("truth_inference"), *_two(partition), corpus)
+        table = pooled(method, partition.read("truth_inference"), *_two(partition), corpus)
     return Result(table, tables={"groups": table.filter(pc.not_equal(table["kind"], "annotator"))})
 
 

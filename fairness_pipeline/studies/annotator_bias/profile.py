@@ -13,7 +13,7 @@ from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key
 from fairness_pipeline.measures.annotator_groups import AnnotatorGroupsSettings
-from fairness_pipeline.project import find
+from fairness_pipeline.project import each_once, find
 from fairness_pipeline.study import Part, Subject
 from fairness_pipeline.yaml_files import Positive, Specification, load, validate
 
@@ -26,7 +26,7 @@ NAME = "annotator_bias"
 class AnnotatorBias(Specification):
     """The section of a profile."""
 
-    corpora: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
+    corpora: tuple[str, ...]
     """Files of data/corpora."""
     methods: Annotated[dict[str, dict[str, Any]], pydantic.Field(min_length=1)] = {name: {} for name in METHODS}
     """Methods of truth inference, and what of each is not as its class has it; all of them where it is left out."""
@@ -42,6 +42,11 @@ class AnnotatorBias(Specification):
     """Where no gold labels are: the majority label of a test item counts as its truth if more than this share agree."""
     examples: Positive = 10
     """Items that the report shows of each category: those on which its groups differ most."""
+
+    @pydantic.field_validator("corpora")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return each_once(names)
 
 
 class Annotators(Subject):

@@ -11,7 +11,14 @@ from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.annotator_bias import published
 from fairness_pipeline.studies.annotator_bias.plots import calibration_plot, effects_plot
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
-from fairness_pipeline.studies.annotator_bias.results import contrasts, disputed, farthest, group_model, scores
+from fairness_pipeline.studies.annotator_bias.results import (
+    against_the_vote,
+    contrasts,
+    disputed,
+    group_model,
+    leaning,
+    scores,
+)
 from fairness_pipeline.studies.annotator_bias.study import STUDY
 
 _HERE = Path(__file__).parent
@@ -53,7 +60,12 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
             for row in audit.rows
         },
         level=f"{100 * part.level:g}%",
-        settings=part.settings.model_dump(include={"methods", "significance", "classifier", "seeds", "agreement"}),
+        settings={
+            "methods": ", ".join(
+                METHODS[name].title + (f" ({own})" if own else "") for name, own in part.settings.methods.items()
+            ),
+            **part.settings.model_dump(include={"significance", "classifier", "seeds", "agreement"}),
+        },
     )
 
 
@@ -69,7 +81,8 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "anova": _anova(lake, key),
         "printed": bool(published.anova(part.corpora[key])),
         "contrasts": contrasts(part, lake, key),
-        "farthest": farthest(part, lake, key),
+        "leaning": leaning(part, lake, key),
+        "against_the_vote": against_the_vote(part, lake, key),
         "scores": found,
         "metrics": [name for name in _METRICS if any(name in rows for rows in found.values())],
         "printed_scores": {

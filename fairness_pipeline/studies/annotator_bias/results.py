@@ -48,17 +48,52 @@ def contrasts(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str
     ]
 
 
-def farthest(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, Any]]:
-    """Annotators of many labels whose sensitivity and specificity together are farthest from the mean, first draw."""
+def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, Any]]:
+    """Annotators of many labels who lean farthest to either side, by the model of groups; the first draw's.
+
+    `lean` is half of (sensitivity above the mean) - (specificity above the mean): above 0 for those who say positive
+    more readily than others of their accuracy.
+    """
     rows = [row for row in estimates(part, lake, corpus, ANNOTATOR) if row["draw"] == 1 and row["labels"] >= _FEWEST]
     mean = {name: np.mean([r["value"] for r in rows if r["response"] == name] or [0]) for name in _RESPONSES}
     people: dict[str, dict[str, Any]] = {}
     for row in rows:
-        own = people.setdefault(row["name"], {"name": row["name"], "labels": int(row["labels"]), "away": 0.0})
+        own = people.setdefault(row["name"], {"name": row["name"], "labels": int(row["labels"]), "lean": 0.0})
         own[row["response"]] = row["value"]
-        own["away"] += abs(row["value"] - mean[row["response"]])
+        sign = 1 if row["response"] == "sensitivity" else -1
+        own["lean"] += sign * (row["value"] - mean[row["response"]]) / 2
     whole = [own for own in people.values() if all(name in own for name in _RESPONSES)]
-    return sorted(whole, key=lambda own: (-own["away"], own["name"]))[:_FARTHEST]
+    groups = _groups_of(part, lake, corpus)
+    ordered = sorted(whole, key=lambda own: (-abs(own["lean"]), own["name"]))
+    return [{**own, "groups": groups.get(own["name"], "")} for own in ordered[:_FARTHEST]]
+
+
+def _groups_of(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, str]:
+    """Of each annotator of the first draw the groups, for a reader."""
+    names = part.corpora[corpus].groups
+    found: dict[str, list[str]] = {}
+    for row in lake.read("annotators", {"corpus": corpus}).to_pylist():
+        if row["draw"] == 1 and row["side"]:
+            found.setdefault(row["annotator_id"], []).append(names[row["category"]]["ab".index(row["side"])])
+    return {name: ", ".join(own) for name, own in found.items()}
+
+
+def against_the_vote(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, dict[str, float]]:
+    """Of each method the share of items that it calls positive, and of those on which it differs from the vote."""
+    key = {"corpus": corpus, "method": "mv"}
+    if not lake.card("truth_inference", key):
+        return {}
+    vote = lake.read("truth_inference", key).select(["draw", "item_id", "label"]).to_pandas()
+    vote = vote.set_index(["draw", "item_id"])["label"]
+    found = {}
+    for name in part.settings.methods:
+        if lake.card("truth_inference", own := {**key, "method": name}):
+            rows = lake.read("truth_inference", own).to_pandas().set_index(["draw", "item_id"])["label"]
+            found[name] = {
+                "positive": float(rows.mean()),
+                "differs": float((rows != vote.reindex(rows.index)).mean()),
+            }
+    return found
 
 
 _RESPONSES = ("sensitivity", "specificity")
@@ -124,5 +159,6 @@ def calibrated(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, li
         own = {**key, "method": name}
         if (name == "mv" or METHODS[name].of_groups or name == "dawid_skene") and lake.card("truth_inference", own):
             rows = lake.read("truth_inference", own).to_pandas().join(gold, on=["draw", "item_id"], how="inner")
-            found[METHODS[name].title] = calibration(rows["probability"].to_numpy(), rows["gold"].to_numpy())
+            title = METHODS[name].title + ("" if METHODS[name].probabilistic else " (share of votes)")
+            found[title] = calibration(rows["probability"].to_numpy(), rows["gold"].to_numpy())
     return found
