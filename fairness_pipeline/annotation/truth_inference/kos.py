@@ -37,7 +37,7 @@ class KOS(TruthInference):
     def _infer(self, labels: Labels) -> np.ndarray:
         signs = np.where(labels.label == 1, 1.0, -1.0)
         first = np.random.default_rng(self.random_state).normal(1, 1, len(signs))
-        total = self._messages(labels, signs, first, np.zeros(len(signs), dtype=np.int64))
+        total = self._messages(labels, signs, first)
         faint = np.abs(total) <= _FAINT * np.abs(total).max()
         if faint.any():  # where nobody labels what others do messages grow at their own pace, and must keep it
             apart = self._messages(labels, signs, first, _components(labels))
@@ -46,16 +46,20 @@ class KOS(TruthInference):
         sure = (total / largest + 1) / 2 if largest > 0 else labels.shares()
         return np.where(total == 0, labels.shares(), sure)
 
-    def _messages(self, labels: Labels, signs: np.ndarray, first: np.ndarray, component: np.ndarray) -> np.ndarray:
-        """Of each item the sum of the last messages, whose length is kept in every component (one of each label)."""
+    def _messages(
+        self, labels: Labels, signs: np.ndarray, first: np.ndarray, component: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Of each item the sum of the last messages, whose length is kept: in all, or in each component (of labels)."""
         from_annotator = first
         total = labels.of_items(signs * from_annotator)
-        sizes = np.bincount(component)
         for _ in range(self.n_iter):
             from_item = total[labels.item] - signs * from_annotator
             from_annotator = labels.of_annotators(signs * from_item)[labels.annotator] - signs * from_item
-            length = np.sqrt(np.bincount(component, np.square(from_annotator)) / sizes)
-            from_annotator /= np.where(length > 0, length, 1.0)[component]
+            if component is None:
+                from_annotator /= np.sqrt(np.mean(np.square(from_annotator))) or 1.0
+            else:
+                length = np.sqrt(np.bincount(component, np.square(from_annotator)) / np.bincount(component))
+                from_annotator /= np.where(length > 0, length, 1.0)[component]
             total = labels.of_items(signs * from_annotator)
         return total
 
