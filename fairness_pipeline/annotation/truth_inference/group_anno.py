@@ -108,8 +108,9 @@ class GroupAnno(TruthInference):
 
         From the observed information: how the slope of the bound changes when an effect is moved and everything else
         but the sds (and what a classifier learnt) is fitted again. The model has one spread of individual effects;
-        where a group's is another, the variance is scaled by what its residuals show, each against its leverage, and
-        the degrees of freedom are Satterthwaite's of the two groups, as in Welch's test.
+        where residuals, each against its leverage, show the effect's to be larger, its variance grows with them (it
+        never shrinks: of sums clipped at 1 residuals tell little), and the degrees of freedom are Satterthwaite's of the
+        two groups, as in Welch's test.
 
         Raises:
             FairnessError: nothing is fitted yet.
@@ -134,7 +135,7 @@ class GroupAnno(TruthInference):
         return found
 
     def _heterogeneity(self, side: int, place: int) -> tuple[float, float]:
-        """By how much an effect's variance differs from that of one spread for all, and its degrees of freedom."""
+        """How many times an effect's variance is that by one spread for all, 1 at least; its degrees of freedom."""
         design, bias, known = self._design, self._biases[side], self._known[side]
         curve = np.maximum(1 - known.variance / bias.sd**2, 1e-3)
         inverse = np.linalg.pinv(design.T @ (curve[:, None] * design))
@@ -149,7 +150,7 @@ class GroupAnno(TruthInference):
         sums = [float(own.sum()) for own in parts]
         people = [total**2 / float(np.square(own).sum()) for total, own in zip(sums, parts, strict=True)]
         freedom = sum(sums) ** 2 / sum(total**2 / max(n - 1, 1e-3) for total, n in zip(sums, people, strict=True))
-        return float(scale), max(1.0, min(freedom, len(design) - design.shape[1]))
+        return max(1.0, float(scale)), max(1.0, min(freedom, len(design) - design.shape[1]))
 
     def _infer(self, labels: Labels) -> np.ndarray:
         self._labels = labels
