@@ -109,8 +109,8 @@ class GroupAnno(TruthInference):
         From the observed information: how the slope of the bound changes when an effect is moved and everything else
         but the sds (and what a classifier learnt) is fitted again. The model has one spread of individual effects;
         where residuals, each against its leverage, show the effect's to be larger, its variance grows with them (it
-        never shrinks: of sums clipped at 1 residuals tell little), and the degrees of freedom are Satterthwaite's of the
-        two groups, as in Welch's test.
+        never shrinks: of sums clipped at 1 residuals tell little), and the degrees of freedom are Satterthwaite's of
+        the two groups, as in Welch's test.
 
         Raises:
             FairnessError: nothing is fitted yet.
