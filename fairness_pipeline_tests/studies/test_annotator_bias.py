@@ -83,17 +83,18 @@ def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
 
 def test_classifiers_learn_from_some_corpora_only(data: Path) -> None:
     """An asset that exists for one of two corpora: the others are scored without it."""
-    own = {"corpora": ["circle", "moon"], "methods": {"mv": {}}, "learn": ["moon"]}
+    own = {"corpora": ["circle", "moon"], "methods": {"lfc_binary": {}}, "learn": ["moon"]}
     write_yaml(data / "profiles" / "some.yaml", {**SMALL, STUDY: own})
     run("--profile", "some")
     lake = Lake(Project("some").workspace)
+    keys = {corpus: {"corpus": corpus, "method": "lfc_binary"} for corpus in own["corpora"]}
     kinds = {
-        corpus: {
-            r["metric"] for r in lake.read("truth_inference_scores", {"corpus": corpus, "method": "mv"}).to_pylist()
-        }
-        for corpus in own["corpora"]
+        corpus: {row["metric"] for row in lake.read("truth_inference_scores", key).to_pylist()}
+        for corpus, key in keys.items()
     }
     assert len(kinds["circle"]) == 2 and len(kinds["moon"]) == 4
+    page = (Project("some").workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
+    assert "other than the vote" in page and "LFC-binary" in page  # beside the vote, though MV is not of the profile
 
 
 WRONG = [

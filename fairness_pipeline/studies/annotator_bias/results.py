@@ -10,7 +10,7 @@ from fairness_pipeline.annotation.bias_estimates import ANNOTATOR, CONTRAST
 from fairness_pipeline.annotation.inference import gold_of
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.lake import Lake, Row
-from fairness_pipeline.measures.annotator_groups import Labelled, rates_of
+from fairness_pipeline.measures.annotator_groups import RESPONSES, Labelled, rates_of
 from fairness_pipeline.measures.truth_scores import calibration
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 
@@ -55,14 +55,14 @@ def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, 
     more readily than others of their accuracy.
     """
     rows = [row for row in estimates(part, lake, corpus, ANNOTATOR) if row["draw"] == 1 and row["labels"] >= _FEWEST]
-    mean = {name: np.mean([r["value"] for r in rows if r["response"] == name] or [0]) for name in _RESPONSES}
+    mean = {name: np.mean([r["value"] for r in rows if r["response"] == name] or [0]) for name in RESPONSES}
     people: dict[str, dict[str, Any]] = {}
     for row in rows:
         own = people.setdefault(row["name"], {"name": row["name"], "labels": int(row["labels"]), "lean": 0.0})
         own[row["response"]] = row["value"]
         sign = 1 if row["response"] == "sensitivity" else -1
         own["lean"] += sign * (row["value"] - mean[row["response"]]) / 2
-    whole = [own for own in people.values() if all(name in own for name in _RESPONSES)]
+    whole = [own for own in people.values() if all(name in own for name in RESPONSES)]
     groups = _groups_of(part, lake, corpus)
     ordered = sorted(whole, key=lambda own: (-abs(own["lean"]), own["name"]))
     return [{**own, "groups": groups.get(own["name"], "")} for own in ordered[:_FARTHEST]]
@@ -80,23 +80,19 @@ def _groups_of(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, st
 
 def against_the_vote(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, dict[str, float]]:
     """Of each method the share of items that it calls positive, and of those on which it differs from the vote."""
-    key = {"corpus": corpus, "method": "mv"}
-    if not lake.card("truth_inference", key):
+    if not lake.card("annotations", {"corpus": corpus}):
         return {}
-    vote = lake.read("truth_inference", key).select(["draw", "item_id", "label"]).to_pandas()
-    vote = vote.set_index(["draw", "item_id"])["label"]
+    labels = lake.read("annotations", {"corpus": corpus}).to_pandas()
+    vote = (labels.groupby(["draw", "item_id"])["label"].mean() >= 0.5).astype(int)  # a tie is positive
     found = {}
     for name in part.settings.methods:
-        if lake.card("truth_inference", own := {**key, "method": name}):
+        if lake.card("truth_inference", own := {"corpus": corpus, "method": name}):
             rows = lake.read("truth_inference", own).to_pandas().set_index(["draw", "item_id"])["label"]
             found[name] = {
                 "positive": float(rows.mean()),
                 "differs": float((rows != vote.reindex(rows.index)).mean()),
             }
     return found
-
-
-_RESPONSES = ("sensitivity", "specificity")
 
 
 def disputed(part: AnnotatorBiasPart, lake: Lake, corpus: str, category: str, count: int) -> list[dict[str, Any]]:
