@@ -85,6 +85,9 @@ def test_classifiers_learn_from_some_corpora_only(data: Path) -> None:
     """An asset that exists for one of two corpora: the others are scored without it."""
     own = {"corpora": ["circle", "moon"], "methods": {"lfc_binary": {}}, "learn": ["moon"]}
     write_yaml(data / "profiles" / "some.yaml", {**SMALL, STUDY: own})
+    run("--profile", "some", "--model", "moon")  # one of the two: the report lists the other as not measured
+    page = (Project("some").workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
+    assert "not measured" in page and "not read" in page
     run("--profile", "some")
     lake = Lake(Project("some").workspace)
     keys = {corpus: {"corpus": corpus, "method": "lfc_binary"} for corpus in own["corpora"]}

@@ -55,6 +55,8 @@ def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, 
     more readily than others of their accuracy.
     """
     rows = [row for row in estimates(part, lake, corpus, ANNOTATOR) if row["draw"] == 1 and row["labels"] >= _FEWEST]
+    if not rows:
+        return []
     mean = {name: np.mean([r["value"] for r in rows if r["response"] == name] or [0]) for name in RESPONSES}
     people: dict[str, dict[str, Any]] = {}
     for row in rows:
