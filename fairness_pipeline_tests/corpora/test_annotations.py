@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +267,6 @@ def test_the_real_corpora(corpora: Path) -> None:
         "snow_rte": (8000, 800, 164),
         "snow_temporal": (4620, 462, 76),
     }
-    os.environ["FAIRNESS_CORPORA"] = str(corpora)
     for name, expected in counts.items():
         path = data_file(f"corpora/{name}.yaml")
         found = read_annotated(load(AnnotatedCorpus, path), path.parent)

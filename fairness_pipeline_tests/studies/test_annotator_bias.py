@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +181,6 @@ def test_a_users_own_tables(data: Path, tmp_path: Path) -> None:
 def test_on_public_sets_methods_are_as_good_as_published(corpora: Path) -> None:
     """Zheng et al. 2017 (Truth Inference in Crowdsourcing, table 6) on D_Product: MV 89.66% and F1 59.05, KOS 89.55% and
     50.31, which have nothing to choose; Dawid-Skene 93.66% and LFC 93.73%, which do."""
-    os.environ["FAIRNESS_CORPORA"] = str(corpora)
     path = data_file("corpora/product_matching.yaml")
     own = read_annotated(load(AnnotatedCorpus, path), path.parent)
     gold = gold_of(own.items, own.annotations, 1.0)

@@ -5,13 +5,12 @@ of its labels, rounded.
 """
 
 import numpy as np
-import pandas as pd
 from scipy.stats import chi2
 
-from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference
+from fairness_pipeline.annotation.truth_inference.weighted_vote import WeightedVote
 
 
-class CATD(TruthInference):
+class CATD(WeightedVote):
     """Confidence-aware truth discovery.
 
     Args:
@@ -30,20 +29,9 @@ class CATD(TruthInference):
     """
 
     def __init__(self, n_iter: int = 100, alpha: float = 0.05) -> None:
-        self.n_iter = n_iter
+        super().__init__(n_iter)
         self.alpha = alpha
 
-    def _infer(self, labels: Labels) -> np.ndarray:
-        count = labels.of_annotators(np.ones(len(labels.label)))
-        quantile = chi2.ppf(self.alpha / 2, count)
-        sure = labels.shares()
-        for _ in range(self.n_iter):
-            truth = (sure >= 0.5 - EPSILON).astype(float)
-            wrong = labels.of_annotators((labels.label != truth[labels.item]).astype(float))
-            weight = quantile / np.maximum(wrong, 0.5)  # who was never wrong was wrong half a time
-            own = weight[labels.annotator]
-            sure = labels.of_items(own * labels.label) / labels.of_items(own)
-            if np.array_equal(sure >= 0.5 - EPSILON, truth == 1):
-                break
-        self.skills_ = pd.Series(weight, index=labels.annotators)
-        return sure
+    def _weights(self, wrong: np.ndarray, count: np.ndarray) -> np.ndarray:
+        weight: np.ndarray = chi2.ppf(self.alpha / 2, count) / np.maximum(wrong, 0.5)  # never wrong: half a time
+        return weight

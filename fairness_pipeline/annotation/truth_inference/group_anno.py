@@ -196,8 +196,8 @@ class GroupAnno(TruthInference):
         for category, (first, second) in self.levels.items():
             sides = [(own[category] == level).fillna(False).to_numpy(bool) for level in (first, second)]
             if not (sides[0].any() and sides[1].any()):
-                missing = second if sides[0].any() else first
-                raise FairnessError(f"category '{category}': nobody who labelled is in '{missing}'; leave it out")
+                absent = second if sides[0].any() else first
+                raise FairnessError(f"category '{category}': nobody who labelled is in '{absent}'; leave it out")
             columns.append(sides[0].astype(float) - sides[1])
         return np.stack([np.ones(len(own)), *columns], axis=1)
 

@@ -5,12 +5,11 @@ share of the annotator's labels that are wrong; an item's truth is the weighted 
 """
 
 import numpy as np
-import pandas as pd
 
-from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference
+from fairness_pipeline.annotation.truth_inference.weighted_vote import WeightedVote
 
 
-class PMCRH(TruthInference):
+class PMCRH(WeightedVote):
     """Conflict resolution by block coordinate descent.
 
     Args:
@@ -27,20 +26,6 @@ class PMCRH(TruthInference):
         [0, 0, 0, 1, 1, 1]
     """
 
-    def __init__(self, n_iter: int = 100) -> None:
-        self.n_iter = n_iter
-
-    def _infer(self, labels: Labels) -> np.ndarray:
-        count = labels.of_annotators(np.ones(len(labels.label)))
-        sure = labels.shares()
-        for _ in range(self.n_iter):
-            truth = (sure >= 0.5 - EPSILON).astype(float)
-            wrong = labels.of_annotators((labels.label != truth[labels.item]).astype(float))
-            errors = (wrong + 0.5) / (count + 1)  # nobody is never wrong
-            weight = -np.log(errors / errors.sum()) if len(errors) > 1 else np.ones(1)
-            own = weight[labels.annotator]
-            sure = labels.of_items(own * labels.label) / labels.of_items(own)
-            if np.array_equal(sure >= 0.5 - EPSILON, truth == 1):
-                break
-        self.skills_ = pd.Series(weight, index=labels.annotators)
-        return sure
+    def _weights(self, wrong: np.ndarray, count: np.ndarray) -> np.ndarray:
+        errors = (wrong + 0.5) / (count + 1)  # nobody is never wrong
+        return -np.log(errors / errors.sum()) if len(errors) > 1 else np.ones(1)

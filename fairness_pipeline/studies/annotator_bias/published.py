@@ -15,6 +15,12 @@ _SIDES = {
 """The thesis' groups of each category; a corpus with published results names its groups in this order."""
 
 
+def size(corpus: AnnotatedCorpus) -> tuple[int, int] | None:
+    """Table 5.1: items and annotators of a data set, where both are printed."""
+    own = next((row for row in rows("annotator_datasets") if row["dataset"] == corpus.published_as), None)
+    return (int(own["instances"]), int(own["annotators"])) if own and own["instances"] else None
+
+
 def positive_rates(corpus: AnnotatedCorpus) -> dict[str, PublishedRate]:
     """Table 5.2, by category."""
     own = _of(corpus, metric="positive_rate")

@@ -22,6 +22,8 @@ from fairness_pipeline.studies.annotator_bias.results import (
 from fairness_pipeline.studies.annotator_bias.study import STUDY
 
 _HERE = Path(__file__).parent
+_LOOKED_AT = 50
+"""Items among which one is looked for that shows a finding."""
 _METRICS = {
     "truth_inference_accuracy": "truth, accuracy",
     "truth_inference_f1": "truth, F1",
@@ -38,13 +40,15 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
         lake: What has been made.
         audits: All of them.
     """
+    measured = dict.fromkeys(audit.key["corpus"] for audit in audits if audit.measured)
+    items = {corpus: disputed(lake, corpus, max(part.settings.examples, _LOOKED_AT)) for corpus in measured}
     return page.render(
         STUDY,
         part.project,
         lake,
         audits,
         _HERE,
-        striking=lambda audit, row: _striking(part, lake, audit, row),
+        striking=lambda audit, row: _striking(part, items, audit, row),
         groups={key: own.groups for key, own in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
@@ -52,13 +56,8 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
         group_model=group_model(part),
         information_detection=published.information_detection(),
         sections=worst_first(STUDY, [audit for audit in audits if audit.measured]),
-        disputed={
-            (audit.key["corpus"], row["measure"]): disputed(
-                part, lake, audit.key["corpus"], row["measure"], part.settings.examples
-            )
-            for audit in audits
-            for row in audit.rows
-        },
+        disputed=items,
+        examples=part.settings.examples,
         level=f"{100 * part.level:g}%",
         settings={
             "methods": ", ".join(
@@ -76,6 +75,7 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
     return {
         "key": key,
         "corpus": part.corpora[key],
+        "published": published.size(part.corpora[key]),
         "figures": cards["annotations"].figures if cards["annotations"] else None,
         "people": cards["annotators"].figures["groups"] if cards["annotators"] else {},
         "anova": _anova(lake, key),
@@ -107,11 +107,13 @@ def _anova(lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
     }
 
 
-def _striking(part: AnnotatorBiasPart, lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
+def _striking(
+    part: AnnotatorBiasPart, items: dict[str, dict[str, list[dict[str, Any]]]], audit: Audit, row: Row
+) -> dict[str, Any] | None:
     """One item on which the groups differ much, in the direction of a finding."""
     corpus = audit.key["corpus"]
     side = 0 if row["difference"] > 0 else 1
-    for item in disputed(part, lake, corpus, row["measure"], 50):
+    for item in items[corpus][row["measure"]]:
         rates = [positive / count for positive, count in zip(item["positive"], item["labels"], strict=True)]
         if rates[side] > rates[1 - side]:
             names = part.corpora[corpus].groups[row["measure"]]

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.annotation.bias_estimates import ANNOTATOR, CONTRAST
@@ -97,38 +96,39 @@ def against_the_vote(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[s
     return found
 
 
-def disputed(part: AnnotatorBiasPart, lake: Lake, corpus: str, category: str, count: int) -> list[dict[str, Any]]:
-    """The items on which a category's groups differ most: by d^2 n_a n_b / (n_a + n_b), the first draw's.
+def disputed(lake: Lake, corpus: str, count: int) -> dict[str, list[dict[str, Any]]]:
+    """Of each category the items on which its groups differ most: by d^2 n_a n_b / (n_a + n_b), the first draw's.
 
     Args:
-        part: The profile's part of the study.
         lake: What has been made.
         corpus: Which.
-        category: Whose groups.
-        count: How many items.
+        count: How many items of a category.
     """
     key = {"corpus": corpus}
     tables = [lake.read(name, key) for name in ("annotations", "annotators", "annotated_items")]
     labels, who, items = (table.filter(pc.equal(table["draw"], 1)) for table in tables)
     labelled = Labelled.of(labels, who)
-    found = rates_of(labelled, category)
-    if found is None:
-        return []
-    weight = found.counts.prod(axis=1) / found.counts.sum(axis=1)
-    order = np.argsort(-np.square(found.a - found.b) * weight, kind="stable")[:count]
-    names = [str(labelled.labels.items[found.item[place]]) for place in order]
-    shown = items.filter(pc.is_in(items["item_id"], pa.array(names)))
-    texts = {row["item_id"]: row["text"] for row in shown.to_pylist()}
-    return [
-        {
-            "item": name,
-            "text": texts[name],
-            "positive": [round(rate * n) for rate, n in zip((found.a[place], found.b[place]), counts, strict=True)],
-            "labels": counts,
-        }
-        for name, place in zip(names, order, strict=True)
-        for counts in [found.counts[place].tolist()]
-    ]
+    texts = dict(zip(items["item_id"].to_pylist(), items["text"].to_pylist(), strict=True))
+    found = {}
+    for category in labelled.sides:
+        rates = rates_of(labelled, category)
+        if rates is None:
+            continue
+        weight = rates.counts.prod(axis=1) / rates.counts.sum(axis=1)
+        order = np.argsort(-np.square(rates.a - rates.b) * weight, kind="stable")[:count]
+        names = [str(labelled.labels.items[rates.item[place]]) for place in order]
+        given = rates.counts[order].tolist()
+        shares = np.stack([rates.a, rates.b], axis=1)[order]
+        found[category] = [
+            {
+                "item": name,
+                "text": texts[name],
+                "labels": counts,
+                "positive": [round(share * n) for share, n in zip(own, counts, strict=True)],
+            }
+            for name, counts, own in zip(names, given, shares, strict=True)
+        ]
+    return found
 
 
 def scores(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:

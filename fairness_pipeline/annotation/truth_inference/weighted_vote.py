@@ -1,0 +1,40 @@
+"""What CATD and PM-CRH share: a vote by annotators' weights, and weights by how often each is outvoted, in turn."""
+
+from abc import abstractmethod
+
+import numpy as np
+import pandas as pd
+
+from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference
+
+
+class WeightedVote(TruthInference):
+    """A method that says how much an annotator's errors weigh.
+
+    Args:
+        n_iter: Iterations, at most; it ends when no label changes.
+
+    Attributes:
+        skills_: The weight of each worker.
+    """
+
+    def __init__(self, n_iter: int = 100) -> None:
+        self.n_iter = n_iter
+
+    def _infer(self, labels: Labels) -> np.ndarray:
+        count = labels.of_annotators(np.ones(len(labels.label)))
+        sure = labels.shares()
+        for _ in range(self.n_iter):
+            truth = sure >= 0.5 - EPSILON
+            wrong = labels.of_annotators((labels.label != truth[labels.item]).astype(float))
+            weight = self._weights(wrong, count)
+            own = weight[labels.annotator]
+            sure = labels.of_items(own * labels.label) / labels.of_items(own)
+            if np.array_equal(sure >= 0.5 - EPSILON, truth):
+                break
+        self.skills_ = pd.Series(weight, index=labels.annotators)
+        return sure
+
+    @abstractmethod
+    def _weights(self, wrong: np.ndarray, count: np.ndarray) -> np.ndarray:
+        """The weight of each annotator, by how many of how many labels the vote calls wrong."""
