@@ -74,6 +74,10 @@ class Part(ABC):
         """The same partition of every training of a subject that is trained with several seeds; none for others."""
         return []
 
+    def rivals_of(self, key: Key) -> list[Key]:
+        """The same partition of every training of what a subject is held against: its base, a control."""
+        return []
+
     def measures(self) -> list[str]:
         """What the study's verdicts are about, by the name of the row; none where that is not known beforehand."""
         return []

@@ -10,9 +10,11 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.distinct import each_distinct
 from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.progress import Progress
+from fairness_pipeline.statistics.comparison import Comparison
 
 
 class BiasScorer:
@@ -25,6 +27,7 @@ class BiasScorer:
 
     def __init__(self, dimension: Dimension, settings: MeasureSettings) -> None:
         self._scorers = [(m, m.scorer(settings, dimension)) for m in measures() if m.scorer]
+        self._dimension = dimension
         self.measures = [name for measure, _ in self._scorers for name in measure.names(dimension)]
 
     def __call__(self, texts: pa.Array, progress: Progress | None = None) -> dict[str, np.ndarray]:
@@ -42,6 +45,16 @@ class BiasScorer:
         for measure, scorer in self._scorers:
             columns |= measure.of_texts(scorer(texts))
         return pa.table(columns)
+
+    def compare(self, a: pa.Array, b: pa.Array, settings: SignificanceSettings) -> list[Comparison]:
+        """Each measure on texts of side a against those of side b, pair by pair."""
+        of_a, of_b = self(a), self(b)
+        rows = []
+        for measure, _ in self._scorers:
+            kinds = {name: bool if measure.kind(name) == "rates" else float for name in measure.names(self._dimension)}
+            values = {name: (of_a[name].astype(kind), of_b[name].astype(kind)) for name, kind in kinds.items()}
+            rows += measure.compare_values(values, settings, ranks=False)
+        return rows
 
     def biased(self, texts: pa.Array, progress: Progress | None = None) -> np.ndarray:
         """Whether each text shows any of them."""

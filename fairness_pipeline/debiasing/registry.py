@@ -1,5 +1,6 @@
 """Debiasing methods by name; torch is imported only when one is used."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -9,10 +10,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fairness_pipeline.debiasing import settings
+from fairness_pipeline.distinct import Scorer
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.threads import use_threads
@@ -25,23 +30,52 @@ PROJECTION = "projection.parquet"
 class Method(NamedTuple):
     """Where a method lives (a module with `debias`), what it is defined on, its settings, and what else it needs.
 
-    `starts_from_base`: it takes the base's weights; `disentangles`: it needs an autoencoder; `measures`: the
-    classifiers and attribute lists that measure responses decide what it makes.
+    `starts_from_base`: it takes the base's weights; `trains`: it needs to know how; `disentangles`: it needs an
+    autoencoder; `measures`: the classifiers and attribute lists that measure responses decide what it makes; `tested`:
+    the margins do so, too; `answers`: its module has a `responder` of its own; `control`: the method that does the same
+    but for what shall cure.
     """
 
     module: str
     architectures: tuple[str, ...]
     settings: type[Specification] = settings.NoSettings
     starts_from_base: bool = False
+    trains: bool = True
     disentangles: bool = False
     measures: bool = False
+    tested: bool = False
+    answers: bool = False
+    control: str | None = None
 
 
 METHODS = {
     "cda": Method("counterpart_data_augmentation", ("seq2seq", "causal_lm")),
     "wer": Method("word_embedding_regularization", ("seq2seq", "causal_lm"), settings.WordEmbeddingRegularization),
     "debiased_chat": Method(
-        "debiased_chat", ("seq2seq",), settings.DebiasedChat, True, disentangles=True, measures=True
+        "debiased_chat",
+        ("seq2seq",),
+        settings.DebiasedChat,
+        starts_from_base=True,
+        disentangles=True,
+        measures=True,
+        tested=True,
+        control="mle",
+    ),
+    "mle": Method(
+        "maximum_likelihood", ("seq2seq",), settings.Continued, starts_from_base=True, measures=True, tested=True
+    ),
+    "dropout": Method("dropout", ("seq2seq", "causal_lm"), settings.Dropout),
+    "leace": Method("leace", ("seq2seq",), settings.Erasure, starts_from_base=True, trains=False),
+    "self_debias": Method(
+        "self_debias", ("seq2seq", "causal_lm"), settings.SelfDebias, starts_from_base=True, trains=False, answers=True
+    ),
+    "prompt": Method(
+        "prompt",
+        ("endpoint", "causal_lm", "encoder_decoder"),
+        settings.Prompt,
+        starts_from_base=True,
+        trains=False,
+        answers=True,
     ),
     "filtered": Method("filtered_candidates", ("retrieval",), starts_from_base=True, measures=True),
 }
@@ -51,15 +85,17 @@ METHODS = {
 class Task:
     """What a method is given.
 
-    `pairs` says how words are swapped and `measures` what is biased; `profile_seed` is that of the audit's own swaps.
-    `base` is the folder of the model that is debiased, `disentanglement` that of the autoencoder (for a method that
-    `disentangles`); `folder` is where the debiased model goes, in the form its architecture's responder reads.
+    `pairs` says how words are swapped, `measures` what is biased and `significance` which differences matter;
+    `profile_seed` is that of the audit's own swaps. `base` is the folder of the model that is debiased,
+    `disentanglement` that of the autoencoder (for a method that `disentangles`); `folder` is where the debiased model
+    goes, in the form its architecture's responder reads.
     """
 
     model: ModelSpecification
     dimension: Dimension
     pairs: PairSettings
     measures: MeasureSettings
+    significance: SignificanceSettings
     dialogues: pa.Table
     base: Path
     folder: Path
@@ -96,6 +132,27 @@ def debias(task: Task) -> dict[str, Any]:
     method = method_of(task.model)
     assert method is not None
     use_threads(task.model.threads)
-    module = import_module(f"fairness_pipeline.debiasing.{method.module}")
-    run: Callable[[Task], dict[str, Any]] = module.debias
+    run: Callable[[Task], dict[str, Any]] = _module(method).debias
     return run(task)
+
+
+def responder(model: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:
+    """The model in `folder`, debiased or not; arguments are those of every architecture's."""
+    method = method_of(model)
+    if method is None or not method.answers:
+        return registry.responder(model, folder, work, seed)
+    use_threads(model.threads)
+    made: Scorer = _module(method).responder(model, folder, work, seed)
+    return made
+
+
+def copy_base(task: Task) -> dict[str, Any]:
+    """The base's files in the task's folder, for a method that leaves its weights alone; gives no figures."""
+    for file in sorted(task.base.iterdir()):
+        with replacing(task.folder / file.name) as path:
+            shutil.copyfile(file, path)
+    return {}
+
+
+def _module(method: Method) -> Any:
+    return import_module(f"fairness_pipeline.debiasing.{method.module}")

@@ -1,12 +1,13 @@
 """What `settings` of a debiased model's file may say, method by method."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import pydantic
 
 from fairness_pipeline.models.specification import Rate
 from fairness_pipeline.yaml_files import Positive, Specification
 
+NotNegative = Annotated[int, pydantic.Field(ge=0)]
 Several = Annotated[int, pydantic.Field(ge=2)]
 Coefficient = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
@@ -48,6 +49,12 @@ class Disentanglement(Specification):
     """Weight of that of D4."""
     epochs: Positive = 20
     """Passes over the utterances."""
+    least_steps: NotNegative = 0
+    """Steps at least: a small corpus is passed over more often. The thesis's 20 epochs are 180,000 steps."""
+    vocabulary: Several | None = None
+    """Words told apart, the dialogue model's most frequent ones; all of them where it is left out."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Precision of the products with the vocabulary; bfloat16 is faster where the processor has it."""
     batch: Positive = 32
     """Utterances in a step."""
     learning_rate: Rate = 0.001
@@ -56,6 +63,8 @@ class Disentanglement(Specification):
     """Learning rate of D2 and D3."""
     held_out: Several = 5000
     """Utterances kept for the test."""
+    neutral: Coefficient = 0.0
+    """Utterances that name no group, for each that names one: only written again, so that every word is known."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -67,50 +76,112 @@ class Disentanglement(Specification):
         return self
 
 
-class Adversarial(Specification):
-    """Algorithm 1 of Liu 2022 with the values of its section 3.3.3.2 as defaults.
+class Continued(Specification):
+    """Training a base on, in iterations of Liu 2022's algorithm 1; the values of its section 3.3.3.2 as defaults.
+
+    A fairness test of at most `pairs` held-out pairs is taken of the base and after every `every` iterations. Training
+    ends after `least` iterations or more, when a test shows equivalence in every measure that occurs, after `patience` tests without a
+    better one, or after `most` iterations. The thesis names neither the batch nor the clipping of gradients, nor when
+    to give up.
+    """
+
+    g_steps: Positive = 2
+    """Steps of the generator on dialogues whose message names one group."""
+    g_teach_steps: Positive = 1
+    """Steps on dialogues that name none."""
+    learning_rate: Rate = 0.001
+    """Learning rate of the generator (and of D1)."""
+    batch: Positive = 32
+    """Dialogues in a step."""
+    clipping: Rate = 1.0
+    """Largest norm of the gradient."""
+    averaging: Annotated[float, pydantic.Field(ge=0, lt=1)] = 0.0
+    """Decay of a running average of the generator's weights, which is tested and kept; 0 takes the last ones."""
+    every: Positive = 200
+    """Iterations between two fairness tests."""
+    least: Positive = 400
+    """Iterations before training may end."""
+    most: Positive = 10_000
+    """Iterations after which it ends."""
+    patience: Positive = 10
+    """Fairness tests without a better one before training ends."""
+    pairs: Positive = 30_000
+    """Held-out pairs of a fairness test, at most."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_looks(self) -> Self:
+        if self.least < self.every or self.most < self.least:
+            raise ValueError(
+                f"expected every <= least <= most: a model is tested before training ends; found {self.every}, "
+                f"{self.least}, {self.most}"
+            )
+        return self
+
+
+class Adversarial(Continued):
+    """Algorithm 1 itself.
 
     `k0`, `k1`, `k2` weigh L_MLE, L_D1 and L_D2 (k0', k1' and k2' there; k0' is named and not set). The temperature of
-    Gumbel-softmax is divided by `cooling` every `every` iterations until it is below `coldest`; the fairness test on at
-    most `pairs` held-out pairs is taken every `every` iterations too, and training ends when it is passed or after
-    `patience` tests without more passes. The thesis names neither the batch, nor the clipping of gradients, nor the
-    width of D1 and D2 (`discriminator`).
+    Gumbel-softmax is divided by `cooling` every `cooling_every` iterations until it is below `coldest`. The thesis does
+    not name the width of D1 and D2 (`discriminator`).
     """
 
     d_steps: Positive = 2
     """Steps of the discriminators in an iteration."""
-    g_steps: Positive = 2
-    """Adversarial steps of the generator."""
-    g_teach_steps: Positive = 1
-    """Teacher-forced steps of the generator."""
     k0: Coefficient = 1.0
     """Weight of L_MLE (k0' in the thesis, which does not set it)."""
     k1: Coefficient = 1.0
     """Weight of L_D1."""
     k2: Coefficient = 1.0
     """Weight of L_D2."""
-    learning_rate: Rate = 0.001
-    """Learning rate of generator and discriminators."""
-    batch: Positive = 32
-    """Dialogues in a step."""
     discriminator: Positive = 256
     """Width of the discriminators."""
-    clipping: Rate = 1.0
-    """Largest norm of the gradient."""
+    discriminator_learning_rate: Rate = 0.001
+    """Learning rate of D2."""
     temperature: Rate = 1.0
     """Temperature of Gumbel-softmax, at the start."""
     cooling: Annotated[float, pydantic.Field(gt=1)] = 1.1
     """What the temperature is divided by."""
+    cooling_every: Positive = 200
+    """Iterations between two coolings."""
     coldest: Rate = 0.3
     """Below it the temperature stays."""
-    every: Positive = 200
-    """Iterations between two coolings, and two fairness tests."""
-    patience: Positive = 10
-    """Fairness tests without a better one before training ends."""
-    pairs: Positive = 30_000
-    """Held-out pairs of a fairness test, at most."""
-    alpha: Annotated[float, pydantic.Field(gt=0, lt=1)] = 0.05
-    """Level of the fairness test."""
+
+
+class Dropout(Specification):
+    """Settings of the method `dropout`."""
+
+    rate: Annotated[float, pydantic.Field(gt=0, lt=1)] = 0.3
+    """Share of units dropped in training."""
+
+
+class Erasure(Specification):
+    """Settings of the method `leace`."""
+
+    contexts: Positive = 50_000
+    """Training contexts that the eraser is fitted to, at most."""
+
+
+class SelfDebias(Specification):
+    """Settings of the method `self_debias` (Schick et al. 2021, section 4)."""
+
+    prefixes: Annotated[tuple[str, ...], pydantic.Field(min_length=1)] = (
+        "The following text contains rude, disrespectful or unreasonable language:",
+        "The following text discriminates against people because of their gender, race, religion or orientation:",
+    )
+    """Descriptions of what is not wanted, each put before the context in turn."""
+    decay: Coefficient = 50.0
+    """How fast a word's probability falls with how much likelier a prefix makes it; theirs are 10, 50 and 100."""
+
+
+class Prompt(Specification):
+    """Settings of the method `prompt`."""
+
+    instruction: Annotated[str, pydantic.Field(min_length=1)] = (
+        "Answer in the same way whoever is spoken about: do not let gender, race, religion, dialect or sexual "
+        "orientation change your tone, your politeness or what you say."
+    )
+    """What the model is told before the context."""
 
 
 class DebiasedChat(Specification):

@@ -47,7 +47,7 @@ class Log(Listener):
 
 def definition(lineage: Lineage, recipe: Recipe, listener: Listener) -> dg.AssetsDefinition:
     """The Dagster asset of a recipe."""
-    everything = (*recipe.upstream, *recipe.upstream_of_base, *recipe.upstream_of_seeds)
+    everything = (*recipe.upstream, *recipe.upstream_of_base, *recipe.upstream_of_seeds, *recipe.upstream_of_rivals)
     read = dict.fromkeys(everything if recipe.arrows is None else recipe.arrows)
     above = [name for name in read if lineage.keys(name)]
 

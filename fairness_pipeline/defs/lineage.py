@@ -71,6 +71,7 @@ class Recipe:
     upstream: tuple[str, ...]
     upstream_of_base: tuple[str, ...]
     upstream_of_seeds: tuple[str, ...]
+    upstream_of_rivals: tuple[str, ...]
     code_version: str
     settings: Settings
     make: "Callable[[Partition], Result]"
@@ -95,6 +96,7 @@ def asset(
     upstream: tuple[str, ...] = (),
     upstream_of_base: tuple[str, ...] = (),
     upstream_of_seeds: tuple[str, ...] = (),
+    upstream_of_rivals: tuple[str, ...] = (),
     code_version: str,
     settings: Settings,
     schema: pa.Schema | None = None,
@@ -113,6 +115,7 @@ def asset(
         upstream: The assets it reads, which stand before it.
         upstream_of_base: The assets of which it reads the partition that belongs to the subject's base.
         upstream_of_seeds: The assets of which it reads the partitions of every seed that the subject is trained with.
+        upstream_of_rivals: The assets of which it reads all seeds of what the subject is held against.
         code_version: Raised whenever the code changes what comes out.
         settings: Everything it reads besides upstream tables and checkpoints.
         schema: Of a table.
@@ -125,7 +128,7 @@ def asset(
     def declare(make: Callable[[Partition], Result]) -> Recipe:
         return Recipe(
             name or make.__name__, description or make.__doc__ or "", kind, axes, upstream, upstream_of_base,
-            upstream_of_seeds, code_version, settings, make, schema, checks, covers, arrows, stage,
+            upstream_of_seeds, upstream_of_rivals, code_version, settings, make, schema, checks, covers, arrows, stage,
         )  # fmt: skip
 
     return declare
@@ -191,13 +194,15 @@ class Lineage:
         return [k for k in found if recipe.covers(part, k)]
 
     def sources(self, name: str, key: Key) -> list[tuple[str, Key]]:
-        """The upstream partitions that a partition is made from: its own, and those of its subject's base."""
+        """The upstream partitions that a partition is made from: its own, its subject's base's, seeds' and rivals'."""
         recipe, base = self.recipes[name], self.part(name).base_of(key)
         found = [(source, k) for source in recipe.upstream for k in self.upstream_keys(key, source)]
         if base:
             found += [(source, k) for source in recipe.upstream_of_base for k in self.upstream_keys(base, source)]
         for seed in self.part(name).seeds_of(key) if recipe.upstream_of_seeds else ():
             found += [(source, k) for source in recipe.upstream_of_seeds for k in self.upstream_keys(seed, source)]
+        for rival in self.part(name).rivals_of(key) if recipe.upstream_of_rivals else ():
+            found += [(source, k) for source in recipe.upstream_of_rivals for k in self.upstream_keys(rival, source)]
         return found
 
 
@@ -329,6 +334,10 @@ class Partition:
     def of_seeds(self) -> "list[Partition]":
         """The same for every seed that this partition's subject is trained with."""
         return [replace(self, key=key) for key in self.part.seeds_of(self.key)]
+
+    def of(self, key: Key) -> "Partition":
+        """The same for another subject, one of the rivals: the way to its inputs."""
+        return replace(self, key=key)
 
     def read(self, table: str) -> pa.Table:
         """The upstream table's partition that belongs to this one."""

@@ -41,7 +41,7 @@ def mapping(lineage: Lineage, downstream: Recipe, upstream: Recipe) -> dg.Partit
     below, above = lineage.values(downstream.name), lineage.values(upstream.name)
     if not below or not above:
         return None
-    if upstream.name in downstream.upstream_of_seeds:
+    if upstream.name in (*downstream.upstream_of_seeds, *downstream.upstream_of_rivals):
         return dg.AllPartitionMapping()
     part = lineage.part(downstream.name)
     along: dict[str, tuple[str, dict[str, set[str]]]] = {}

@@ -297,8 +297,10 @@ class Plan:
             # A report takes what there is; anything else needs what it is made from, of the base too.
             base, tolerant = lineage.part(name).base_of(key), lineage.recipes[name].tolerant
             if among and not tolerant:
-                seeds = lineage.part(name).seeds_of(key) if lineage.recipes[name].upstream_of_seeds else []
-                among = among | {own[subject[lineage.study_of[name]]] for own in (*seeds, *([base] if base else ()))}
+                recipe, part = lineage.recipes[name], lineage.part(name)
+                others = part.seeds_of(key) if recipe.upstream_of_seeds else []
+                others = [*others, *(part.rivals_of(key) if recipe.upstream_of_rivals else ())]
+                among = among | {own[subject[lineage.study_of[name]]] for own in (*others, *([base] if base else ()))}
             for source, source_key in lineage.sources(name, key):
                 want(source, source_key, among, not tolerant)
 

@@ -93,10 +93,14 @@ def _row(found: list[Row], alpha: float) -> dict[str, Any]:
 
 def _estimate(differences: np.ndarray, found: list[Row]) -> Estimate:
     """The mean over seeds, with the variance between them and that of the contexts."""
-    between = float(differences.var(ddof=1)) / len(differences)
+    total = float(differences.var(ddof=1)) / len(differences) + context_variance(found)
+    return Estimate(float(differences.mean()), math.sqrt(total), len(differences) - 1)
+
+
+def context_variance(found: list[Row]) -> float:
+    """What the contexts, which all seeds share, add to the variance of a mean difference: the mean of the seeds'."""
     widths = [
         (row["ci_high"] - row["ci_low"]) / 2 if row["ci_low"] is not None and row["ci_high"] is not None else math.inf
         for row in found
     ]
-    total = between + float(np.mean(np.square(widths))) / _HALF**2
-    return Estimate(float(differences.mean()), math.sqrt(total), len(differences) - 1)
+    return float(np.mean(np.square(widths))) / _HALF**2

@@ -37,9 +37,13 @@ class Vocabulary:
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         return cls(word for word, _ in ranked[: size - len(_SPECIAL)])
 
+    def number(self, word: str) -> int:
+        """The number of a word, folded."""
+        return self._index.get(word, UNKNOWN)
+
     def encode(self, text: str, longest: int) -> list[int]:
         """The numbers of the first `longest` words of `text`."""
-        return [self._index.get(word, UNKNOWN) for word in tokenize(text)[:longest]]
+        return [self.number(word) for word in tokenize(text)[:longest]]
 
     def turns(self, texts: Iterable[str], longest: int) -> list[np.ndarray]:
         """`encode` of each text as a network takes it: one without words is an end mark."""

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.lexicons.contexts import PairSettings
+from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
@@ -14,7 +15,8 @@ from fairness_pipeline.project import load_dimension
 
 OBJECTS = ("tea", "soup", "bread", "rice", "corn", "milk")
 DET = {"hidden": 12, "embedding": 8, "unbiased": 4, "semantic": 8, "epochs": 2, "batch": 8, "held_out": 20}
-ADVERSARIAL = {"batch": 4, "discriminator": 8, "every": 3, "patience": 2, "pairs": 20}
+CONTINUED = {"batch": 4, "every": 3, "least": 3, "most": 12, "patience": 2, "pairs": 20}
+ADVERSARIAL = {**CONTINUED, "discriminator": 8}
 
 
 def dialogues() -> pa.Table:
@@ -60,6 +62,6 @@ def task(folder: Path, method: str, settings: dict[str, Any] | None = None, **ch
     specification = model(base="seq2seq", debiasing=method, settings=settings)
     given = {
         "dimension": load_dimension("gender"), "pairs": PairSettings(maximum=100), "measures": MeasureSettings(),
-        "dialogues": dialogues(), "seed": 2, "profile_seed": 1,
+        "significance": SignificanceSettings(), "dialogues": dialogues(), "seed": 2, "profile_seed": 1,
     }  # fmt: skip
     return Task(**{"model": specification, "base": base, "folder": made, **given, **changes})

@@ -8,26 +8,27 @@ import pyarrow as pa
 import pytest
 import torch
 
-from fairness_pipeline.debiasing import debiased_chat, disentanglement
+from fairness_pipeline.debiasing import disentanglement, maximum_likelihood
+from fairness_pipeline.debiasing.continued_training import Dialogues, State
 from fairness_pipeline.debiasing.debiased_chat import (
     AdversarialTraining,
-    FairnessTest,
-    _Dialogues,
-    _State,
     debias,
     features_of,
     sample_responses,
     temperature_at,
 )
+from fairness_pipeline.debiasing.fairness_test import FairnessTest, Look
 from fairness_pipeline.debiasing.registry import Task
-from fairness_pipeline.debiasing.settings import Adversarial
+from fairness_pipeline.debiasing.settings import Adversarial, Continued
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.dialogue import registry, seq2seq
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
+from fairness_pipeline.models.dialogue.training import turns_of
+from fairness_pipeline.models.training import perplexity
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
-from fairness_pipeline.statistics.unpaired import z_test
 from fairness_pipeline_tests.conftest import Killed
-from fairness_pipeline_tests.debiasing.tasks import ADVERSARIAL, DET, dialogues, task
+from fairness_pipeline_tests.debiasing.tasks import ADVERSARIAL, CONTINUED, DET, dialogues, task
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +47,13 @@ def _into(prepared: Task, folder: Path, **changes: object) -> Task:
     return dataclasses.replace(prepared, folder=folder, **changes)
 
 
-def _parts(prepared: Task, **settings: object) -> tuple[AdversarialTraining, _Dialogues]:
+def _parts(prepared: Task, **settings: object) -> tuple[AdversarialTraining, Dialogues]:
     model, vocabulary = seq2seq.load(prepared.model, prepared.base)
     torch.manual_seed(0)
     training = AdversarialTraining(
         Adversarial(**{**ADVERSARIAL, **settings}), model, disentanglement.load(prepared), longest=8
     )
-    return training, _Dialogues(prepared, vocabulary, 8, torch.device("cpu"))
+    return training, Dialogues(prepared, vocabulary, 8, torch.device("cpu"))
 
 
 def test_sampled_responses_are_words_that_a_model_may_write(prepared: Task) -> None:
@@ -140,7 +141,7 @@ def test_steps_on_l_d2_alone_make_the_second_discriminator_less_certain(prepared
 
 
 def test_temperature_falls_until_it_is_below_the_coldest() -> None:
-    settings = Adversarial(temperature=1.0, cooling=1.1, coldest=0.3, every=200)
+    settings = Adversarial(temperature=1.0, cooling=1.1, coldest=0.3, cooling_every=200)
     assert temperature_at(199, settings) == 1.0
     assert temperature_at(200, settings) == pytest.approx(1 / 1.1)
     assert temperature_at(399, settings) == pytest.approx(1 / 1.1)
@@ -158,34 +159,99 @@ def test_gendered_and_neutral_dialogues_are_told_apart(prepared: Task) -> None:
         assert data._groups[i] == ("aunt" in train[i]["context"])
 
 
-def test_the_fairness_test_is_the_papers_z_test_on_held_out_pairs(prepared: Task) -> None:
-    settings = Adversarial(**ADVERSARIAL)
-    model, vocabulary = seq2seq.load(prepared.model, prepared.base)
-    test = FairnessTest(prepared, settings, vocabulary, 8)
+def test_the_fairness_test_is_of_held_out_pairs_with_the_audits_margins(prepared: Task) -> None:
+    test = FairnessTest(prepared, 20)
     valid = {row["context"] for row in dialogues().to_pylist() if row["split"] == "valid"}
     assert test.measures == 5
     for pair in test.pairs.to_pylist():
         assert pair[f"context_{pair['source_side']}"] in valid
-    answers = [seq2seq.answers(model.eval(), vocabulary, test.pairs[f"context_{s}"].to_pylist(), 8) for s in "ab"]
-    offensive = [np.array([float("idiot" in text) for text in side]) for side in answers]
-    passes, _ = test.take(model)
-    expected = z_test(*offensive).p >= 0.05
-    assert passes == 4 + expected  # nothing but offence is planted
+    alike, detectable = test.take(lambda contexts: ["i like tea"] * len(contexts))
+    assert alike == Look(0, 0.0)
+    assert min(detectable.values()) > 0.1  # so few pairs see little
+    offended, _ = test.take(lambda contexts: ["you idiot" if "aunt" in c else "i like tea" for c in contexts])
+    assert offended.open == 1
+    assert offended.effect == pytest.approx(np.pi / 5)  # Cohen's h of 0 against 1, in one of five measures
+    same, detectable = test.take(lambda contexts: ["you idiot"] * (len(contexts) // 2) + ["tea"] * (len(contexts) // 2))
+    assert same.open == 1  # nothing differs, and twenty pairs do not show it
+    assert detectable["offense_rate"] > 5
+
+
+def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: Task, tmp_path: Path) -> None:
+    """Power: what never differs on thousands of pairs is shown, and a gap of five points in offence is not passed."""
+    rows = [
+        {**row, "context": f"{row['context']} {copy}"}
+        for copy in range(150)
+        for row in dialogues().to_pylist()
+        if row["split"] == "valid"
+    ]
+    test = FairnessTest(_into(prepared, tmp_path / "many", dialogues=pa.Table.from_pylist(rows)), 30_000)
+    assert test.pairs.num_rows == 3000
+    some = lambda contexts: ["you idiot" if place % 20 == 0 else "tea" for place in range(len(contexts))]  # noqa: E731
+    alike, detectable = test.take(some)
+    assert alike == Look(0, 0.0)
+    assert 0 < detectable["offense_rate"] < 0.2
+    gap, _ = test.take(
+        lambda contexts: [
+            "you idiot" if place % 20 == 0 or ("aunt" in context and place % 20 == 1) else "tea"
+            for place, context in enumerate(contexts)
+        ]
+    )
+    assert gap.open == 1
+    assert alike.better_than(gap)
+    assert not gap.better_than(alike)
 
 
 def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:
-    state = _State()
-    assert not state.ended(patience=2, measures=5)
-    assert state.add((1, 3.0), 5)
-    assert not state.add((2, 4.0), 5)  # more passes, and so more patience; but not closer
-    assert (state.best, state.passes, state.since_more) == (0, 2, 0)
-    assert state.add((1, 0.1), 5)
-    assert not state.ended(2, 5)
-    assert not state.add((2, 3.5), 5)
-    assert (state.best, state.since_more) == (2, 2)
-    assert state.ended(2, 5)
-    assert state.add((5, 1.0), 5)  # passed whole: kept, though another was closer in the mean
-    assert state.ended(10, 5)
+    settings = Continued(every=10, least=20, most=90, patience=2)
+    state = State()
+    assert state.add(Look(2, 0.30))
+    assert state.add(Look(3, 0.50))  # worse than the base, but the base itself is no debiased model
+    state.iteration = 10
+    assert not state.ended(settings)  # too early
+    assert state.add(Look(3, 0.20))
+    state.iteration = 20
+    assert not state.ended(settings)
+    assert not state.add(Look(3, 0.25))
+    assert state.add(Look(1, 0.90))  # fewer are open: better, whatever the mean effect
+    assert not state.add(Look(2, 0.10))
+    assert not state.ended(settings)
+    assert not state.add(Look(1, 0.95))
+    assert state.ended(settings)  # two tests without a better one
+    assert state.best == 4
+    assert state.add(Look(0, 0.01))
+    assert state.ended(settings)
+    assert State(iteration=90, looks=[Look(1, 1), Look(1, 1)], best=1).ended(settings)
+    assert State.restored(vars(state)) == state
+
+
+def test_the_control_takes_the_generators_steps_without_the_adversary(prepared: Task, tmp_path: Path) -> None:
+    """As many updates, on the same kinds of dialogues: it goes on learning what people say, the planted bias too."""
+    settings = {**CONTINUED, "least": 12}
+    control = prepared.model.model_copy(update={"debiasing": "mle", "settings": settings})
+    figures = maximum_likelihood.debias(_into(prepared, tmp_path / "control", model=control))
+    chat = prepared.model.model_copy(
+        update={"settings": {"disentanglement": DET, "adversarial": {**ADVERSARIAL, "least": 12}}}
+    )
+    debiased = debias(_into(prepared, tmp_path / "chat", model=chat))
+    assert figures["iterations"] == debiased["iterations"] == 12
+    assert figures["updates"] == 3 * figures["kept_iteration"]
+    assert len(figures["effects_by_test"]) == 5
+    assert figures["base_effect"] == debiased["base_effect"]
+    base, vocabulary = seq2seq.load(prepared.model, prepared.base)
+    valid = EncodedDialogues.of_texts(*turns_of(dialogues(), "valid"), vocabulary, 8)
+    assert figures["validation_perplexity"] < 1.05 * perplexity(base, valid)
+
+
+def test_the_average_of_the_weights_is_what_is_kept(prepared: Task) -> None:
+    """Twice the same weights w1, w2: an average with decay d is d w1 + (1 - d) w2."""
+    training, data = _parts(prepared, averaging=0.9)
+    random = np.random.default_rng(1)
+    training.averaged.update_parameters(training.model)
+    before = training.model.output.weight.detach().clone()
+    training.teaching_step(data.neutral(random, 4))
+    training.averaged.update_parameters(training.model)
+    expected = 0.9 * before + 0.1 * training.model.output.weight
+    torch.testing.assert_close(training.averaged.module.output.weight, expected)
 
 
 def test_a_resumed_training_equals_an_uninterrupted_one(prepared: Task, tmp_path: Path) -> None:
@@ -193,7 +259,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(prepared: Task, tmp_path
     for stop in (2, 4, 5):
 
         def interrupt(done: int, total: int | None, note: str, stop: int = stop) -> None:
-            if "measures pass" in note and done >= stop:
+            if "measures open" in note and done >= stop:
                 raise Killed
 
         with pytest.raises(Killed):
@@ -205,7 +271,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(prepared: Task, tmp_path
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(whole, cut, strict=True))
     answers = registry.responder(prepared.model, tmp_path / "whole", tmp_path, 1)(pa.table({"text": ["my uncle"]}))
     assert answers["response"][0].as_py()
-    assert figures["iterations"] == len(figures["passes_by_test"]) * ADVERSARIAL["every"]
+    assert figures["iterations"] == (len(figures["effects_by_test"]) - 1) * ADVERSARIAL["every"]
 
 
 def test_a_loss_that_is_not_a_number_stops_with_the_place(prepared: Task, tmp_path: Path) -> None:
@@ -225,15 +291,18 @@ def test_no_neutral_dialogues_are_said(prepared: Task, tmp_path: Path) -> None:
 
 def test_no_held_out_pairs_are_said(prepared: Task, tmp_path: Path) -> None:
     train = pa.Table.from_pylist([row for row in dialogues().to_pylist() if row["split"] == "train"])
-    with pytest.raises(FairnessError, match=r"0 held-out pairs; it needs 10 or more: enlarge splits.valid"):
+    with pytest.raises(FairnessError, match=r"0 held-out pairs; it needs 10 or more, .*: enlarge splits.valid"):
         debias(_into(prepared, tmp_path / "few", dialogues=train))
 
 
-def test_the_loop_does_not_tokenise_again(prepared: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_does_not_tokenise_again(prepared: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     from fairness_pipeline.models.vocabulary import Vocabulary
 
     training, data = _parts(prepared)
     calls = []
     monkeypatch.setattr(Vocabulary, "encode", lambda *arguments: calls.append(arguments))
-    debiased_chat._iterate(training, data, 0, _into(prepared, tmp_path / "x"))
+    steps = training.steps(data, np.random.default_rng(1), 0)
+    assert [step.name for step in steps] == ["D2", "D2", "G", "G", "G (teaching)"]
+    for step in steps:
+        step.take()
     assert not calls

@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
@@ -117,6 +118,19 @@ def fine_tune(
     wrapped = CausalDialogueModel(model).to(device_of(specification))
     bound = penalty(model.get_input_embeddings(), rows) if penalty else None
     return fit(wrapped, specification, encoded("train"), encoded("valid"), folder, seed, progress, bound)
+
+
+def set_dropout(model: nn.Module, rate: float) -> None:
+    """Sets the rate of every dropout layer.
+
+    Raises:
+        FairnessError: the model has none.
+    """
+    layers = [module for module in model.modules() if isinstance(module, nn.Dropout)]
+    if not layers:
+        raise FairnessError(f"dropout: {type(model).__name__} has no dropout layers; choose another method")
+    for layer in layers:
+        layer.p = rate
 
 
 def _padded(rows: list[torch.Tensor], value: int) -> torch.Tensor:

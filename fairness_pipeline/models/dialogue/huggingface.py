@@ -37,6 +37,7 @@ def prepare(
     seed: int,
     progress: Progress | None = None,
     penalty: Any = None,
+    dropout: float | None = None,
 ) -> dict[str, object]:
     """Looks the model up and notes in `folder` which revision it is; fine-tunes it there where its file says how.
 
@@ -57,7 +58,7 @@ def prepare(
     figures = note_source(folder, source.name, configuration, source.revision)
     if not specification.training:
         return figures
-    from fairness_pipeline.models.dialogue.fine_tuning import fine_tune
+    from fairness_pipeline.models.dialogue.fine_tuning import fine_tune, set_dropout
 
     responder = HuggingFaceResponder(specification, folder, seed)
     model, tokenizer = responder.load_base()
@@ -68,6 +69,8 @@ def prepare(
         tokens: list[list[int]] = responder.encode(model, tokenizer, contexts)["input_ids"]
         return tokens
 
+    if dropout is not None:
+        set_dropout(model, dropout)
     trained = fine_tune(model, tokenizer, prompt_tokens, specification, dialogues, folder, seed, progress, penalty)
     return {**figures, **trained}
 
@@ -96,10 +99,15 @@ class HuggingFaceResponder:
         size = self.specification.decoding.batch or _BATCH
         responses: list[str] = []
         for start in range(0, len(texts), size):
-            responses += self._answer(texts[start : start + size])
+            responses += self.answer(texts[start : start + size])
         return pa.table({"response": pa.array(responses, pa.string())})
 
-    def _answer(self, contexts: list[str]) -> list[str]:
+    def generation_options(self) -> dict[str, Any]:
+        """What `generate` is told besides the tokens and the decoding."""
+        return {}
+
+    def answer(self, contexts: list[str]) -> list[str]:
+        """The responses to some contexts, all at once."""
         import torch
 
         model, tokenizer = self._model()
@@ -110,7 +118,7 @@ class HuggingFaceResponder:
             digest = blake2b("\x1f".join([str(self.seed), *contexts]).encode(), digest_size=8).digest()
             torch.manual_seed(int.from_bytes(digest) >> 1)
         with torch.inference_mode():
-            written = model.generate(**encoded)
+            written = model.generate(**encoded, **self.generation_options())
         if self.specification.architecture == "causal_lm":
             written = written[:, encoded["input_ids"].shape[1] :]
         texts = tokenizer.batch_decode(written, skip_special_tokens=True)

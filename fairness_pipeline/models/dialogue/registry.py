@@ -31,7 +31,7 @@ def prepare(
         folder: Where it is made.
         seed: Of all draws.
         progress: Told how far it is.
-        options: What only some architectures take: `penalty` (`seq2seq`, `causal_lm`).
+        options: What only some architectures take: `penalty` and `dropout` (`seq2seq`, `causal_lm`).
 
     Returns:
         Figures of the model.

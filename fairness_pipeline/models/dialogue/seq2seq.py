@@ -1,8 +1,9 @@
 """The LSTM encoder-decoder of "Does Gender Matter?" (section 3.1.1)."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogues
+from fairness_pipeline.models.erasure import Erasure
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
 from fairness_pipeline.progress import Progress
@@ -24,6 +26,16 @@ State = tuple[torch.Tensor, torch.Tensor]
 _BATCH = 512
 _TARGETS = 4096
 """Padded words of a batch whose probabilities are computed at once."""
+
+
+class Readings(NamedTuple):
+    """Each context read several times over: how often, and what makes one row of scores of all readings'.
+
+    `combine` takes (readings, rows, words) and gives (rows, words).
+    """
+
+    times: int
+    combine: Callable[[torch.Tensor], torch.Tensor]
 
 
 class Seq2Seq(nn.Module):
@@ -42,12 +54,18 @@ class Seq2Seq(nn.Module):
         self.decoder = nn.LSTM(sizes.embedding, sizes.hidden, sizes.layers, batch_first=True, dropout=between_layers)
         self.dropout = nn.Dropout(sizes.dropout)
         self.output = nn.Linear(sizes.hidden, words)
+        self.erasure: Erasure | None = None
 
     def encode(self, contexts: torch.Tensor, lengths: torch.Tensor) -> State:
         """Contexts (batch, words) to the encoder's last state: hidden and cell, (layers, batch, hidden) each."""
         embedded = self.dropout(self.embedding(contexts))
-        _, state = self.encoder(pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False))
-        return state
+        packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
+        _, (hidden, cell) = self.encoder(packed)
+        if self.erasure is None:
+            return hidden, cell
+        layers, rows, width = hidden.shape
+        erased = self.erasure(flat((hidden, cell))).view(rows, 2, layers, width).permute(1, 2, 0, 3).contiguous()
+        return erased[0], erased[1]
 
     def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """The summed cross-entropy of the responses' words (in nats), and how many words. Padding costs nothing."""
@@ -59,19 +77,24 @@ class Seq2Seq(nn.Module):
         return loss, present.sum()
 
     @torch.inference_mode()
-    def answer(self, contexts: torch.Tensor, lengths: torch.Tensor, longest: int) -> list[list[int]]:
+    def answer(
+        self, contexts: torch.Tensor, lengths: torch.Tensor, longest: int, readings: Readings | None = None
+    ) -> list[list[int]]:
         """Greedy responses of at most `longest` words, without start and end.
 
         A response is never empty and never holds `UNKNOWN`: the best word that is one is taken instead. Rows that have
-        ended leave the batch.
+        ended leave the batch. With `readings` the contexts are all first readings, then all second ones, and so on.
         """
         hidden, cell = self.encode(contexts, lengths)
-        responses: list[list[int]] = [[] for _ in range(len(contexts))]
-        rows = np.arange(len(contexts))
-        word = torch.full((len(contexts), 1), START, device=contexts.device)
+        times = readings.times if readings else 1
+        responses: list[list[int]] = [[] for _ in range(len(contexts) // times)]
+        rows = np.arange(len(responses))
+        word = torch.full((len(responses), 1), START, device=contexts.device)
         for step in range(longest):
-            output, (hidden, cell) = self.decoder(self.embedding(word), (hidden, cell))
+            output, (hidden, cell) = self.decoder(self.embedding(word.repeat(times, 1)), (hidden, cell))
             scores = self.output(output[:, 0])
+            if readings:
+                scores = readings.combine(scores.unflatten(0, (times, -1)))
             scores[:, [PAD, UNKNOWN, START]] = -torch.inf
             if step == 0:
                 scores[:, END] = -torch.inf
@@ -82,8 +105,15 @@ class Seq2Seq(nn.Module):
             if not going.any():
                 break
             rows, word = rows[going.cpu().numpy()], best[going].unsqueeze(1)
-            hidden, cell = hidden[:, going].contiguous(), cell[:, going].contiguous()
+            kept = going.repeat(times)
+            hidden, cell = hidden[:, kept].contiguous(), cell[:, kept].contiguous()
         return responses
+
+
+def flat(state: State) -> torch.Tensor:
+    """Hidden states and cells of all layers (layers, rows, hidden each) as one vector a row (rows, 2 layers hidden)."""
+    hidden, cell = state
+    return torch.stack([hidden, cell]).permute(2, 0, 1, 3).flatten(1)
 
 
 class Seq2SeqResponder:
@@ -104,13 +134,18 @@ class Seq2SeqResponder:
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, row by row; each depends on its own context alone."""
-        model, vocabulary = self._model()
-        size = self.specification.decoding.batch or _BATCH
-        texts = contexts["text"].to_pylist()
-        responses = answers(model, vocabulary, texts, _sizes(self.specification).longest, size)
+        texts, size = contexts["text"].to_pylist(), self.specification.decoding.batch or _BATCH
+        parts = (texts[start : start + size] for start in range(0, len(texts), size))
+        responses = [response for part in parts for response in self.answer(part)]
         return pa.table({"response": pa.array(responses, pa.string())})
 
-    def _model(self) -> tuple[Seq2Seq, Vocabulary]:
+    def answer(self, texts: list[str]) -> list[str]:
+        """The responses to some contexts, all at once."""
+        model, vocabulary = self.model()
+        return answers(model, vocabulary, texts, _sizes(self.specification).longest, len(texts))
+
+    def model(self) -> tuple[Seq2Seq, Vocabulary]:
+        """The model, ready to answer, and its words; loaded once."""
         if self._loaded is None:
             model, vocabulary = load(self.specification, self.folder)
             self._loaded = model.eval(), vocabulary
@@ -191,9 +226,15 @@ def prepare(
     seed: int,
     progress: Progress | None = None,
     penalty: Penalty | None = None,
+    dropout: float | None = None,
 ) -> dict[str, object]:
-    """Trains the model in `folder`; arguments, figures and errors are those of `train_on_dialogues`."""
+    """Trains the model in `folder`; arguments, figures and errors are those of `train_on_dialogues`.
+
+    `dropout`, where it is given, takes the place of its sizes' own.
+    """
     sizes = _sizes(specification)
+    if dropout is not None:
+        sizes = sizes.model_copy(update={"dropout": dropout})
     _, figures = train_on_dialogues(
         lambda words: Seq2Seq(sizes, words), specification, sizes, dialogues, folder, seed, progress, penalty
     )
@@ -204,5 +245,8 @@ def load(specification: ModelSpecification, folder: Path) -> tuple[Seq2Seq, Voca
     """The trained model in `folder`, on its device, and its words."""
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     model = Seq2Seq(_sizes(specification), len(vocabulary))
-    model.load_state_dict(load_weights(folder / Trainer.WEIGHTS))
+    weights = load_weights(folder / Trainer.WEIGHTS)
+    if "erasure.mean" in weights:
+        model.erasure = Erasure(len(weights["erasure.mean"]))
+    model.load_state_dict(weights)
     return model.to(device_of(specification)), vocabulary

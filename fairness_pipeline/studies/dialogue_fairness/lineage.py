@@ -22,7 +22,7 @@ from fairness_pipeline.corpora.cleaning import USER
 from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
 from fairness_pipeline.corpora.labelled_texts import read_labelled, versions
-from fairness_pipeline.debiasing.registry import PROJECTION, Task, debias, method_of
+from fairness_pipeline.debiasing.registry import PROJECTION, Task, debias, method_of, responder
 from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key
@@ -44,6 +44,8 @@ from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK, swapped_text
 from fairness_pipeline.measures.instrument import instrument_check as check_instruments
 from fairness_pipeline.measures.measure import MASKED, Measure
 from fairness_pipeline.measures.politeness import classifier_version
+from fairness_pipeline.measures.recipe_effects import RECIPE_EFFECTS, Control
+from fairness_pipeline.measures.recipe_effects import recipe_effects as compare_recipes
 from fairness_pipeline.measures.recipe_significance import RECIPE_SIGNIFICANCE
 from fairness_pipeline.measures.recipe_significance import recipe_significance as judge_recipe
 from fairness_pipeline.measures.registry import measure_label, measures
@@ -256,6 +258,7 @@ def _debiasing(part: DialoguePart, key: Key) -> dict[str, object]:
         "pronouns": [part.settings.pairs.pronouns, lexicon["pronouns"], *filter(None, [lexicon["wordnet"]])],
         "articles": part.settings.pairs.articles,
         "bias": _bias(part, key) if method and method.measures else None,
+        **({"significance": part.settings.significance.model_dump()} if method and method.tested else {}),
     }
 
 
@@ -279,6 +282,7 @@ def _task(partition: Partition, **inputs: Path) -> Task:
         dimension=_dimension(partition),
         pairs=partition.part.settings.pairs,
         measures=partition.part.settings.measures,
+        significance=partition.part.settings.significance,
         dialogues=_dialogues(partition, model.corpus),
         base=partition.of_base.checkpoint("dialogue_models"),
         folder=partition.folder,
@@ -370,20 +374,18 @@ def responses(partition: Partition) -> Result:
         table = imported.matching(pq.read_table(file), pairs)
         figures = {}
     else:
-        responder = registry.responder(
-            model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed
-        )
+        own = responder(model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed)
         answers = respond(
             pairs,
-            responder,
+            own,
             partition.folder,
             partition.progress,
             keep_empty=model.decoding.keep_empty,
         )
         table = answers.table
         figures = {"distinct_contexts": answers.distinct_contexts}
-        if isinstance(responder, registry.Examined):
-            figures |= responder.examination()
+        if isinstance(own, registry.Examined):
+            figures |= own.examination()
     empty = pc.sum(pc.equal(table["response"], "")).as_py()
     counts = pc.value_counts(table["response"])
     commonest = max(counts.to_pylist(), key=lambda counted: counted["counts"])
@@ -665,7 +667,7 @@ def response_quality(partition: Partition) -> Result:
     contexts = test["context"].unique()
     answers = answer_each(
         contexts,
-        registry.responder(model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed),
+        responder(model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed),
         partition.folder,
         partition.progress,
         keep_empty=model.decoding.keep_empty,
@@ -731,6 +733,41 @@ def _found(partition: Partition) -> Measured:
     return Measured(partition.read("responses"), tables, partition.read("dialogue_significance"))
 
 
+@of_a_model(
+    stage="verdicts",
+    covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
+    upstream_of_seeds=("dialogue_significance", "response_quality"),
+    upstream_of_rivals=("dialogue_significance", "response_quality"),
+    code_version="1",
+    settings=lambda part, key: {
+        "seeds": part.models[key["model"]].seeds,
+        "alpha": part.settings.significance.alpha,
+        "control": part.control_of(key),
+        "versions": _versions("numpy", "scipy"),
+    },
+    schema=RECIPE_EFFECTS,
+    checks=(checks.not_empty,),
+)
+def recipe_effects(partition: Partition) -> Result:
+    """What a method makes of a recipe's gaps, over its seeds: beyond its base, another seed of it, and the control."""
+    part, key = partition.part, partition.key
+
+    def tables(model: Key) -> list[pa.Table]:
+        return [partition.of(seed).read("dialogue_significance") for seed in part.seeds_of(model) or [model]]
+
+    control, method = part.control_of(key), method_of(part.models[key["model"]])
+    assert method is not None
+    table = compare_recipes(
+        tables(part.base_of(key)),
+        tables(key),
+        Control(control["model"], tables(control)) if control else None,
+        needed=method.control is not None,
+        alpha=part.settings.significance.alpha,
+    )
+    shown = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_control", "effect"])
+    return Result(table, {"effects": {r["measure"]: r["effect"] for r in table.to_pylist()}}, tables={"recipe": shown})
+
+
 @asset(
     stage="report",
     kind="document",
@@ -747,9 +784,10 @@ def _found(partition: Partition) -> Measured:
         "dialogue_breakdown",
         "verdict_variations",
         "recipe_significance",
+        "recipe_effects",
         "classifier_quality",
     ),
-    arrows=("dialogue_significance", "recipe_significance", "response_quality", "debiasing_effects"),
+    arrows=("dialogue_significance", "recipe_significance", "response_quality", "debiasing_effects", "recipe_effects"),
     code_version="5",
     settings=lambda part, key: {
         "description": part.project.profile.description,

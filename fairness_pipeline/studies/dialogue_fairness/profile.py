@@ -12,7 +12,7 @@ import pydantic
 from fairness_pipeline import paths
 from fairness_pipeline.corpora.dialogues import Splits
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.debiasing.registry import check_method
+from fairness_pipeline.debiasing.registry import check_method, method_of
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
@@ -264,7 +264,25 @@ class DialoguePart(Part):
         numbers = range(1, count + 1) if count > 1 else ()
         return [{**key, "model": seed_name(key["model"], number)} for number in numbers]
 
+    def rivals_of(self, key: Key) -> list[Key]:
+        """Every seed of a debiased model's base and of its control."""
+        base, control = self.base_of(key), self.control_of(key)
+        return [seed for rival in (base, control) if rival for seed in self.seeds_of(rival) or [rival]]
+
     # What the study itself asks
+
+    def control_of(self, key: Key) -> Key | None:
+        """What had the same updates as a debiased model without what shall cure, in the same dimension, if it is there.
+
+        With as many seeds.
+        """
+        model = self.models[key["model"]]
+        method = method_of(model)
+        for name, other in self.models.items():
+            same = method and other.debiasing == method.control and other.base == model.base
+            if same and other.seeds >= model.seeds and self.is_made_for(name, key["dimension"]):
+                return {**key, "model": name}
+        return None
 
     def is_made_for(self, model: str, dimension: str) -> bool:
         """Whether a model answers in a dimension: one that names its `dimensions` does in those."""
@@ -344,7 +362,7 @@ class DialoguePart(Part):
         model = changed(ModelSpecification, key, merged(inherited, declared), changes, path, profile).located(
             path.parent
         )
-        if not model.trained:
+        if method.trains and not model.trained:
             raise FairnessError(f"{path}: key 'training' is missing: '{base_key}' has none, and this method trains")
         if model.corpus != base.corpus:
             raise FairnessError(f"{path}: corpus: expected that of '{base_key}', {base.corpus}, found '{model.corpus}'")

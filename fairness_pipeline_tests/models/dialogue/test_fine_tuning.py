@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 from fairness_pipeline.debiasing.registry import Task, debias
 from fairness_pipeline.lexicons.contexts import PairSettings
+from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import fine_tuning, registry
 from fairness_pipeline.models.dialogue.fine_tuning import CausalDialogueModel, CausalDialogues
@@ -110,7 +111,7 @@ def test_a_causal_language_model_is_debiased(tmp_path: Path, method: str) -> Non
     made = tmp_path / "made"
     made.mkdir()
     task = Task(
-        model=spec, dimension=load_dimension("gender"), pairs=PairSettings(), measures=MeasureSettings(), profile_seed=1, dialogues=dialogues(), base=tmp_path,
+        model=spec, dimension=load_dimension("gender"), pairs=PairSettings(), measures=MeasureSettings(), significance=SignificanceSettings(), profile_seed=1, dialogues=dialogues(), base=tmp_path,
         folder=made, seed=1,
     )  # fmt: skip
     figures = debias(task)

@@ -1,0 +1,225 @@
+"""Training a base on, iteration by iteration, until it is shown to be fair: Debiased-Chat and its control."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from fairness_pipeline.debiasing.fairness_test import FairnessTest, Look
+from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.settings import Continued
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.models.batching import Batch, EncodedDialogues
+from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
+from fairness_pipeline.models.dialogue import seq2seq
+from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
+from fairness_pipeline.models.dialogue.training import turns_of
+from fairness_pipeline.models.training import Trainer, perplexity
+from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
+from fairness_pipeline.progress import report
+
+_CHECKPOINT = "training.safetensors"
+
+
+@dataclass(frozen=True)
+class GenderedBatch:
+    """Dialogues whose message names one group only: (X, Y, g)."""
+
+    dialogues: Batch
+    groups: torch.Tensor
+
+
+class Step(NamedTuple):
+    """One update: what its loss is called, and how it is taken; gives the loss."""
+
+    name: str
+    take: Callable[[], torch.Tensor]
+
+
+class Course(ABC):
+    """What a base is trained on with: the modules and optimisers, and the steps of an iteration.
+
+    Args:
+        settings: Steps, rate, clipping.
+        model: G, trained by maximum likelihood.
+    """
+
+    def __init__(self, settings: Continued, model: Seq2Seq) -> None:
+        self.settings, self.model = settings, model
+        self.averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(settings.averaging))
+        self.modules: dict[str, nn.Module] = {"model": model, "averaged": self.averaged}
+        self.optimisers = {"generator": torch.optim.Adam(model.parameters(), settings.learning_rate)}
+
+    @abstractmethod
+    def steps(self, data: "Dialogues", random: np.random.Generator, iteration: int) -> list[Step]:
+        """The updates of one iteration, in order."""
+
+    def teaching_step(self, batch: Batch) -> torch.Tensor:
+        """An update of G on L_MLE alone, as it was trained before (algorithm 1, lines 16 to 18). Gives L_MLE."""
+        loss = self.likelihood_loss(batch)
+        self.update("generator", loss, self.model)
+        return loss.detach()
+
+    def likelihood_loss(self, batch: Batch) -> torch.Tensor:
+        """L_MLE: nats a word."""
+        total, words = self.model(batch)
+        return total / words
+
+    def update(self, optimiser: str, loss: torch.Tensor, clipped: nn.Module) -> None:
+        """One step of an optimiser, with the gradients of one module clipped."""
+        self.optimisers[optimiser].zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(clipped.parameters(), self.settings.clipping)
+        self.optimisers[optimiser].step()
+
+
+class Dialogues:
+    """The training dialogues, tokenised once: D(g), whose messages name one group only, and D(n), which name none.
+
+    Raises:
+        FairnessError: either is empty.
+    """
+
+    def __init__(self, task: Task, vocabulary: Vocabulary, longest: int, device: torch.device) -> None:
+        contexts, responses = turns_of(task.dialogues, "train")
+        swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns)
+        sides = [side for _, side in swapper.find_all(pa.array(contexts, pa.string()))]
+        self._encoded = EncodedDialogues.of_texts(contexts, responses, vocabulary, longest)
+        self._device = device
+        self._groups = np.array([{"a": 0, "b": 1}.get(side or "", -1) for side in sides])
+        self._gendered = np.flatnonzero(self._groups >= 0)
+        self._neutral = np.array([i for i, side in enumerate(sides) if side is None], dtype=np.int64)
+        if not len(self._gendered) or not len(self._neutral):
+            raise FairnessError(
+                f"'{task.model.debiasing}' needs dialogues whose messages name one group ({len(self._gendered):,} "
+                f"found) and such as name none ({len(self._neutral):,} found)"
+            )
+
+    def gendered(self, random: np.random.Generator, size: int) -> GenderedBatch:
+        """A batch drawn from D(g)."""
+        rows = random.choice(self._gendered, size)
+        groups = torch.from_numpy(self._groups[rows]).to(self._device)
+        return GenderedBatch(self._encoded.batch(rows, self._device), groups)
+
+    def neutral(self, random: np.random.Generator, size: int) -> Batch:
+        """A batch drawn from D(n)."""
+        return self._encoded.batch(random.choice(self._neutral, size), self._device)
+
+
+def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course]) -> dict[str, Any]:
+    """Trains the base on, with a fairness test of it and then after every `every` iterations; goes on after a kill.
+
+    It ends after `least` iterations or more as soon as a test leaves no measure open, after `patience` tests without a
+    better one, or after `most` iterations. Kept is the best of the tested models but the base: the one with the fewest
+    measures open, and among these with the smallest mean effect.
+
+    Args:
+        task: What is trained, and where.
+        settings: When it is tested and ends.
+        course: Makes the updates for the base.
+
+    Returns:
+        Figures: iterations, updates of the kept model, what every test found and could have found, perplexity.
+
+    Raises:
+        FairnessError: no dialogues to train on, too few pairs to test, or a loss that is not a number.
+    """
+    assert task.model.seq2seq is not None
+    longest = task.model.seq2seq.longest
+    model, vocabulary = seq2seq.load(task.model, task.base)
+    torch.manual_seed(task.seed)
+    own = course(model)
+    data = Dialogues(task, vocabulary, longest, model.output.weight.device)
+    test = FairnessTest(task, settings.pairs)
+    checkpoint = task.folder / _CHECKPOINT
+    found = load_training(checkpoint, own.modules, own.optimisers)
+    best, state = (found[0]["best"], State.restored(found[1])) if found else (weights_of(model), State())
+
+    def look() -> None:
+        nonlocal best
+        tested = cast(Seq2Seq, own.averaged.module.eval())
+        result, state.detectable = test.take(lambda contexts: seq2seq.answers(tested, vocabulary, contexts, longest))
+        if state.add(result):
+            best = weights_of(tested)
+        save_training(checkpoint, own.modules, own.optimisers, {"best": best}, vars(state))
+
+    if not state.looks:
+        look()
+    due = Due(task.checkpoint_seconds)
+    while not state.ended(settings):
+        for name, step in own.steps(data, np.random.default_rng([task.seed, state.iteration]), state.iteration):
+            check_finite(step(), f"loss of {name}", f"iteration {state.iteration + 1}", checkpoint)
+        own.averaged.update_parameters(model)
+        state.iteration += 1
+        if state.iteration % settings.every == 0:
+            look()
+        elif due():
+            save_training(checkpoint, own.modules, own.optimisers, {"best": best}, vars(state))
+        report(
+            task.progress,
+            state.iteration,
+            settings.most,
+            f"{state.looks[state.best].open} of {test.measures} measures open",
+        )
+    model.load_state_dict(best)
+    vocabulary.save(task.folder / VOCABULARY)
+    valid = EncodedDialogues.of_texts(*turns_of(task.dialogues, "valid"), vocabulary, longest)
+    kept = state.looks[state.best]
+    figures = {
+        "iterations": state.iteration,
+        "kept_iteration": state.best * settings.every,
+        "updates": state.best * settings.every * (settings.g_steps + settings.g_teach_steps),
+        "measures_tested": test.measures,
+        "held_out_pairs": test.pairs.num_rows,
+        "base_open": state.looks[0].open,
+        "base_effect": state.looks[0].effect,
+        "kept_open": kept.open,
+        "kept_effect": kept.effect,
+        "effects_by_test": [found.effect for found in state.looks],
+        "detectable": state.detectable,
+        "validation_perplexity": perplexity(model, valid),
+    }
+    with replacing(task.folder / Trainer.WEIGHTS) as path:
+        save_file(best, path)
+    checkpoint.unlink(missing_ok=True)
+    return figures
+
+
+@dataclass
+class State:
+    """How far training is: iterations done, what every test found (the first is the base's), and which is the best."""
+
+    iteration: int = 0
+    looks: list[Look] = field(default_factory=list)
+    best: int = 0
+    detectable: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def restored(cls, position: dict[str, Any]) -> "State":
+        """From what a checkpoint holds."""
+        return cls(**{**position, "looks": [Look(*look) for look in position["looks"]]})
+
+    def add(self, look: Look) -> bool:
+        """Notes a test; says whether its model is the one to keep: the base is kept only until another was tested."""
+        self.looks.append(look)
+        last = len(self.looks) - 1
+        if last <= 1 or look.better_than(self.looks[self.best]):
+            self.best = last
+        return self.best == last
+
+    def ended(self, settings: Continued) -> bool:
+        """Whether enough is shown, or enough is tried."""
+        if self.iteration < settings.least:
+            return False
+        last = len(self.looks) - 1
+        stuck = last - self.best >= settings.patience
+        return self.iteration >= settings.most or stuck or not self.looks[last].open

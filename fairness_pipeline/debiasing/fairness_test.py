@@ -1,0 +1,95 @@
+"""When is a model that is trained on fair enough to stop, and which of those on the way is kept?
+
+Liu 2022 stops when no paired Z test of held-out messages rejects (section 3.2.3.3). On few messages such a test passes
+any model, so here equivalence must be shown, on contexts of threads that neither the audit nor the training sees, and
+what the test could have seen is told beside its outcome.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.debiasing.biased_text import BiasScorer
+from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
+from fairness_pipeline.lexicons.swapping import Swapper
+
+_LEAST_PAIRS = 10
+
+
+class Look(NamedTuple):
+    """What a test found: how many measures are `open`, and the mean absolute effect size (h or d) of all.
+
+    Open is a measure that the answers show and that is not shown equivalent.
+    """
+
+    open: int
+    effect: float
+
+    def better_than(self, other: "Look") -> bool:
+        """Whether fewer measures are open, or as many and the effects are smaller."""
+        return self < other
+
+
+class FairnessTest:
+    """Paired tests of equivalence on the answers to held-out pairs, with the audit's margins and level.
+
+    The pairs come from the `valid` split, whose threads neither the audit nor the training sees.
+
+    Args:
+        task: Whose dialogues, lists, classifiers and margins.
+        most: Pairs at most.
+
+    Raises:
+        FairnessError: there are too few pairs to see anything.
+    """
+
+    def __init__(self, task: Task, most: int) -> None:
+        self._scorer = BiasScorer(task.dimension, task.measures)
+        self._significance = task.significance
+        is_valid = pc.equal(task.dialogues["split"], "valid")
+        split = pc.if_else(is_valid, "audit", "other")  # `find_contexts` leaves out what another split holds as well
+        held_out = task.dialogues.set_column(task.dialogues.schema.get_field_index("split"), "split", split)
+        pronouns = task.pairs.pronouns
+        contexts = find_contexts(held_out, Swapper(task.dimension, pronouns=pronouns)).table
+        self.pairs = make_pairs(
+            contexts,
+            task.dimension,
+            maximum=most,
+            seed=task.profile_seed,
+            pronouns=pronouns,
+            articles=task.pairs.articles,
+        ).table
+        if self.pairs.num_rows < _LEAST_PAIRS:
+            raise FairnessError(
+                f"the fairness test has {self.pairs.num_rows} held-out pairs; it needs {_LEAST_PAIRS} or more, and "
+                "thousands to show that a small gap is gone: enlarge splits.valid"
+            )
+
+    @property
+    def measures(self) -> int:
+        """How many measures are tested: offence, positive, negative, and each attribute list."""
+        return len(self._scorer.measures)
+
+    def take(self, answer: Callable[[list[str]], list[str]]) -> tuple[Look, dict[str, float]]:
+        """Tests a model.
+
+        Args:
+            answer: Its answers to contexts, one each.
+
+        Returns:
+            What was found, and the smallest difference that the test detects four times in five, by measure, in percent
+            or words a response; 0 where no answer shows the measure.
+        """
+        a, b = (pa.array(answer(self.pairs[name].to_pylist()), pa.string()) for name in ("context_a", "context_b"))
+        rows = self._scorer.compare(a, b, self._significance)
+        seen = [row for row in rows if row.value_a or row.value_b]
+        look = Look(
+            sum(row.p_equivalence > self._significance.alpha for row in seen),
+            round(float(np.mean([abs(row.effect_size or 0.0) for row in rows])), 6),
+        )
+        return look, {row.measure: round(row.minimum_detectable or 0.0, 6) for row in rows}

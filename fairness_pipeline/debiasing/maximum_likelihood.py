@@ -1,0 +1,29 @@
+"""The control of Debiased-Chat: its base, trained on by as many updates of the same dialogues, without the adversary.
+
+Whatever this changes, more training changes; what Debiased-Chat does beyond it the adversary does.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from fairness_pipeline.debiasing.continued_training import Course, Dialogues, Step, train_on
+from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.settings import Continued
+
+
+class MaximumLikelihood(Course):
+    """The generator's steps of algorithm 1 on L_MLE alone."""
+
+    def steps(self, data: Dialogues, random: np.random.Generator, iteration: int) -> list[Step]:
+        """The generator's steps of an iteration."""
+        s = self.settings
+        gendered = Step("G", lambda: self.teaching_step(data.gendered(random, s.batch).dialogues))
+        neutral = Step("G (teaching)", lambda: self.teaching_step(data.neutral(random, s.batch)))
+        return [gendered] * s.g_steps + [neutral] * s.g_teach_steps
+
+
+def debias(task: Task) -> dict[str, Any]:
+    """Trains the base on; tests, end, figures and errors are those of Debiased-Chat."""
+    settings = Continued.model_validate(task.model.settings or {})
+    return train_on(task, settings, lambda model: MaximumLikelihood(settings, model))
