@@ -80,9 +80,9 @@ class Continued(Specification):
     """Training a base on, in iterations of Liu 2022's algorithm 1; the values of its section 3.3.3.2 as defaults.
 
     A fairness test of at most `pairs` held-out pairs is taken of the base and after every `every` iterations. Training
-    ends after `least` iterations or more, when a test shows equivalence in every measure that occurs, after `patience` tests without a
-    better one, or after `most` iterations. The thesis names neither the batch nor the clipping of gradients, nor when
-    to give up.
+    ends after `least` iterations or more, when a test shows equivalence in every measure that occurs, after `patience`
+    tests without a better one, or after `most` iterations. The thesis names neither the batch nor the clipping of
+    gradients, nor when to give up.
     """
 
     g_steps: Positive = 2

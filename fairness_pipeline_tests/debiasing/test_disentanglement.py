@@ -164,7 +164,7 @@ def test_the_corpus_is_of_one_group_and_unbiased(tmp_path: Path) -> None:
 
 def test_too_few_utterances_are_said(tmp_path: Path) -> None:
     few = dialogues().slice(0, 30)
-    said = r"hold 1\d different unbiased utterances of group a \(male\), 1\d of them .* needs 50 or more of each group"
+    said = r"hold 1\d different unbiased utterances of group a \(male\), 1\d of them .* needs 20 or more of each group"
     with pytest.raises(FairnessError, match=said):
         disentanglement.train(task(tmp_path, "debiased_chat", {"disentanglement": DET}, dialogues=few))
 

@@ -13,7 +13,7 @@ from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot, trade_off_plot
-from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart, is_seed
 from fairness_pipeline.studies.dialogue_fairness.results import example_pairs
 
 QUALITY = {
@@ -23,23 +23,27 @@ QUALITY = {
 """What a reader sees for a metric of response quality."""
 
 _EXAMPLES = 3
+_DEBIASED = "debiased_dialogue_models"
 
 
 def debiasing_sections(part: DialoguePart, lake: Lake, outdated: Collection[Key] = ()) -> list[dict[str, Any]]:
     """One section a dimension and base, for every base of which a debiased model was measured.
 
+    Of a base that is trained several times its first seed is shown, and all of them together.
+
     Args:
-        project: The profile.
+        part: The profile's part of the study.
         lake: What has been made.
         outdated: Comparisons that do not fit the tables as they are now; they are left out.
     """
     sections = []
     for dimension in part.dimensions:
-        for base in dict.fromkeys(model.base for model in part.models.values() if model.base):
+        for base in dict.fromkeys(m.base for m in part.models.values() if m.base and not is_seed(m.base)):
             made = [
                 key
                 for key, model in part.models.items()
                 if model.base == base
+                and not is_seed(key)
                 and {"dimension": dimension, "model": key} not in outdated
                 and lake.card("debiasing_effects", {"dimension": dimension, "model": key})
             ]
@@ -53,7 +57,9 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
     tables = {m: _by_measure(lake, "dialogue_significance", {"dimension": dimension, "model": m}) for m in models}
     effects = {m: _by_measure(lake, "debiasing_effects", {"dimension": dimension, "model": m}) for m in made}
     quality = {m: _quality(lake, {"dimension": dimension, "model": m}) for m in models}
-    dots = [(m, mean_effect(tables[m]), {n: row["value"] for n, row in q.items()}) for m, q in quality.items() if q]
+    dots = {model: _dots(part, lake, {"dimension": dimension, "model": model}) for model in models}
+    dots = {model: found for model, found in dots.items() if found}
+    constants = next(({n: row["constant_value"] for n, row in q.items()} for q in quality.values() if q), {})
     return {
         "dimension": part.dimensions[dimension],
         "key": f"{dimension}-{base}-debiased",
@@ -65,13 +71,32 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
         "tables": tables,
         "effects": effects,
         "identical": _identical(lake, dimension, base, made),
+        "commonest": {m: _figures(lake, "responses", dimension, m).get("commonest_share") for m in models},
+        "trained_on": {m: figures for m in made if "updates" in (figures := _figures(lake, _DEBIASED, dimension, m))},
+        "recipes": {
+            m: _by_measure(lake, "recipe_effects", key)
+            for m in made
+            if lake.card("recipe_effects", key := {"dimension": dimension, "model": m})
+        },
         "quality": quality,
         "signature": next((row["signature"] for q in quality.values() for row in q.values()), ""),
-        "trade_off": trade_off_plot(dots) if len(dots) > 1 else None,
+        "trade_off": trade_off_plot(dots, constants) if len(dots) > 1 else None,
         "printed": _printed(part, dimension, models),
         "disentangled": _disentangled(part, lake, dimension, made),
         "examples": _examples(lake, dimension, models),
     }
+
+
+def _figures(lake: Lake, asset: str, dimension: str, model: str) -> dict[str, Any]:
+    card = lake.card(asset, {"dimension": dimension, "model": model})
+    return card.figures if card else {}
+
+
+def _dots(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[float, dict[str, float]]]:
+    """Of every seed that was measured: the mean effect, and quality by metric."""
+    seeds = [seed for seed in part.seeds_of(key) or [key] if lake.card("dialogue_significance", seed)]
+    found = [(mean_effect(_by_measure(lake, "dialogue_significance", seed)), _quality(lake, seed)) for seed in seeds]
+    return [(effect, {name: row["value"] for name, row in quality.items()}) for effect, quality in found if quality]
 
 
 def mean_effect(rows: dict[str, dict[str, Any]]) -> float:

@@ -1,0 +1,117 @@
+"""What a method makes of a recipe's gaps: by hand, where nothing is cured, and where something is."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.stats
+
+from fairness_pipeline.measures.recipe_effects import (
+    CURE,
+    EFFECTS,
+    LARGER,
+    NO_GAP,
+    NONE_SHOWN,
+    SMALLER,
+    Control,
+    recipe_effects,
+)
+
+SEEDS, MEASURES, REPEATS = 5, 5, 400
+OF_CONTEXTS, OF_SEEDS = 1.5, 2.0
+"""Standard errors of a difference: that of the contexts, which all seeds share, and between seeds (points)."""
+
+
+def tables(differences: np.ndarray, error: float = OF_CONTEXTS) -> list[pa.Table]:
+    """Significance tables of seeds, from differences (seeds, measures)."""
+    reach = 1.959964 * error
+    return [
+        pa.Table.from_pylist(
+            [
+                {
+                    "measure": f"m{place}", "unit": "percent", "n": 1000, "difference": float(value),
+                    "ci_low": float(value - reach), "ci_high": float(value + reach),
+                }
+                for place, value in enumerate(own)
+            ]
+        )
+        for own in differences
+    ]  # fmt: skip
+
+
+def draw(random: np.random.Generator, gap: float) -> np.ndarray:
+    """A recipe with a true gap in every measure: what its seeds show on one draw of contexts."""
+    contexts = random.normal(0, OF_CONTEXTS, MEASURES)
+    return gap + contexts + random.normal(0, OF_SEEDS, (SEEDS, MEASURES))
+
+
+def rate(effect: str, gaps: tuple[float, float, float | None], seed: int) -> float:
+    """How often any measure has this effect, for true gaps of base, method and control."""
+    random, found = np.random.default_rng(seed), 0
+    before, after, with_control = gaps
+    for _ in range(REPEATS):
+        control = None if with_control is None else Control("mle", tables(draw(random, with_control)))
+        base, own = tables(draw(random, before)), tables(draw(random, after))
+        rows = recipe_effects(base, own, control, needed=with_control is not None, alpha=0.05)
+        found += effect in rows["effect"].to_pylist()
+    return found / REPEATS
+
+
+def test_by_hand() -> None:
+    """Differences 10, 12, 11 and 1, 3, 2: every change is -9; errors 0.5 of the contexts, each."""
+    base, own = np.array([[10.0], [12.0], [11.0]]), np.array([[1.0], [3.0], [2.0]])
+    (row,) = recipe_effects(tables(base, 0.5), tables(own, 0.5), None, needed=False, alpha=0.05).to_pylist()
+    assert (row["difference_before"], row["difference_after"], row["change"]) == (11, 2, -9)
+    assert row["share_left"] == pytest.approx(2 / 11)
+    assert (row["sd_before"], row["sd_after"]) == (1, 1)
+    # The changes do not differ between seeds, their sums do (sd 2): the test is that of the sum, 13.
+    error = np.sqrt(2**2 / 3 + 0.5)
+    freedom = 2 * (error**2 / (2**2 / 3)) ** 2
+    assert row["p"] == pytest.approx(2 * scipy.stats.t.sf(13 / error, freedom))
+    assert row["ci_low"] == pytest.approx(-9 - 1.959964 * np.sqrt(0.5), abs=1e-4)
+    assert row["effect"] == CURE
+
+
+def test_a_control_that_does_as_much_takes_the_cure_away() -> None:
+    random = np.random.default_rng(1)
+    base, own, other = tables(draw(random, 15.0)), tables(draw(random, 1.0)), tables(draw(random, 1.0))
+    effects = {
+        name: set(recipe_effects(base, own, control, needed=True, alpha=0.05)["effect"].to_pylist())
+        for name, control in {"none": None, "same": Control("mle", other), "base": Control("mle", base)}.items()
+    }
+    assert effects == {"none": {SMALLER}, "same": {SMALLER}, "base": {CURE}}
+    assert set(recipe_effects(base, own, None, needed=False, alpha=0.05)["effect"].to_pylist()) == {CURE}
+    assert set(recipe_effects(own, base, None, needed=False, alpha=0.05)["effect"].to_pylist()) == {LARGER}
+    assert {CURE, SMALLER, LARGER, NONE_SHOWN, NO_GAP} == set(EFFECTS)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "what"),
+    [
+        ((0.0, 0.0, None), "nothing planted, nothing cured"),
+        ((0.0, 0.0, 0.0), "the same with a control"),
+        ((8.0, 8.0, None), "a gap that stays"),
+        ((8.0, 8.0, 8.0), "the same with a control"),
+        ((8.0, 1.0, 1.0), "more training does as much"),
+    ],
+)
+def test_what_is_no_cure_is_hardly_ever_called_one(gaps: tuple[float, float, float | None], what: str) -> None:
+    """At most 5% of tables of five measures hold a cure; bounds of the test: three standard errors."""
+    bound = 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
+    assert rate(CURE, gaps, seed=3) <= bound, what
+
+
+def test_a_method_that_makes_answers_alike_cures_nothing_where_nothing_is_wrong() -> None:
+    """Its differences are nearly 0 in every seed, the base's vary about 0: smaller by chance alone, and no cure."""
+    random, found = np.random.default_rng(5), 0
+    for _ in range(REPEATS):
+        base, own = tables(draw(random, 0.0)), tables(random.normal(0, 0.05, (SEEDS, MEASURES)), 0.05)
+        effects: Sequence[str] = recipe_effects(base, own, None, needed=False, alpha=0.05)["effect"].to_pylist()
+        found += CURE in effects
+    assert found / REPEATS <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
+
+
+def test_a_cure_is_found() -> None:
+    """Power: a gap of 10 points of which a fifth is left, beside a control that leaves it all."""
+    assert rate(CURE, (10.0, 2.0, 10.0), seed=4) > 0.9
