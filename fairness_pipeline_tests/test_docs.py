@@ -68,7 +68,7 @@ def talk(request: BaseHTTPRequestHandler) -> None:
 
 SMALL_CHAT = {"settings": {
     "disentanglement": {"hidden": 8, "embedding": 4, "unbiased": 4, "semantic": 4, "epochs": 1, "held_out": 20},
-    "adversarial": {"discriminator": 4, "every": 1, "patience": 1, "pairs": 20},
+    "adversarial": {"discriminator": 4, "every": 1, "least": 1, "most": 2, "pairs": 20},
 }}  # fmt: skip
 
 

@@ -119,8 +119,8 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
     """Trains the base on, with a fairness test of it and then after every `every` iterations; goes on after a kill.
 
     It ends after `least` iterations or more as soon as a test leaves no measure open, after `patience` tests without a
-    better one, or after `most` iterations. Kept is the best of the tested models but the base: the one with the fewest
-    measures open, and among these with the smallest mean effect.
+    better one, or after `most` iterations. Kept is the model whose test leaves no measure open, or else of the tested
+    ones but the base the one with the smallest mean effect.
 
     Args:
         task: What is trained, and where.

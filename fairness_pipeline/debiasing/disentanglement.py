@@ -89,15 +89,16 @@ class DisentanglementModel(nn.Module):
         known, weight = self.embedding.num_embeddings, self.embedding.weight
         return words[..., :known] @ weight + words[..., known:].sum(dim=-1, keepdim=True) * weight[UNKNOWN]
 
-    def reconstruction_loss(self, features: Features, utterances: torch.Tensor) -> torch.Tensor:
-        """L_rec: the mean cross-entropy (nats a word) of writing `utterances` (batch, words) again, ends included."""
-        marks = utterances.new_full((len(utterances), 1), START)
-        inputs = torch.cat([marks, utterances], dim=1)
+    def read(self, utterances: torch.Tensor) -> tuple[Features, torch.Tensor]:
+        """Features of `utterances` (batch, words), and L_rec, nats a word of writing them again, ends included."""
+        started = self.embedding(torch.cat([utterances.new_full((len(utterances), 1), START), utterances], dim=1))
+        features = self.features(started[:, 1:], (utterances != PAD).sum(dim=1).cpu())
         targets = torch.cat([utterances, utterances.new_full((len(utterances), 1), PAD)], dim=1)
         targets[torch.arange(len(targets)), (utterances != PAD).sum(dim=1)] = END
-        hidden, _ = self.decoder(self.embedding(inputs), torch.cat(features, dim=1).unsqueeze(0).contiguous())
+        hidden, _ = self.decoder(started, torch.cat(features, dim=1).unsqueeze(0).contiguous())
         present = targets != PAD
-        return cross_entropy(over_words(self.output, hidden[present], self._precision), targets[present])
+        loss = cross_entropy(over_words(self.output, hidden[present], self._precision), targets[present])
+        return features, loss
 
 
 def over_words(layer: nn.Linear, vectors: torch.Tensor, precision: str) -> torch.Tensor:
@@ -403,8 +404,7 @@ def training_step(
     D3 at rest.
     """
     d, precision = discriminators, settings.precision
-    lengths = (utterances != PAD).sum(dim=1).cpu()
-    features = model.features(model.embedding(utterances), lengths)
+    features, reconstruction_loss = model.read(utterances)
     f_u, f_s = (vector.detach() for vector in features)
     adversaries.zero_grad(set_to_none=True)
     (_group_loss(d.d2(f_s), groups) + bag_of_words_loss(over_words(d.d3, f_u, precision), bags)).backward()
@@ -412,7 +412,7 @@ def training_step(
     for adversary in (d.d2, d.d3):
         adversary.requires_grad_(False)
     loss = (
-        model.reconstruction_loss(features, utterances)
+        reconstruction_loss
         + settings.k1 * _group_loss(d.d1(features.unbiased), groups)  # equation 3.1
         + settings.k2 * negative_entropy(d.d2(features.semantic))  # equation 3.2
         + settings.k3 * negative_entropy(over_words(d.d3, features.unbiased, precision))
@@ -577,9 +577,7 @@ def _reconstruction_loss(model: DisentanglementModel, utterances: Utterances) ->
     total, words = 0.0, 0
     for start in range(0, len(utterances.turns), _DECODED):
         batch = pad(utterances.turns[start : start + _DECODED], device)
-        lengths = (batch != PAD).sum(dim=1).cpu()
-        features = model.features(model.embedding(batch), lengths)
-        written = int(lengths.sum()) + len(batch)  # with the ends
-        total += model.reconstruction_loss(features, batch).item() * written
+        written = int((batch != PAD).sum()) + len(batch)  # with the ends
+        total += model.read(batch)[1].item() * written
         words += written
     return round(total / words, 6)

@@ -31,8 +31,8 @@ class Look(NamedTuple):
     effect: float
 
     def better_than(self, other: "Look") -> bool:
-        """Whether fewer measures are open, or as many and the effects are smaller."""
-        return self < other
+        """Whether it alone leaves none open, or else its effects are smaller: on few pairs how many are open is luck."""
+        return (bool(self.open), self.effect) < (bool(other.open), other.effect)
 
 
 class FairnessTest:

@@ -26,6 +26,14 @@ import yaml
 from fairness_pipeline.corpora.dialogues import read_dialogues
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, TEMPLATE_SETS, equity_sentences
 from fairness_pipeline.corpora.grammar import Grammar
+from fairness_pipeline.debiasing.disentanglement import (
+    Bags,
+    Discriminators,
+    DisentanglementModel,
+    optimisers_of,
+    training_step,
+)
+from fairness_pipeline.debiasing.settings import Disentanglement
 from fairness_pipeline.lake import Card, Lake
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
@@ -53,7 +61,7 @@ from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.models.training import Trainer
-from fairness_pipeline.models.vocabulary import END, Vocabulary
+from fairness_pipeline.models.vocabulary import END, UNKNOWN, Vocabulary
 from fairness_pipeline.project import Project, load_dimension
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline_tests.benchmark import plain
@@ -293,6 +301,51 @@ def training() -> list[Ratio]:
         Ratio(f"training, LSTM, {precision}", "words", slow, rate(words, partial(ours, precision)), asked, note)
         for precision, asked in (("float32", 1.4), ("bfloat16", 2))
     ]
+
+
+def disentanglement() -> list[Ratio]:
+    """Steps of Debiased-Chat's autoencoder at the widths of profile `real` (GRU 96, features 20 and 76), 32 utterances.
+
+    What is asked is asked of `bfloat16` with the dialogue model's 8,000 words.
+    """
+    table, which = dialogues()
+    texts = table["response"].to_pylist()[:20_000]
+    vocabulary = Vocabulary.build(texts, 8000)
+    turns = vocabulary.turns(texts, 30)
+    rows = np.array_split(np.argsort([len(turn) for turn in turns], kind="stable"), 625)
+    chosen = [rows[place] for place in np.random.default_rng(0).permutation(len(rows))[:60]]
+    groups = torch.from_numpy(np.random.default_rng(1).integers(0, 2, len(turns)))
+    ratios = []
+    for words, precision, asked in ((8000, "float32", 1.1), (8000, "bfloat16", 2), (1500, "bfloat16", 1.3)):
+        settings = Disentanglement(hidden=96, embedding=96, unbiased=20, semantic=76, precision=precision)
+        known = [np.where(turn < words, turn, UNKNOWN) for turn in turns]
+        counted = [turn[turn > 50] for turn in known]
+
+        def models(words: int = words, settings: Disentanglement = settings) -> tuple[Any, Any]:
+            torch.manual_seed(0)
+            return DisentanglementModel(settings, words), Discriminators(settings, words)
+
+        def ours(
+            settings: Disentanglement = settings, known: Any = known, counted: Any = counted, made: Any = models
+        ) -> None:
+            own = made()
+            optimisers = optimisers_of(*own, settings)
+            for batch in chosen:
+                training_step(
+                    *own, settings, pad([known[i] for i in batch], torch.device("cpu")), groups[batch],
+                    Bags.of([counted[i] for i in batch], torch.device("cpu")), **optimisers,
+                )  # fmt: skip
+
+        def theirs(
+            settings: Disentanglement = settings, known: Any = known, counted: Any = counted, made: Any = models
+        ) -> None:
+            own = plain.Disentangler(*made(), settings)
+            for batch in chosen:
+                own.step([known[i] for i in batch], groups[batch], [counted[i] for i in batch])
+
+        task = f"step of the autoencoder, {words:,} words, {precision}"
+        ratios.append(Ratio(task, "steps", rate(60, theirs, 2), rate(60, ours, 2), asked, which))
+    return ratios
 
 
 def classifiers() -> list[Ratio]:
@@ -662,6 +715,7 @@ def document(
 
 PARTS = {
     "pairs": pairs, "measures": measures, "worth": worth, "retrieval": retrieval, "decoding": decoding, "training": training,
+    "disentanglement": disentanglement,
     "generation": generation, "classifiers": classifiers,
     "language_models": language_models, "equity": equity, "truth_inference": truth_inference,
 }  # fmt: skip

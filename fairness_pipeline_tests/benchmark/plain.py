@@ -13,9 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.stats import ttest_rel
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence
 
+from fairness_pipeline.debiasing.disentanglement import Discriminators, DisentanglementModel
+from fairness_pipeline.debiasing.settings import Disentanglement
 from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.classifiers.network import TextNetwork
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
@@ -134,6 +139,56 @@ def train(model: Seq2Seq, contexts: list[list[int]], responses: list[list[int]],
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
+
+
+class Disentangler:
+    """A step of Debiased-Chat's autoencoder as its equations read: packed sequences, dense bags, 32 bits, Adam by hand.
+
+    Args:
+        model: The autoencoder.
+        discriminators: D1 to D4.
+        settings: Weights and rates.
+    """
+
+    def __init__(self, model: DisentanglementModel, discriminators: Discriminators, settings: Disentanglement) -> None:
+        self.model, self.d, self.settings = model, discriminators, settings
+        d = discriminators
+        own = [*model.parameters(), *d.d1.parameters(), *d.d4.parameters()]
+        self.autoencoder = torch.optim.Adam(own, settings.learning_rate)
+        self.adversaries = torch.optim.Adam([*d.d2.parameters(), *d.d3.parameters()], settings.adversary_learning_rate)
+
+    def step(self, turns: list[np.ndarray], groups: torch.Tensor, counted: list[np.ndarray]) -> None:
+        """One batch: word numbers, groups, and the numbers of the words that count for a bag."""
+        model, d, s = self.model, self.d, self.settings
+        words = model.output.out_features
+        utterances = pad(turns, torch.device("cpu"))
+        lengths = (utterances != PAD).sum(dim=1)
+        bags = torch.zeros(len(turns), words)
+        for row, own in enumerate(counted):
+            for word in own:
+                bags[row, word] += 1 / len(own)
+        packed = pack_padded_sequence(model.embedding(utterances), lengths, batch_first=True, enforce_sorted=False)
+        _, hidden = model.encoder(packed)
+        f_u, f_s = model.to_unbiased(hidden[0]), model.to_semantic(hidden[0])
+        adversary = functional.cross_entropy(d.d2(f_s.detach()), groups)
+        adversary = adversary - (bags * functional.log_softmax(d.d3(f_u.detach()), dim=1)).sum(dim=1).mean()
+        self.adversaries.zero_grad()
+        adversary.backward()
+        self.adversaries.step()
+        marks = torch.full((len(turns), 1), START)
+        targets = torch.cat([utterances, torch.full((len(turns), 1), PAD)], dim=1)
+        targets[torch.arange(len(turns)), lengths] = END
+        inputs = model.embedding(torch.cat([marks, utterances], dim=1))
+        written, _ = model.decoder(inputs, torch.cat([f_u, f_s], dim=1).unsqueeze(0))
+        loss = functional.cross_entropy(model.output(written).flatten(0, 1), targets.flatten(), ignore_index=PAD)
+        loss = loss + s.k1 * functional.cross_entropy(d.d1(f_u), groups)
+        for weight, scores in ((s.k2, d.d2(f_s)), (s.k3, d.d3(f_u))):
+            log_p = functional.log_softmax(scores, dim=1)
+            loss = loss + weight * (log_p.exp() * log_p).sum(dim=1).mean()
+        loss = loss - s.k4 * (bags * functional.log_softmax(d.d4(f_s), dim=1)).sum(dim=1).mean()
+        self.autoencoder.zero_grad()
+        loss.backward()
+        self.autoencoder.step()
 
 
 def train_classifier(

@@ -28,13 +28,15 @@ from fairness_pipeline import paths
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED
 from fairness_pipeline.corpora.grammar import Grammar, Scene
 from fairness_pipeline.lake import Lake
+from fairness_pipeline.measures.debiasing_effects import identical_share
 from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.measures.measure import MASKED, SignificanceSettings
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project import Project, load_dimension
+from fairness_pipeline.studies.dialogue_fairness.profile import seed_name
 from fairness_pipeline_tests.commands import content
 from fairness_pipeline_tests.verify import annotator_bias, implicit_bias
 from fairness_pipeline_tests.verify.shared import ROOT, SEEDS, STATE, Claim, Part, command, finished, interval, version
@@ -63,8 +65,13 @@ STAGES = {
     ANNOTATORS: annotator_bias.STAGES,
 }  # fmt: skip
 _WORDS = {True: "holds", False: "**fails**", None: "not tried"}
-DEBIASED = {"CDA": "seq2seq-cda", "WER": "seq2seq-wer", "Debiased-Chat": "seq2seq-debiased_chat"}
-CHAT = DEBIASED["Debiased-Chat"]
+DEBIASED = {
+    "CDA": "seq2seq-cda", "WER": "seq2seq-wer", "Debiased-Chat": "seq2seq-debiased_chat", "dropout": "seq2seq-dropout",
+    "LEACE": "seq2seq-leace", "Self-Debias": "seq2seq-self_debias", "control (mle)": "seq2seq-mle",
+}  # fmt: skip
+CHAT, CONTROL = "Debiased-Chat", "control (mle)"
+CURED = ("CDA", "WER", CHAT)
+"""Those of which a cure of what is planted is claimed."""
 TRAINED = ("linear_svm", "cnn", "gru")
 PLANTED_IN_TWEETS = (("gender", "fear"), ("gender", "joy"), ("race", "anger"))
 """What data/affect/README.md says is planted: side b's scores are higher."""
@@ -91,6 +98,7 @@ def main() -> None:
     parts: dict[str, dict[str, Part]] = {
         DIALOGUES: {
             **{f"planted-{seed}": partial(planted, seed) for seed in SEEDS},
+            "cures": cures,
             f"kill-{DIALOGUES}": partial(kill, DIALOGUES),
             "full_disk": full_disk,
         },
@@ -149,12 +157,12 @@ def remembered(name: str, run: Part) -> dict[str, Any]:
 
 
 def planted(seed: int) -> dict[str, Any]:
-    """One seed of the sample profile: what the audit found, and what its grammar's majority replies plant."""
+    """One seed of the sample's base: what the audit found, and what its grammar's majority replies plant."""
     home, data = STATE / f"home-{version()[:12]}", STATE / "data"  # tables of other code prove nothing
     (data / "profiles").mkdir(parents=True, exist_ok=True)
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
     profile["seed"] = seed
-    for model in ("retrieval", "retrieval-filtered"):
+    for model in ("retrieval", "retrieval-filtered", *DEBIASED.values()):
         del profile["models"][model]
     profile["dialogue_fairness"]["on_request"] = []
     (data / "profiles" / f"planted-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
@@ -171,34 +179,53 @@ def planted(seed: int) -> dict[str, Any]:
             lake.read("context_pairs", {"corpus": "twitter_sample", "dimension": dimension}), dimension
         )
         truth[dimension] = {row["measure"]: [row["difference"], row["value_a"] + row["value_b"]] for row in expected}
-    return {
-        "found": found,
-        "truth": truth,
-        "debiased": {d: debiased(lake, d) for d in profile["dialogue_fairness"]["debias"]},
+    return {"found": found, "truth": truth}
+
+
+def cures() -> dict[str, Any]:
+    """Profile `cures`: by dimension what each method made of each seed's gaps, and what is said of the recipe."""
+    home = STATE / f"home-{version()[:12]}"
+    finished(command(home, "run", "--profile", "cures"))
+    lake, dimensions = Lake(home / "cures"), Project("cures").dimensions
+    effects = {
+        dimension: {
+            name: {
+                row["measure"]: row["effect"]
+                for row in lake.read("recipe_effects", {"dimension": dimension, "model": model}).to_pylist()
+            }
+            for name, model in DEBIASED.items()
+        }
+        for dimension in dimensions
     }
+    return {"seeds": [{d: debiased(lake, d, seed) for d in dimensions} for seed in SEEDS], "effects": effects}
 
 
-def debiased(lake: Lake, dimension: str) -> dict[str, Any]:
-    """What each method made of the planted gaps in one dimension, what it cost, and what the autoencoder learned."""
-    gaps, identical, quality = {}, {}, {}
-    for name, model in DEBIASED.items():
-        key = {"dimension": dimension, "model": model}
-        rows = lake.read("debiasing_effects", key).to_pylist()
-        shares = [
-            abs(row["difference_after"]) / abs(row["difference_before"])
-            for row in rows
-            if row["verdict_before"] == "biased" and not row["measure"].startswith(("distinct", "diversity"))
-        ]
-        gaps[name] = sum(shares) / len(shares)
-        figures = lake.card("debiasing_effects", key).figures
-        identical[name] = figures["identical_responses_after"]
-        identical["original"] = figures["identical_responses_before"]
-    for name, model in {"original": "seq2seq", **DEBIASED}.items():
-        rows = lake.read("response_quality", {"dimension": dimension, "model": model}).to_pylist()
-        quality[name] = {row["metric"]: row["value"] for row in rows}
-    figures = lake.card("disentanglement", {"dimension": dimension, "model": CHAT}).figures
-    accuracy = {name: figures[f"accuracy_{name}"] for name in ("unbiased", "semantic")}
-    return {"gaps": gaps, "identical": identical, "quality": quality, "accuracy": accuracy}
+def debiased(lake: Lake, dimension: str, seed: int) -> dict[str, Any]:
+    """What each method made of one seed's planted gaps, what it cost, and what the autoencoder learned."""
+
+    def key(model: str) -> dict[str, str]:
+        return {"dimension": dimension, "model": seed_name(model, seed)}
+
+    def differences(model: str) -> dict[str, Any]:
+        rows = lake.read("dialogue_significance", key(model)).to_pylist()
+        single = [row for row in rows if not row["measure"].startswith(("distinct", "diversity"))]
+        return {row["measure"]: row for row in single if not row["measure"].endswith(MASKED)}
+
+    models = {"original": "seq2seq", **DEBIASED}
+    before = {name: row["difference"] for name, row in differences("seq2seq").items() if row["verdict"] == "biased"}
+    left = {name: differences(model) for name, model in DEBIASED.items()}
+    figures = lake.card("disentanglement", key(DEBIASED[CHAT])).figures
+    return {
+        "gaps": {
+            n: float(np.mean([abs(own[m]["difference"] / was) for m, was in before.items()])) for n, own in left.items()
+        },
+        "identical": {name: identical_share(lake.read("responses", key(model))) for name, model in models.items()},
+        "quality": {
+            name: {row["metric"]: row["value"] for row in lake.read("response_quality", key(model)).to_pylist()}
+            for name, model in models.items()
+        },
+        "accuracy": {name: figures[f"accuracy_{name}"] for name in ("unbiased", "semantic", "content")},
+    }
 
 
 def planted_differences(pairs: pa.Table, dimension: str) -> list[dict[str, Any]]:
@@ -413,9 +440,11 @@ def small_run(home: Path, study: str) -> subprocess.Popen[str]:
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
     for model in ("seq2seq", "retrieval"):
         profile["models"][model]["training"] |= {"epochs": 1, "checkpoint_seconds": 0.5}
-    chat = profile["models"][CHAT]["settings"]
-    chat["disentanglement"]["epochs"] = 2
-    chat["adversarial"] |= {"every": 3, "patience": 2, "pairs": 50}
+    chat = profile["models"][DEBIASED[CHAT]]["settings"]
+    chat["disentanglement"] |= {"epochs": 2, "least_steps": 0}
+    short = {"every": 3, "least": 3, "most": 9, "pairs": 50}
+    chat["adversarial"] |= short
+    profile["models"][DEBIASED[CONTROL]] = {"settings": short}
     profile["models"]["gpt2-tiny"] = {"fitting": {"epochs": 1, "batch": 32, "learning_rate": 0.004}}
     profile["models"]["gpt2-tiny-hd"] = {
         "settings": {"batch": [32], "accumulation": [1], "lambda_lm": [0.01], "lambda_d": [10, 100], "epochs": 1}
@@ -513,14 +542,15 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
         ("planted differences have the planted sign in 5 of 5 seeds", signs == total, f"{signs} of {total} measures"),
         ("planted differences are `biased` in at least 4 of 5 seeds", biased == total, f"{biased} of {total} measures"),
         ("unplanted differences stay under half the planted ones", max(ratios) < 0.5, f"largest: {max(ratios):.2f} of the smallest planted one, over {len(ratios)} cases"),
-        *judge_debiased([seed["debiased"] for seed in seeds]),
+        *judge_debiased(outcomes["cures"]),
         *judge_kill(outcomes[f"kill-{DIALOGUES}"]),
         ("a full disk is named, nothing is half written, and the run goes on once there is room", _full_disk_held(disk), "tried" if disk["ran"] else "no right to mount a small file system here"),
     ]  # fmt: skip
 
 
-def judge_debiased(seeds: list[dict[str, Any]]) -> list[Claim]:
+def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
     """The claims on debiased models: each by its mean over the seeds, in every dimension, with its 95% interval."""
+    seeds, effects = outcome["seeds"], outcome["effects"]
     dimensions = list(seeds[0])
 
     def means(value: Callable[[dict[str, Any]], float]) -> dict[str, tuple[float, float, float]]:
@@ -534,13 +564,15 @@ def judge_debiased(seeds: list[dict[str, Any]]) -> list[Claim]:
         return text, all(map(holds, found.values())), figures
 
     def kept(metric: str) -> Callable[[dict[str, Any]], float]:
-        return lambda s: s["quality"]["Debiased-Chat"][metric] / s["quality"]["original"][metric]
+        return lambda s: s["quality"][CHAT][metric] / s["quality"]["original"][metric]
 
     found = [
         claim("the group is told from unbiased features with an accuracy over 0.9", lambda s: s["accuracy"]["unbiased"], lambda m: m[0] > 0.9),
-        claim("... and from semantic features with one at least 0.2 lower (the difference)", lambda s: s["accuracy"]["unbiased"] - s["accuracy"]["semantic"], lambda m: m[0] >= 0.2),
+        claim("... and from semantic features, by the strict probe, hardly better than from content words alone (the difference, under 0.1)", lambda s: s["accuracy"]["semantic"] - s["accuracy"]["content"], lambda m: m[0] < 0.1),
+        claim("Debiased-Chat leaves under 40% of the gaps", lambda s: s["gaps"][CHAT], lambda m: m[0] < 0.4),
+        claim("... and less than its control, the same updates without the adversary (the difference)", lambda s: s["gaps"][CONTROL] - s["gaps"][CHAT], lambda m: m[1] > 0),
     ]  # fmt: skip
-    for name in DEBIASED:
+    for name in CURED:
         found.append(
             claim(
                 f"{name}: the gaps are smaller than the original's (the share of the biased ones that is left, below 1)",
@@ -552,6 +584,13 @@ def judge_debiased(seeds: list[dict[str, Any]]) -> list[Claim]:
         claim(f"Debiased-Chat keeps {metric} at {least:.0%} or better", kept(metric), lambda m, least=least: m[0] >= least)
         for metric, least in (("distinct_1", 0.9), ("distinct_2", 0.9), ("bleu_1", 0.85), ("bleu_2", 0.85), ("bleu_3", 0.85))
     ]  # fmt: skip
+    called = {
+        name: [f"{d} {m}" for d in dimensions for m, effect in effects[d][name].items() if effect == "cure"]
+        for name in DEBIASED
+    }
+    found.append(
+        ("the control is called a cure of nothing", not called[CONTROL], "; ".join(f"{name} {len(own)}" for name, own in called.items()) + f" of {sum(len(effects[d][CHAT]) for d in dimensions)} measures called a cure")
+    )  # fmt: skip
     found.append(
         claim("WER gives more identical pairs than the original (the difference)", lambda s: s["identical"]["WER"] - s["identical"]["original"], lambda m: m[1] > 0)
     )  # fmt: skip
@@ -603,20 +642,23 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[Cla
         "",
         "## Debiased models",
         "",
-        "Over the five seeds, mean (lowest to highest). Gaps: the share of each gap judged `biased` that is left, averaged",
+        "Profile `cures`, five seeds, mean (lowest to highest). Gaps: the share of each gap judged `biased` that is left, averaged",
         "over the measures. Quality: as a share of the original's. Identical: pairs with one and the same response.",
         "",
         "| dimension | model | gaps left | identical | BLEU-2 | Distinct-2 | perplexity |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for dimension in seeds[0]["debiased"]:
-        of_seeds = [seed["debiased"][dimension] for seed in seeds]
+    cured = outcomes["cures"]["seeds"]
+    for dimension in cured[0]:
+        of_seeds = [seed[dimension] for seed in cured]
         for name in ("original", *DEBIASED):
             cells = [
                 "1" if name == "original" else _range([s["gaps"][name] for s in of_seeds]),
                 _range([s["identical"][name] for s in of_seeds]),
                 *(
                     _range([s["quality"][name][metric] / s["quality"]["original"][metric] for s in of_seeds])
+                    if metric in of_seeds[0]["quality"][name]
+                    else "–"
                     for metric in ("bleu_2", "distinct_2", "perplexity")
                 ),
             ]
