@@ -72,6 +72,22 @@ SMALL_CHAT = {"settings": {
 }}  # fmt: skip
 
 
+def make_cures_small(data: Path) -> None:
+    """The profile `cures` with two seeds of small models."""
+    small = {
+        **TINY,
+        "dimensions": ["gender"],
+        "dialogue_fairness": {**TINY["dialogue_fairness"], "corpora": ["twitter_sample"]},
+    }
+    short = {"every": 1, "least": 1, "most": 2, "pairs": 20}
+    small["models"] = {
+        "seq2seq": {**TINY["models"]["seq2seq"], "corpus": "twitter_sample", "seeds": 2},
+        "seq2seq-leace": {}, "seq2seq-self_debias": {}, "seq2seq-mle": {"settings": short},
+        "seq2seq-debiased_chat": SMALL_CHAT,
+    }  # fmt: skip
+    write_yaml(data / "profiles" / "cures.yaml", small)
+
+
 def make_audits_small(data: Path) -> None:
     """The profile `audit` with few pairs, laid over the one that ships."""
     shipped = yaml.safe_load((ROOT / "data" / "profiles" / "audit.yaml").read_text(encoding="utf-8"))
@@ -99,6 +115,7 @@ def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     ours["grammar"]["dialogues"] = 1500
     write_yaml(data / "corpora" / "twitter_sample.yaml", ours)
     make_audits_small(data)
+    make_cures_small(data)
     for kind in ("systems", "contexts", "classifiers"):
         (data / kind).mkdir()
     monkeypatch.chdir(tmp_path)

@@ -31,7 +31,7 @@ class Look(NamedTuple):
     effect: float
 
     def better_than(self, other: "Look") -> bool:
-        """Whether it alone leaves none open, or else its effects are smaller: on few pairs how many are open is luck."""
+        """Whether it alone leaves none open, or else its effects are smaller: how many few pairs leave open is luck."""
         return (bool(self.open), self.effect) < (bool(other.open), other.effect)
 
 

@@ -48,7 +48,8 @@ STAGES = {
         "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement",
         "debiased_dialogue_models", "responses", "diversity", "politeness", "sentiment", "attribute_words",
         "instrument_check", "dialogue_breakdown", "verdict_variations",
-        "dialogue_significance", "response_quality", "debiasing_effects", "dialogue_fairness_report",
+        "dialogue_significance", "recipe_significance", "response_quality", "debiasing_effects", "recipe_effects",
+        "dialogue_fairness_report",
     ),
     LANGUAGE: (
         "reddit_comments", "bias_candidates", "bias_phrases", "phrase_annotations", "annotation_agreement",
@@ -440,6 +441,7 @@ def small_run(home: Path, study: str) -> subprocess.Popen[str]:
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
     for model in ("seq2seq", "retrieval"):
         profile["models"][model]["training"] |= {"epochs": 1, "checkpoint_seconds": 0.5}
+    profile["models"]["seq2seq"]["seeds"] = 2
     chat = profile["models"][DEBIASED[CHAT]]["settings"]
     chat["disentanglement"] |= {"epochs": 2, "least_steps": 0}
     short = {"every": 3, "least": 3, "most": 9, "pairs": 50}
