@@ -9,7 +9,6 @@ minimised.
 """
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,14 +21,24 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import cross_entropy, log_softmax
 
-from fairness_pipeline.debiasing.biased_text import BiasScorer, unbiased
+from fairness_pipeline.debiasing.gendered_utterances import (
+    NEUTRAL,
+    Utterances,
+    check_enough,
+    encode,
+    neutral_utterances,
+    unbiased_utterances,
+)
+from fairness_pipeline.debiasing.probes import (
+    content_accuracy,
+    group_accuracy,
+    project,
+    split_balanced,
+    trained_accuracy,
+)
 from fairness_pipeline.debiasing.registry import PROJECTION, Task
 from fairness_pipeline.debiasing.settings import DebiasedChat, Disentanglement
-from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
-from fairness_pipeline.lexicons.stop_words import stop_words
-from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.lexicons.text import TOKEN, fold
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, load_weights, save_training
 from fairness_pipeline.models.devices import device_of
@@ -38,17 +47,10 @@ from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABU
 from fairness_pipeline.progress import report
 
 UTTERANCES = "utterances.parquet"
-NEUTRAL = -1
-"""Instead of a group, for an utterance that names none."""
 _WEIGHTS = "disentanglement.safetensors"
 _CHECKPOINT = "training.safetensors"
 _ENCODED = 512
 _DECODED = 64
-_FITTED = 20_000
-_SHOWN = 400
-_LEAST = 20
-_PROBE_STEPS = 2000
-_PROBE_BATCH = 32
 
 
 class Features(NamedTuple):
@@ -151,23 +153,6 @@ def bag_of_words_loss(scores: torch.Tensor, bags: Bags) -> torch.Tensor:
     return (bags.shares.sum(dim=1) * scores.logsumexp(dim=1) - named).mean()
 
 
-class Utterances(NamedTuple):
-    """Word numbers of utterances, groups (0 for a, 1 for b, `NEUTRAL`), and the words that count for a bag."""
-
-    turns: list[np.ndarray]
-    groups: np.ndarray
-    counted: list[np.ndarray]
-
-    def select(self, rows: np.ndarray) -> "Utterances":
-        """These rows alone."""
-        return Utterances([self.turns[i] for i in rows], self.groups[rows], [self.counted[i] for i in rows])
-
-    def extended(self, others: "Utterances") -> "Utterances":
-        """These and others."""
-        groups = np.concatenate([self.groups, others.groups])
-        return Utterances([*self.turns, *others.turns], groups, [*self.counted, *others.counted])
-
-
 def train(task: Task) -> dict[str, Any]:
     """Builds the corpus, trains the autoencoder, and tells how well each of its two vectors gives the group away.
 
@@ -184,7 +169,7 @@ def train(task: Task) -> dict[str, Any]:
     found = unbiased_utterances(task)
     visible, utterances = encode(found, vocabulary, words, task)
     corpus = found.take(pa.array(visible))
-    _check_enough(corpus, found, task)
+    check_enough(corpus, found, task)
     with replacing(task.folder / UTTERANCES) as path:
         pq.write_table(corpus, path)
     test, rest = split_balanced(corpus, settings.held_out, task.seed)
@@ -195,7 +180,7 @@ def train(task: Task) -> dict[str, Any]:
     model = _fit(settings, fitted, words, task)
     features = _features(model, utterances.turns)
     with replacing(task.folder / PROJECTION) as path:
-        pq.write_table(project(features, utterances.groups, test, task.seed), path)
+        pq.write_table(project(features._asdict(), utterances.groups, test, task.seed), path)
     counts = {row["values"]: row["counts"] for row in pc.value_counts(corpus["side"]).to_pylist()}
     return {
         "utterances_a": counts.get("a", 0),
@@ -211,171 +196,6 @@ def train(task: Task) -> dict[str, Any]:
         "accuracy_content": content_accuracy(utterances, words, rest, test, task.seed),
         "reconstruction_loss": _reconstruction_loss(model, utterances.select(test)),
     }
-
-
-def unbiased_utterances(task: Task) -> pa.Table:
-    """The unbiased gendered utterance corpus (section 3.2.2.1), for any dimension.
-
-    Every context and response of the training dialogues that names one group only, and that the measures of study 1
-    take for neither offensive, nor clearly positive or negative, and that holds no attribute word; as often as it
-    occurs.
-
-    Returns:
-        Columns `utterance` and `side` (`a` or `b`).
-    """
-    train = task.dialogues.filter(pc.equal(task.dialogues["split"], "train"))
-    texts = pa.chunked_array([*train["context"].chunks, *train["response"].chunks], pa.string())
-    swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns)
-    distinct = texts.unique()
-    likely = distinct.filter(pc.match_substring_regex(distinct, swapper.matcher.prefilter()))
-    sides = pa.array([side for _, side in swapper.find_all(likely)], pa.string())
-    kept = unbiased(
-        likely.filter(pc.is_in(sides, pa.array(["a", "b"]))),
-        BiasScorer(task.dimension, task.measures),
-        task.progress,
-    )
-    known = sides.take(pc.index_in(kept, likely))
-    places = pc.index_in(texts, kept).combine_chunks().drop_null()
-    return pa.table({"utterance": kept.take(places), "side": known.take(places)})
-
-
-def neutral_utterances(task: Task, count: int) -> pa.Table:
-    """So many different contexts and responses of the training dialogues that name no group, biased ones among them.
-
-    The unbiased utterances lack the words that make others biased; without these the features of such words, and what
-    D2 could tell from them, would be left to chance. The thesis has no such utterances.
-
-    Returns:
-        Columns `utterance` and `side` (null).
-    """
-    train = task.dialogues.filter(pc.equal(task.dialogues["split"], "train"))
-    distinct = pa.chunked_array([*train["context"].chunks, *train["response"].chunks], pa.string()).unique()
-    swapper = Swapper(task.dimension, pronouns="extended")
-    named = pc.match_substring_regex(distinct, swapper.matcher.prefilter())
-    others = distinct.filter(pc.invert(named))
-    drawn = np.random.default_rng(task.seed).permutation(len(others))[:count]
-    texts = others.take(pa.array(np.sort(drawn)))
-    return pa.table({"utterance": texts, "side": pa.nulls(len(texts), pa.string())})
-
-
-def _check_enough(corpus: pa.Table, found: pa.Table, task: Task) -> None:
-    for side in ("a", "b"):
-        own, all_found = (
-            len(table.filter(pc.equal(table["side"], side))["utterance"].unique()) for table in (corpus, found)
-        )
-        if own < _LEAST:
-            raise FairnessError(
-                f"the training dialogues hold {all_found} different unbiased utterances of group {side} "
-                f"({getattr(task.dimension.groups, side)}), {own} of them with a group word that the model knows; the "
-                f"disentanglement model needs {_LEAST} or more of each group, and thousands to converge: give it a "
-                "larger corpus, or a dimension whose words are commoner there"
-            )
-
-
-def split_balanced(utterances: pa.Table, held_out: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows for the test and the rest, which has no utterance of the test's.
-
-    The test has as many utterances of each group, each once: at most `held_out` in all, and a fifth of the smaller
-    group's distinct ones.
-    """
-    random = np.random.default_rng(seed)
-    codes = utterances["utterance"].combine_chunks().dictionary_encode().indices.to_numpy()
-    distinct, first = np.unique(codes, return_index=True)
-    of_b = pc.equal(utterances["side"], "b").to_numpy()[first]
-    each = min(held_out // 2, max(1, min(int(of_b.sum()), int((~of_b).sum())) // 5))
-    drawn = np.concatenate([random.permutation(np.flatnonzero(of_b == side))[:each] for side in (False, True)])
-    return np.sort(first[drawn]), np.flatnonzero(~np.isin(codes, distinct[drawn]))
-
-
-def group_accuracy(features: torch.Tensor, groups: np.ndarray, rest: np.ndarray, test: np.ndarray, seed: int) -> float:
-    """Share of the test utterances whose group a fresh linear classifier tells from `features` (table 3.2), strictly.
-
-    It has the form of D1 and D2 (one layer and softmax), is fitted to its optimum on standardised features of as many
-    utterances of each group (at most 20,000 in all) that are not in the test, and finds whatever is linear.
-    """
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    fitted = _balanced(groups, rest, seed)
-    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-    vectors = features.numpy()
-    classifier.fit(vectors[fitted], groups[fitted])
-    return float(classifier.score(vectors[test], groups[test]))
-
-
-def trained_accuracy(
-    features: torch.Tensor, groups: np.ndarray, rest: np.ndarray, test: np.ndarray, seed: int
-) -> float:
-    """The same by a probe as the thesis describes its own: one layer, trained by Adam on the features as they are.
-
-    2,000 steps of 32 utterances at a rate of 0.001, which it does not state; a weaker probe than `group_accuracy`.
-    """
-    random, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed % 2**31)
-    fitted, targets = _balanced(groups, rest, seed), torch.from_numpy(groups)
-    probe = nn.Linear(features.shape[1], 2)
-    with torch.no_grad():
-        for parameter in probe.parameters():
-            parameter.uniform_(-0.1, 0.1, generator=generator)
-    optimiser = torch.optim.Adam(probe.parameters(), 0.001)
-    for _ in range(_PROBE_STEPS):
-        rows = torch.from_numpy(random.choice(fitted, _PROBE_BATCH))
-        optimiser.zero_grad(set_to_none=True)
-        cross_entropy(probe(features[rows]), targets[rows]).backward()
-        optimiser.step()
-    with torch.inference_mode():
-        told = probe(features[torch.from_numpy(test)]).argmax(dim=1).numpy()
-    return float((told == groups[test]).mean())
-
-
-def content_accuracy(utterances: Utterances, words: int, rest: np.ndarray, test: np.ndarray, seed: int) -> float:
-    """The floor of table 3.2: the same from the content words alone, which f(s) is asked to keep.
-
-    A logistic regression on the words' counts, its penalty chosen by cross-validation.
-    """
-    from scipy.sparse import csr_matrix
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV
-
-    def counts(rows: np.ndarray) -> Any:
-        counted = [utterances.counted[row] for row in rows]
-        owners = np.repeat(np.arange(len(rows)), [len(own) for own in counted])
-        columns = np.concatenate(counted) if counted else np.empty(0, np.int64)
-        return csr_matrix((np.ones(len(columns)), (owners, columns)), shape=(len(rows), words))
-
-    fitted, groups = _balanced(utterances.groups, rest, seed), utterances.groups
-    search = GridSearchCV(LogisticRegression(max_iter=2000), {"C": [0.01, 0.1, 1.0]}, cv=5)
-    search.fit(counts(fitted), groups[fitted])
-    return float(search.score(counts(test), groups[test]))
-
-
-def _balanced(groups: np.ndarray, rest: np.ndarray, seed: int) -> np.ndarray:
-    """As many rows of each group, at most 20,000 in all."""
-    random = np.random.default_rng(seed)
-    sides = [random.permutation(rest[groups[rest] == side]) for side in (0, 1)]
-    each = min(_FITTED // 2, *map(len, sides))
-    return np.concatenate([side[:each] for side in sides])
-
-
-def project(features: Features, groups: np.ndarray, test: np.ndarray, seed: int) -> pa.Table:
-    """Figure 3.2: both vectors of at most 400 test utterances a group, on a plane by t-SNE.
-
-    Returns:
-        Columns `features` (`unbiased` or `semantic`), `side`, `x`, `y`.
-    """
-    from sklearn.manifold import TSNE
-
-    shown = np.concatenate([test[groups[test] == side][:_SHOWN] for side in (0, 1)])
-    tables = []
-    for name, vectors in features._asdict().items():
-        perplexity = min(30.0, (len(shown) - 1) / 3)
-        places = TSNE(perplexity=perplexity, init="pca", random_state=seed % 2**31).fit_transform(
-            vectors.numpy()[shown]
-        )
-        sides = pa.array(np.where(groups[shown] == 0, "a", "b").tolist())
-        columns = {"features": pa.repeat(name, len(shown)), "side": sides, "x": places[:, 0], "y": places[:, 1]}
-        tables.append(pa.table(columns))
-    return pa.concat_tables(tables)
 
 
 def load(task: Task) -> DisentanglementModel:
@@ -513,51 +333,6 @@ def _batches(turns: list[np.ndarray], size: int, seed: int) -> list[np.ndarray]:
         ordered = window[np.argsort(lengths[window], kind="stable")]
         batches += [ordered[start : start + size] for start in range(0, len(ordered), size)]
     return [batches[i] for i in random.permutation(len(batches))]
-
-
-def encode(corpus: pa.Table, vocabulary: Vocabulary, words: int, task: Task) -> tuple[np.ndarray, Utterances]:
-    """The utterances in which a word that names the group can be seen, and which rows of the `corpus` they are.
-
-    Of an utterance whose only such word is cut away, or unknown, nothing but its content would tell the group. A bag
-    counts words but stop words and all that the matcher takes for a group's (`he'll`, and `old man` as a whole).
-
-    Args:
-        corpus: Columns `utterance`, `side` (null for those that name no group, all of which are kept).
-        vocabulary: Of the dialogue model, the most frequent words first.
-        words: How many of them are told apart.
-        task: Whose dimension and longest turn.
-    """
-    assert task.model.seq2seq is not None
-    naming, all_naming = (
-        Swapper(task.dimension, pronouns=pronouns).matcher for pronouns in (task.pairs.pronouns, "extended")
-    )
-    stops, texts = stop_words(), corpus["utterance"].combine_chunks()
-    rows, turns, counted = [], [], []
-    sides = corpus["side"].to_pylist()
-    found = zip(texts.to_pylist(), sides, naming.find_all(texts), all_naming.find_all(texts), strict=True)
-    for row, (text, side, named, barred) in enumerate(found):
-        tokens = list(TOKEN.finditer(text))[: task.model.seq2seq.longest]
-        spelled = [fold(token.group()) for token in tokens]
-        numbers = np.array([n if (n := vocabulary.number(word)) < words else UNKNOWN for word in spelled])
-        if not tokens:
-            continue
-        if side is None or any(
-            number != UNKNOWN and _within(token, named) for token, number in zip(tokens, numbers, strict=True)
-        ):
-            counts = [
-                number > END and word[0].isalnum() and word not in stops and not _within(token, barred)
-                for token, word, number in zip(tokens, spelled, numbers, strict=True)
-            ]
-            rows.append(row)
-            turns.append(numbers)
-            counted.append(numbers[counts])
-    groups = np.array([{"a": 0, "b": 1, None: NEUTRAL}[side] for side in sides], dtype=np.int64)
-    return np.array(rows, dtype=np.int64), Utterances(turns, groups[rows], counted)
-
-
-def _within(token: re.Match[str], matches: Sequence[tuple[int, int, str]]) -> bool:
-    """Whether a token belongs to one of the matches (`he'll` to `he`)."""
-    return any(start < token.end() and token.start() < end for start, end, _ in matches)
 
 
 @torch.inference_mode()

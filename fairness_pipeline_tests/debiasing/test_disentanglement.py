@@ -12,23 +12,22 @@ from torch import nn
 
 from fairness_pipeline.debiasing import disentanglement
 from fairness_pipeline.debiasing.disentanglement import (
-    NEUTRAL,
     Bags,
     Discriminators,
     DisentanglementModel,
-    Utterances,
     bag_of_words_loss,
-    content_accuracy,
-    encode,
-    group_accuracy,
     negative_entropy,
-    neutral_utterances,
     optimisers_of,
-    split_balanced,
-    trained_accuracy,
     training_step,
+)
+from fairness_pipeline.debiasing.gendered_utterances import (
+    NEUTRAL,
+    Utterances,
+    encode,
+    neutral_utterances,
     unbiased_utterances,
 )
+from fairness_pipeline.debiasing.probes import content_accuracy, group_accuracy, split_balanced, trained_accuracy
 from fairness_pipeline.debiasing.settings import Disentanglement
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import PairSettings

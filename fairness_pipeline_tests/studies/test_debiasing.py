@@ -18,7 +18,7 @@ from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline_tests.commands import change, command, content, planned, process, run
 from fairness_pipeline_tests.conftest import write_yaml
-from fairness_pipeline_tests.debiasing.tasks import ADVERSARIAL, DET
+from fairness_pipeline_tests.debiasing.tasks import ADVERSARIAL, CONTINUED, DET
 from fairness_pipeline_tests.models import tiny_models
 
 RETRIEVAL = {
@@ -99,6 +99,53 @@ def test_from_base_to_report(debiased: Project) -> None:
         lambda profile: profile["models"].update({"seq2seq-wer": {}}),
     )
     assert planned() == []
+
+
+def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: Path) -> None:
+    """Two seeds of each: what a method does is told over the seeds, beside the control of the same dimension."""
+    chat = {"settings": {"disentanglement": DET, "adversarial": ADVERSARIAL}, "dimensions": ["gender"]}
+    models = {
+        "seq2seq-leace": {},
+        "seq2seq-mle": {"settings": CONTINUED, "dimensions": ["gender"]},
+        "seq2seq-debiased_chat": chat,
+    }
+
+    def edit(profile: dict) -> None:
+        profile["models"]["seq2seq"]["seeds"] = 2
+        profile["models"].update(models)
+        profile["dialogue_fairness"]["debias"] = ["gender"]
+
+    change(data / "profiles" / "tiny.yaml", edit)
+    project = Project("tiny")
+    part = project.parts["dialogue_fairness"]
+    gender = {"dimension": "gender", "model": "seq2seq-debiased_chat"}
+    assert part.control_of(gender) == {"dimension": "gender", "model": "seq2seq-mle"}
+    assert part.control_of({**gender, "dimension": "dialect"}) is None  # it is not made for that
+    assert part.control_of({**gender, "model": "seq2seq-leace"}) is None
+    assert [key["model"] for key in part.rivals_of(gender)] == [
+        "seq2seq", "seq2seq.seed2", "seq2seq-mle", "seq2seq-mle.seed2"
+    ]  # fmt: skip
+    own = planned("--model", "seq2seq-debiased_chat")
+    assert "debiased_dialogue_models gender seq2seq-mle.seed2" in own  # the control belongs to the comparison
+    assert not [line for line in own if "leace" in line]
+    assert " 0 not made" in run("--model", "seq2seq-debiased_chat").stdout
+    lake = Lake(project.workspace)
+    rows = {row["measure"]: row for row in lake.read("recipe_effects", gender).to_pylist()}
+    assert len(rows) == 6
+    assert {row["control"] for row in rows.values()} == {"seq2seq-mle"}
+    assert {row["seeds"] for row in rows.values()} == {2}
+    seeds = [{"dimension": "gender", "model": model} for model in ("seq2seq", "seq2seq.seed2")]
+    differences = [
+        row["difference"]
+        for seed in seeds
+        for row in lake.read("dialogue_significance", seed).to_pylist()
+        if row["measure"] == "diversity"
+    ]
+    assert rows["diversity"]["difference_before"] == pytest.approx(sum(differences) / 2)
+    page = (project.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
+    for said in ("Over the seeds", "seq2seq-mle", "held-out pairs", "Such a test detects"):
+        assert said in page, said
+    assert page.count("seq2seq, debiased") == 1  # one section for the recipe, not one a seed
 
 
 @pytest.mark.kills

@@ -1,0 +1,155 @@
+"""The utterances that Debiased-Chat's autoencoder is trained on: Liu 2022, section 3.2.2.1.
+
+Unbiased utterances that name one group; and, where it is asked for, utterances that name none.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.debiasing.biased_text import BiasScorer, unbiased
+from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.lexicons.stop_words import stop_words
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.lexicons.text import TOKEN, fold
+from fairness_pipeline.models.vocabulary import END, UNKNOWN, Vocabulary
+
+NEUTRAL = -1
+"""Instead of a group, for an utterance that names none."""
+_LEAST = 20
+
+
+class Utterances(NamedTuple):
+    """Word numbers of utterances, groups (0 for a, 1 for b, `NEUTRAL`), and the words that count for a bag."""
+
+    turns: list[np.ndarray]
+    groups: np.ndarray
+    counted: list[np.ndarray]
+
+    def select(self, rows: np.ndarray) -> "Utterances":
+        """These rows alone."""
+        return Utterances([self.turns[i] for i in rows], self.groups[rows], [self.counted[i] for i in rows])
+
+    def extended(self, others: "Utterances") -> "Utterances":
+        """These and others."""
+        groups = np.concatenate([self.groups, others.groups])
+        return Utterances([*self.turns, *others.turns], groups, [*self.counted, *others.counted])
+
+
+def unbiased_utterances(task: Task) -> pa.Table:
+    """The unbiased gendered utterance corpus (section 3.2.2.1), for any dimension.
+
+    Every context and response of the training dialogues that names one group only, and that the measures of study 1
+    take for neither offensive, nor clearly positive or negative, and that holds no attribute word; as often as it
+    occurs.
+
+    Returns:
+        Columns `utterance` and `side` (`a` or `b`).
+    """
+    train = task.dialogues.filter(pc.equal(task.dialogues["split"], "train"))
+    texts = pa.chunked_array([*train["context"].chunks, *train["response"].chunks], pa.string())
+    swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns)
+    distinct = texts.unique()
+    likely = distinct.filter(pc.match_substring_regex(distinct, swapper.matcher.prefilter()))
+    sides = pa.array([side for _, side in swapper.find_all(likely)], pa.string())
+    kept = unbiased(
+        likely.filter(pc.is_in(sides, pa.array(["a", "b"]))),
+        BiasScorer(task.dimension, task.measures),
+        task.progress,
+    )
+    known = sides.take(pc.index_in(kept, likely))
+    places = pc.index_in(texts, kept).combine_chunks().drop_null()
+    return pa.table({"utterance": kept.take(places), "side": known.take(places)})
+
+
+def neutral_utterances(task: Task, count: int) -> pa.Table:
+    """So many different contexts and responses of the training dialogues that name no group, biased ones among them.
+
+    The unbiased utterances lack the words that make others biased; without these the features of such words, and what
+    D2 could tell from them, would be left to chance. The thesis has no such utterances.
+
+    Returns:
+        Columns `utterance` and `side` (null).
+    """
+    train = task.dialogues.filter(pc.equal(task.dialogues["split"], "train"))
+    distinct = pa.chunked_array([*train["context"].chunks, *train["response"].chunks], pa.string()).unique()
+    swapper = Swapper(task.dimension, pronouns="extended")
+    named = pc.match_substring_regex(distinct, swapper.matcher.prefilter())
+    others = distinct.filter(pc.invert(named))
+    drawn = np.random.default_rng(task.seed).permutation(len(others))[:count]
+    texts = others.take(pa.array(np.sort(drawn)))
+    return pa.table({"utterance": texts, "side": pa.nulls(len(texts), pa.string())})
+
+
+def check_enough(corpus: pa.Table, found: pa.Table, task: Task) -> None:
+    """Refuses a corpus that has too few different utterances of a group.
+
+    Args:
+        corpus: Those whose group word can be seen.
+        found: All unbiased ones.
+        task: Whose groups.
+
+    Raises:
+        FairnessError: a group has too few; the error says how many are needed.
+    """
+    for side in ("a", "b"):
+        own, all_found = (
+            len(table.filter(pc.equal(table["side"], side))["utterance"].unique()) for table in (corpus, found)
+        )
+        if own < _LEAST:
+            raise FairnessError(
+                f"the training dialogues hold {all_found} different unbiased utterances of group {side} "
+                f"({getattr(task.dimension.groups, side)}), {own} of them with a group word that the model knows; the "
+                f"disentanglement model needs {_LEAST} or more of each group, and thousands to converge: give it a "
+                "larger corpus, or a dimension whose words are commoner there"
+            )
+
+
+def encode(corpus: pa.Table, vocabulary: Vocabulary, words: int, task: Task) -> tuple[np.ndarray, Utterances]:
+    """The utterances in which a word that names the group can be seen, and which rows of the `corpus` they are.
+
+    Of an utterance whose only such word is cut away, or unknown, nothing but its content would tell the group. A bag
+    counts words but stop words and all that the matcher takes for a group's (`he'll`, and `old man` as a whole).
+
+    Args:
+        corpus: Columns `utterance`, `side` (null for those that name no group, all of which are kept).
+        vocabulary: Of the dialogue model, the most frequent words first.
+        words: How many of them are told apart.
+        task: Whose dimension and longest turn.
+    """
+    assert task.model.seq2seq is not None
+    naming, all_naming = (
+        Swapper(task.dimension, pronouns=pronouns).matcher for pronouns in (task.pairs.pronouns, "extended")
+    )
+    stops, texts = stop_words(), corpus["utterance"].combine_chunks()
+    rows, turns, counted = [], [], []
+    sides = corpus["side"].to_pylist()
+    found = zip(texts.to_pylist(), sides, naming.find_all(texts), all_naming.find_all(texts), strict=True)
+    for row, (text, side, named, barred) in enumerate(found):
+        tokens = list(TOKEN.finditer(text))[: task.model.seq2seq.longest]
+        spelled = [fold(token.group()) for token in tokens]
+        numbers = np.array([n if (n := vocabulary.number(word)) < words else UNKNOWN for word in spelled])
+        if not tokens:
+            continue
+        if side is None or any(
+            number != UNKNOWN and _within(token, named) for token, number in zip(tokens, numbers, strict=True)
+        ):
+            counts = [
+                number > END and word[0].isalnum() and word not in stops and not _within(token, barred)
+                for token, word, number in zip(tokens, spelled, numbers, strict=True)
+            ]
+            rows.append(row)
+            turns.append(numbers)
+            counted.append(numbers[counts])
+    groups = np.array([{"a": 0, "b": 1, None: NEUTRAL}[side] for side in sides], dtype=np.int64)
+    return np.array(rows, dtype=np.int64), Utterances(turns, groups[rows], counted)
+
+
+def _within(token: re.Match[str], matches: Sequence[tuple[int, int, str]]) -> bool:
+    """Whether a token belongs to one of the matches (`he'll` to `he`)."""
+    return any(start < token.end() and token.start() < end for start, end, _ in matches)
