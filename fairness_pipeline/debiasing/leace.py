@@ -1,8 +1,9 @@
-"""LEACE: the group erased from the encoder's last state (Belrose et al. 2023, theorem 4.3).
+"""LEACE: the group erased from what the model makes of a context (Belrose et al. 2023, theorem 4.3).
 
-Least-squares concept erasure moves the states as little as it must so that no linear reader can tell the group from
-them: r(x) = x - d v'(x - mean), where for two groups d is the covariance of state and group, and v reads along
-Sigma^-1 d with v'd = 1. Nothing is trained; what is not linear stays.
+Least-squares concept erasure moves the vectors as little as it must so that no linear reader can tell the group from
+them: r(x) = x - d v'(x - mean), where for two groups d is the covariance of vector and group, and v reads along
+Sigma^-1 d with v'd = 1. The vectors are the encoder's last state (`seq2seq`) or what candidates are compared with
+(`retrieval`). Nothing is trained; what is not linear stays.
 """
 
 from typing import Any
@@ -13,60 +14,49 @@ import pyarrow.compute as pc
 import torch
 from safetensors.torch import save_file
 
-from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.registry import Task, copy_base
 from fairness_pipeline.debiasing.settings import Erasure as Settings
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.files import replacing
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.models.batching import EncodedDialogues, pad
-from fairness_pipeline.models.dialogue import seq2seq
-from fairness_pipeline.models.dialogue.training import turns_of
-from fairness_pipeline.models.erasure import Erasure
-from fairness_pipeline.models.training import Trainer, perplexity
-from fairness_pipeline.models.vocabulary import VOCABULARY
-from fairness_pipeline.progress import report
+from fairness_pipeline.models.checkpoints import load_weights
+from fairness_pipeline.models.dialogue import registry
+from fairness_pipeline.models.erasure import NAME, Erasure
+from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 
-_BATCH = 512
 _LEAST = 50
 
 
 def debias(task: Task) -> dict[str, Any]:
-    """Fits the eraser to the base's states of training contexts that name one group, and puts it into the model.
+    """Fits the eraser to the base's vectors of training contexts that name one group, and puts it into the model.
 
     Returns:
-        Figures: how many contexts of each group, the share of the states' variance that is erased, perplexity.
+        Figures: how many contexts of each group, the share of the vectors' variance that is erased, and of a `seq2seq`
+        its perplexity.
 
     Raises:
         FairnessError: too few contexts of a group.
     """
-    settings = Settings.model_validate(task.model.settings or {})
-    assert task.model.seq2seq is not None
-    longest = task.model.seq2seq.longest
-    model, vocabulary = seq2seq.load(task.model, task.base)
-    model.eval()
-    contexts, groups = _gendered(task, settings.contexts)
-    states = []
-    with torch.inference_mode():
-        for start in range(0, len(contexts), _BATCH):
-            turns = vocabulary.turns(contexts[start : start + _BATCH], longest)
-            lengths = torch.tensor([len(turn) for turn in turns])
-            encoded = model.encode(pad(turns, model.output.weight.device), lengths)
-            states.append(seq2seq.flat(encoded).cpu().double().numpy())
-            report(task.progress, start + len(turns), len(contexts), "contexts read")
-    vectors = np.concatenate(states)
-    model.erasure = eraser(vectors, groups).to(model.output.weight.device)
-    vocabulary.save(task.folder / VOCABULARY)
+    contexts, groups = _gendered(task, Settings.model_validate(task.model.settings or {}).contexts)
+    found = registry.context_vectors(task.model, task.base, contexts).cpu()
+    vectors = found.double().numpy()
+    own = eraser(vectors, groups)
+    copy_base(task)
+    weights = load_weights(task.base / Trainer.WEIGHTS) | {f"{NAME}.{n}": t for n, t in own.state_dict().items()}
     with replacing(task.folder / Trainer.WEIGHTS) as path:
-        save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, path)
-    with torch.inference_mode():
-        moved = model.erasure(torch.from_numpy(vectors).float().to(model.output.weight.device)).cpu().double().numpy()
-    valid = EncodedDialogues.of_texts(*turns_of(task.dialogues, "valid"), vocabulary, longest)
-    return {
+        save_file(weights, path)
+    moved = own(found).double().numpy() - vectors
+    figures = {
         "contexts_a": int((groups == 0).sum()),
         "contexts_b": int((groups == 1).sum()),
-        "variance_erased": round(float(np.square(moved - vectors).sum(axis=1).mean() / vectors.var(axis=0).sum()), 6),
-        "validation_perplexity": perplexity(model, valid),
+        "variance_erased": round(float(np.square(moved).sum(axis=1).mean() / vectors.var(axis=0).sum()), 6),
     }
+    if task.model.seq2seq:
+        valid = task.dialogues.filter(pc.equal(task.dialogues["split"], "valid"))
+        known = Vocabulary.load(task.base / VOCABULARY)
+        figures["validation_perplexity"] = registry.perplexity(task.model, task.folder, valid, known, ())
+    return figures
 
 
 def eraser(vectors: np.ndarray, groups: np.ndarray) -> Erasure:

@@ -49,8 +49,10 @@ class Method(NamedTuple):
 
 
 METHODS = {
-    "cda": Method("counterpart_data_augmentation", ("seq2seq", "causal_lm")),
-    "wer": Method("word_embedding_regularization", ("seq2seq", "causal_lm"), settings.WordEmbeddingRegularization),
+    "cda": Method("counterpart_data_augmentation", ("seq2seq", "retrieval", "causal_lm")),
+    "wer": Method(
+        "word_embedding_regularization", ("seq2seq", "retrieval", "causal_lm"), settings.WordEmbeddingRegularization
+    ),
     "debiased_chat": Method(
         "debiased_chat",
         ("seq2seq",),
@@ -64,8 +66,8 @@ METHODS = {
     "mle": Method(
         "maximum_likelihood", ("seq2seq",), settings.Continued, starts_from_base=True, measures=True, tested=True
     ),
-    "dropout": Method("dropout", ("seq2seq", "causal_lm"), settings.Dropout),
-    "leace": Method("leace", ("seq2seq",), settings.Erasure, starts_from_base=True, trains=False),
+    "dropout": Method("dropout", ("seq2seq", "retrieval", "causal_lm"), settings.Dropout),
+    "leace": Method("leace", ("seq2seq", "retrieval"), settings.Erasure, starts_from_base=True, trains=False),
     "self_debias": Method(
         "self_debias", ("seq2seq", "causal_lm"), settings.SelfDebias, starts_from_base=True, trains=False, answers=True
     ),

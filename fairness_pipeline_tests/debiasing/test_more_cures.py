@@ -1,5 +1,6 @@
 """LEACE, dropout, Self-Debias, a plain prompt."""
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from safetensors.torch import load_file
 from sklearn.linear_model import LogisticRegression
 
 from fairness_pipeline.debiasing import leace, registry
@@ -18,7 +20,8 @@ from fairness_pipeline.models.dialogue import registry as models
 from fairness_pipeline.models.dialogue import seq2seq
 from fairness_pipeline.models.dialogue.fine_tuning import set_dropout
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline_tests.debiasing.tasks import dialogues, task
+from fairness_pipeline.models.vocabulary import Vocabulary
+from fairness_pipeline_tests.debiasing.tasks import dialogues, model, task
 from fairness_pipeline_tests.local_server import serve
 from fairness_pipeline_tests.models import tiny_models
 from fairness_pipeline_tests.models.dialogue.test_endpoint import ChatServer
@@ -250,3 +253,53 @@ def test_methods_that_leave_the_weights_alone_copy_them_whole(tmp_path: Path) ->
     registry.debias(given)
     for file in given.base.iterdir():
         assert (given.folder / file.name).read_bytes() == file.read_bytes()
+
+
+RANKER = {
+    "architecture": "retrieval",
+    "seq2seq": None,
+    "retrieval": {"layers": 1, "heads": 1, "embedding": 8, "feed_forward": 8, "vocabulary": 60, "longest": 8},
+    "training": {
+        "optimiser": "adam", "learning_rate": 0.02, "clipping": 1.0, "batch_tokens": 512, "epochs": 8, "patience": 8,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"), [("cda", None), ("wer", {"k": 5.0}), ("dropout", {"rate": 0.2}), ("leace", None)]
+)
+def test_a_ranker_is_debiased(tmp_path: Path, method: str, settings: dict | None) -> None:
+    """It still answers with candidates; LEACE leaves them as they are and moves the contexts alone."""
+    base, made = tmp_path / "base", tmp_path / "made"
+    base.mkdir()
+    made.mkdir()
+    models.prepare(model(**RANKER), dialogues(), base, seed=1)
+    given = task(
+        tmp_path, method, model=model(**RANKER, base="retrieval", debiasing=method, settings=settings), base=base
+    )
+    given = dataclasses.replace(given, folder=made)
+    figures = registry.debias(given)
+    table = pa.table({"text": CONTEXTS})
+    answers = registry.responder(given.model, made, tmp_path, 1)(table)["response"].to_pylist()
+    known = set(dialogues()["response"].to_pylist())
+    if method != "cda":
+        assert set(answers) <= known
+    if method == "wer":
+        apart = []
+        for folder in (base, made):
+            words = Vocabulary.load(folder / "vocabulary.txt")
+            weights = load_file(folder / "model.safetensors")["embedding.weight"]
+            apart.append((weights[words.number("uncle")] - weights[words.number("aunt")]).norm())
+        assert apart[1] < 0.5 * apart[0]
+    if method == "leace":
+        assert (made / "candidates.safetensors").read_bytes() == (base / "candidates.safetensors").read_bytes()
+        contexts = [row["context"] for row in dialogues().to_pylist() if "dog" not in row["context"]]
+        groups = np.array(["aunt" in text for text in contexts])
+        vectors = models.context_vectors(given.model, base, contexts)
+        erased = leace.eraser(vectors.double().numpy(), groups.astype(int))(vectors)
+        assert LogisticRegression().fit(vectors, groups).score(vectors, groups) > 0.95
+        assert LogisticRegression().fit(erased, groups).score(erased, groups) < 0.7
+        assert 0 < figures["variance_erased"] < 1
+        table = pa.table({"text": contexts})
+        before, after = (models.responder(given.model, f, tmp_path, 1)(table)["response"] for f in (base, made))
+        assert before != after

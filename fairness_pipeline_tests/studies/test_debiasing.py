@@ -205,7 +205,7 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
         ({"debiasing": "cda"}, "base: 'None' is no model of"),
         ({"base": "gpt9", "debiasing": "cda"}, "base: 'gpt9' is no model of"),
         ({"base": "seq2seq", "debiasing": "filtered"}, "'filtered' is not defined for architecture 'seq2seq' (of 'seq2seq'); it is for: retrieval"),
-        ({"base": "retrieval", "debiasing": "cda"}, "'cda' is not defined for architecture 'retrieval'"),
+        ({"base": "retrieval", "debiasing": "mle"}, "'mle' is not defined for architecture 'retrieval'"),
         ({"base": "seq2seq-cda", "debiasing": "wer"}, "base: 'seq2seq-cda' is debiased itself"),
         ({"base": "seq2seq", "debiasing": "cda", "dimensions": ["age"]}, "dimensions: 'age' is none of"),
         ({"base": "seq2seq", "debiasing": "wer", "settings": {"k": -1}}, "settings.k: Input should be greater than 0"),

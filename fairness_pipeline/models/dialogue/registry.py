@@ -31,7 +31,7 @@ def prepare(
         folder: Where it is made.
         seed: Of all draws.
         progress: Told how far it is.
-        options: What only some architectures take: `penalty` and `dropout` (`seq2seq`, `causal_lm`).
+        options: What only some architectures take: `penalty` and `dropout` (those trained here).
 
     Returns:
         Figures of the model.
@@ -61,6 +61,12 @@ def perplexity(
     use_threads(specification.threads)
     value: float = _module(specification).perplexity(specification, folder, dialogues, known, left_out)
     return value
+
+
+def context_vectors(specification: ModelSpecification, folder: Path, contexts: list[str]) -> Any:
+    """What the model in `folder` makes of contexts before it answers (`seq2seq`, `retrieval`): a tensor, a row each."""
+    use_threads(specification.threads)
+    return _module(specification).context_vectors(specification, folder, contexts)
 
 
 def _module(specification: ModelSpecification) -> Any:

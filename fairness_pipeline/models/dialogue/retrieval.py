@@ -18,7 +18,8 @@ from fairness_pipeline.models.batching import Batch, cut, pad
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes
-from fairness_pipeline.models.dialogue.training import train_on_dialogues
+from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogues
+from fairness_pipeline.models.erasure import Erasure, restore
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, PAD, START, VOCABULARY, Vocabulary
 from fairness_pipeline.progress import Progress, report
@@ -52,6 +53,7 @@ class Ranker(nn.Module):
         self.dropout = nn.Dropout(sizes.dropout)
         self.positions: torch.Tensor
         self.register_buffer("positions", _sinusoids(sizes.longest + 2, sizes.embedding), persistent=False)
+        self.erasure: Erasure | None = None
 
     def encode(self, turns: torch.Tensor) -> torch.Tensor:
         """Turns (batch, words) as vectors (batch, embedding)."""
@@ -97,6 +99,8 @@ class RetrievalResponder:
         model, vocabulary, vectors, candidates = self._model()
         turns = _encode_texts(contexts["text"].to_pylist(), vocabulary, _sizes(self.specification).longest)
         queries = encode_turns(model, turns)
+        if model.erasure:
+            queries = model.erasure(queries)
         return pa.table({"response": candidates.take(pa.array(best_candidates(queries, vectors).cpu().numpy()))})
 
     def _model(self) -> tuple[Ranker, Vocabulary, torch.Tensor, pa.ChunkedArray]:
@@ -143,18 +147,27 @@ def encode_turns(model: Ranker, turns: list[np.ndarray], progress: Progress | No
 
 
 def prepare(
-    specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
+    specification: ModelSpecification,
+    dialogues: pa.Table,
+    folder: Path,
+    seed: int,
+    progress: Progress | None = None,
+    penalty: Penalty | None = None,
+    dropout: float | None = None,
 ) -> dict[str, object]:
     """Trains the model in `folder`, then encodes its candidates; goes on after a kill.
 
-    Arguments and errors are those of `train_on_dialogues`; the seed also draws the candidates.
+    Arguments and errors are those of `train_on_dialogues`; the seed also draws the candidates. `dropout`, where it is
+    given, takes the place of its sizes' own.
 
     Returns:
         Its figures (a perplexity of 1 would be always right; of the batch's size, guessing) and how many candidates.
     """
     sizes = _sizes(specification)
+    if dropout is not None:
+        sizes = sizes.model_copy(update={"dropout": dropout})
     vocabulary, figures = train_on_dialogues(
-        lambda words: Ranker(sizes, words), specification, sizes, dialogues, folder, seed, progress
+        lambda words: Ranker(sizes, words), specification, sizes, dialogues, folder, seed, progress, penalty
     )
     training = dialogues.filter(pc.equal(dialogues["split"], "train"))
     candidates = draw_candidates(training["response"], sizes.candidates, seed)
@@ -174,6 +187,13 @@ def responder(specification: ModelSpecification, folder: Path, work: Path, seed:
     return RetrievalResponder(specification, folder)
 
 
+def context_vectors(specification: ModelSpecification, folder: Path, contexts: list[str]) -> torch.Tensor:
+    """What candidates are compared with, for each of the `contexts`: (contexts, width)."""
+    vocabulary = Vocabulary.load(folder / VOCABULARY)
+    model = _ranker(specification, vocabulary, folder)
+    return encode_turns(model, _encode_texts(contexts, vocabulary, _sizes(specification).longest))
+
+
 def draw_candidates(responses: pa.ChunkedArray, most: int, seed: int) -> list[str]:
     """At most `most` distinct responses, drawn by their own text and the seed, whatever their order."""
     distinct = pc.unique(responses).to_pylist()
@@ -190,7 +210,7 @@ def _sizes(specification: ModelSpecification) -> RetrievalSizes:
 
 def _ranker(specification: ModelSpecification, vocabulary: Vocabulary, folder: Path) -> Ranker:
     model = Ranker(_sizes(specification), len(vocabulary))
-    model.load_state_dict(load_weights(folder / Trainer.WEIGHTS))
+    restore(model, load_weights(folder / Trainer.WEIGHTS))
     return model.to(device_of(specification)).eval()
 
 

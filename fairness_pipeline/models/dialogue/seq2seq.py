@@ -17,7 +17,7 @@ from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogues
-from fairness_pipeline.models.erasure import Erasure
+from fairness_pipeline.models.erasure import Erasure, restore
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
 from fairness_pipeline.progress import Progress
@@ -209,6 +209,19 @@ def perplexity(
     return math.exp(total / count) if count else math.nan
 
 
+@torch.inference_mode()
+def context_vectors(specification: ModelSpecification, folder: Path, contexts: list[str]) -> torch.Tensor:
+    """The encoder's last state for each of the `contexts`, as `flat` has it: (contexts, 2 layers hidden)."""
+    model, vocabulary = load(specification, folder)
+    model.eval()
+    states = []
+    for start in range(0, len(contexts), _BATCH):
+        turns = vocabulary.turns(contexts[start : start + _BATCH], _sizes(specification).longest)
+        lengths = torch.tensor([len(turn) for turn in turns])
+        states.append(flat(model.encode(pad(turns, model.output.weight.device), lengths)))
+    return torch.cat(states)
+
+
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Seq2SeqResponder:
     """The model that `prepare` left in `folder`; it answers greedily, so nothing is drawn."""
     return Seq2SeqResponder(specification, folder)
@@ -245,8 +258,5 @@ def load(specification: ModelSpecification, folder: Path) -> tuple[Seq2Seq, Voca
     """The trained model in `folder`, on its device, and its words."""
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     model = Seq2Seq(_sizes(specification), len(vocabulary))
-    weights = load_weights(folder / Trainer.WEIGHTS)
-    if "erasure.mean" in weights:
-        model.erasure = Erasure(len(weights["erasure.mean"]))
-    model.load_state_dict(weights)
+    restore(model, load_weights(folder / Trainer.WEIGHTS))
     return model.to(device_of(specification)), vocabulary
