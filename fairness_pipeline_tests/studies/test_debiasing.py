@@ -230,7 +230,7 @@ def test_what_is_refused_when_the_file_is_read(tiny: Project, data: Path, model:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"base": "retrieval"}, "'cda' is not defined for architecture 'retrieval'"),
+        ({"debiasing": "filtered"}, "'filtered' is not defined for architecture 'seq2seq'"),
         ({"base": "nonsense"}, "base: 'nonsense' is no model of"),
         ({"debiasing": "nonsense"}, "found 'nonsense'"),
         ({"settings": {"k": 1}}, "unknown key 'settings.k'"),
