@@ -1,7 +1,7 @@
 """Training a base on, iteration by iteration, until it is shown to be fair: Debiased-Chat and its control."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -51,13 +51,14 @@ class Course(ABC):
     Args:
         settings: Steps, rate, clipping.
         model: G, trained by maximum likelihood.
+        beside: What is trained together with G.
     """
 
-    def __init__(self, settings: Continued, model: Seq2Seq) -> None:
+    def __init__(self, settings: Continued, model: Seq2Seq, beside: Iterable[nn.Parameter] = ()) -> None:
         self.settings, self.model = settings, model
         self.averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(settings.averaging))
         self.modules: dict[str, nn.Module] = {"model": model, "averaged": self.averaged}
-        self.optimisers = {"generator": torch.optim.Adam(model.parameters(), settings.learning_rate)}
+        self.optimisers = {"generator": torch.optim.Adam([*model.parameters(), *beside], settings.learning_rate)}
 
     @abstractmethod
     def steps(self, data: "Dialogues", random: np.random.Generator, iteration: int) -> list[Step]:

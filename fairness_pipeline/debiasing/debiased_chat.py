@@ -86,17 +86,13 @@ class AdversarialTraining(Course):
     settings: Adversarial
 
     def __init__(self, settings: Adversarial, model: Seq2Seq, det: DisentanglementModel, longest: int) -> None:
-        super().__init__(settings, model)
         device = model.output.weight.device
         self.det, self.longest = det, longest
         self.d1 = Discriminator(det.to_unbiased.out_features, settings.discriminator).to(device)
         self.d2 = Discriminator(det.to_semantic.out_features, settings.discriminator).to(device)
+        super().__init__(settings, model, self.d1.parameters())
         self.modules |= {"d1": self.d1, "d2": self.d2}
-        generator = [*model.parameters(), *self.d1.parameters()]
-        self.optimisers = {
-            "discriminator": torch.optim.Adam(self.d2.parameters(), settings.discriminator_learning_rate),
-            "generator": torch.optim.Adam(generator, settings.learning_rate),
-        }
+        self.optimisers["discriminator"] = torch.optim.Adam(self.d2.parameters(), settings.discriminator_learning_rate)
 
     def steps(self, data: Dialogues, random: np.random.Generator, iteration: int) -> list[Step]:
         """One turn of the outer loop."""

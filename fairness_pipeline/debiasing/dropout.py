@@ -13,4 +13,8 @@ from fairness_pipeline.models.dialogue import registry
 def debias(task: Task) -> dict[str, Any]:
     """Trains the model anew on the base's dialogues, with the base's settings but for the dropout."""
     rate = Dropout.model_validate(task.model.settings or {}).rate
-    return registry.prepare(task.model, task.dialogues, task.folder, task.seed, task.progress, dropout=rate)
+    own = {"seq2seq": task.model.seq2seq, "retrieval": task.model.retrieval}
+    sizes = {name: found.model_copy(update={"dropout": rate}) for name, found in own.items() if found}
+    model = task.model.model_copy(update=sizes)
+    options = {} if sizes else {"dropout": rate}  # a pretrained model brings its own rates
+    return registry.prepare(model, task.dialogues, task.folder, task.seed, task.progress, **options)

@@ -1,8 +1,8 @@
 """When is a model that is trained on fair enough to stop, and which of those on the way is kept?
 
-Liu 2022 stops when no paired Z test of held-out messages rejects (section 3.2.3.3). On few messages such a test passes
-any model, so here equivalence must be shown, on contexts of threads that neither the audit nor the training sees, and
-what the test could have seen is told beside its outcome.
+Liu 2022 stops when the Z tests of held-out message pairs no longer reject (section 3.2.3.2). On few messages such a
+test passes any model, so here equivalence must be shown, on contexts of threads that neither the audit nor the training
+sees, and what the test could have seen is told beside its outcome.
 """
 
 from collections.abc import Callable

@@ -123,24 +123,23 @@ def encode(corpus: pa.Table, vocabulary: Vocabulary, words: int, task: Task) -> 
         task: Whose dimension and longest turn.
     """
     assert task.model.seq2seq is not None
-    naming, all_naming = (
-        Swapper(task.dimension, pronouns=pronouns).matcher for pronouns in (task.pairs.pronouns, "extended")
-    )
+    naming = Swapper(task.dimension, pronouns=task.pairs.pronouns).matcher.terms
+    matcher = Swapper(task.dimension, pronouns="extended").matcher
     stops, texts = stop_words(), corpus["utterance"].combine_chunks()
     rows, turns, counted = [], [], []
     sides = corpus["side"].to_pylist()
-    found = zip(texts.to_pylist(), sides, naming.find_all(texts), all_naming.find_all(texts), strict=True)
-    for row, (text, side, named, barred) in enumerate(found):
+    found = zip(texts.to_pylist(), sides, matcher.find_all(texts), strict=True)
+    for row, (text, side, matches) in enumerate(found):
         tokens = list(TOKEN.finditer(text))[: task.model.seq2seq.longest]
-        spelled = [fold(token.group()) for token in tokens]
-        numbers = np.array([n if (n := vocabulary.number(word)) < words else UNKNOWN for word in spelled])
         if not tokens:
             continue
-        if side is None or any(
-            number != UNKNOWN and _within(token, named) for token, number in zip(tokens, numbers, strict=True)
-        ):
+        spelled = [fold(token.group()) for token in tokens]
+        numbers = np.array([n if (n := vocabulary.number(word)) < words else UNKNOWN for word in spelled])
+        named = [match for match in matches if match[2] in naming]
+        known = [token for token, number in zip(tokens, numbers, strict=True) if number != UNKNOWN]
+        if side is None or any(_within(token, named) for token in known):
             counts = [
-                number > END and word[0].isalnum() and word not in stops and not _within(token, barred)
+                number > END and word[0].isalnum() and word not in stops and not _within(token, matches)
                 for token, word, number in zip(tokens, spelled, numbers, strict=True)
             ]
             rows.append(row)

@@ -1,6 +1,7 @@
-"""The control of Debiased-Chat: its base, trained on by as many updates of the same dialogues, without the adversary.
+"""The control of Debiased-Chat: its base, trained on by the same steps on the same dialogues, without the adversary.
 
-Whatever this changes, more training changes; what Debiased-Chat does beyond it the adversary does.
+It is tested, ends and is kept by the same rule, so that the models kept may have had more or fewer updates. Whatever
+this changes, more training changes; what Debiased-Chat does beyond it the adversary does.
 """
 
 from typing import Any

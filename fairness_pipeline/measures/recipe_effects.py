@@ -76,7 +76,7 @@ def recipe_effects(
     Args:
         before: The base's significance tables, seed by seed.
         after: The method's, seed by seed; the first are those of the base's first seeds.
-        control: What had the same updates without what shall cure.
+        control: What was trained in the same way without what shall cure.
         needed: Whether the method must do better than a control to be called a cure.
         alpha: The level.
     """

@@ -316,7 +316,7 @@ def disentanglement() -> list[Ratio]:
     chosen = [rows[place] for place in np.random.default_rng(0).permutation(len(rows))[:60]]
     groups = torch.from_numpy(np.random.default_rng(1).integers(0, 2, len(turns)))
     ratios = []
-    for words, precision, asked in ((8000, "float32", 1.1), (8000, "bfloat16", 2), (1500, "bfloat16", 1.3)):
+    for words, precision, asked in ((8000, "float32", 1), (8000, "bfloat16", 2), (1500, "bfloat16", 1.3)):
         settings = Disentanglement(hidden=96, embedding=96, unbiased=20, semantic=76, precision=precision)
         known = [np.where(turn < words, turn, UNKNOWN) for turn in turns]
         counted = [turn[turn > 50] for turn in known]

@@ -572,7 +572,7 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
         claim("the group is told from unbiased features with an accuracy over 0.9", lambda s: s["accuracy"]["unbiased"], lambda m: m[0] > 0.9),
         claim("... and from semantic features, by the strict probe, hardly better than from content words alone (the difference, under 0.1)", lambda s: s["accuracy"]["semantic"] - s["accuracy"]["content"], lambda m: m[0] < 0.1),
         claim("Debiased-Chat leaves under 40% of the gaps", lambda s: s["gaps"][CHAT], lambda m: m[0] < 0.4),
-        claim("... and less than its control, the same updates without the adversary (the difference)", lambda s: s["gaps"][CONTROL] - s["gaps"][CHAT], lambda m: m[1] > 0),
+        claim("... and less than its control, trained in the same way without the adversary (the difference)", lambda s: s["gaps"][CONTROL] - s["gaps"][CHAT], lambda m: m[1] > 0),
     ]  # fmt: skip
     for name in CURED:
         found.append(

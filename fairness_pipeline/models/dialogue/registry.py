@@ -31,7 +31,7 @@ def prepare(
         folder: Where it is made.
         seed: Of all draws.
         progress: Told how far it is.
-        options: What only some architectures take: `penalty` and `dropout` (those trained here).
+        options: What only some architectures take: `penalty` (those trained here), `dropout` (`causal_lm`).
 
     Returns:
         Figures of the model.

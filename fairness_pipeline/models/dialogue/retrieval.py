@@ -153,19 +153,15 @@ def prepare(
     seed: int,
     progress: Progress | None = None,
     penalty: Penalty | None = None,
-    dropout: float | None = None,
 ) -> dict[str, object]:
     """Trains the model in `folder`, then encodes its candidates; goes on after a kill.
 
-    Arguments and errors are those of `train_on_dialogues`; the seed also draws the candidates. `dropout`, where it is
-    given, takes the place of its sizes' own.
+    Arguments and errors are those of `train_on_dialogues`; the seed also draws the candidates.
 
     Returns:
         Its figures (a perplexity of 1 would be always right; of the batch's size, guessing) and how many candidates.
     """
     sizes = _sizes(specification)
-    if dropout is not None:
-        sizes = sizes.model_copy(update={"dropout": dropout})
     vocabulary, figures = train_on_dialogues(
         lambda words: Ranker(sizes, words), specification, sizes, dialogues, folder, seed, progress, penalty
     )

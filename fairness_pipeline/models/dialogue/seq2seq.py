@@ -239,15 +239,9 @@ def prepare(
     seed: int,
     progress: Progress | None = None,
     penalty: Penalty | None = None,
-    dropout: float | None = None,
 ) -> dict[str, object]:
-    """Trains the model in `folder`; arguments, figures and errors are those of `train_on_dialogues`.
-
-    `dropout`, where it is given, takes the place of its sizes' own.
-    """
+    """Trains the model in `folder`; arguments, figures and errors are those of `train_on_dialogues`."""
     sizes = _sizes(specification)
-    if dropout is not None:
-        sizes = sizes.model_copy(update={"dropout": dropout})
     _, figures = train_on_dialogues(
         lambda words: Seq2Seq(sizes, words), specification, sizes, dialogues, folder, seed, progress, penalty
     )

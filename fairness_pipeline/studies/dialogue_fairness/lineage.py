@@ -305,7 +305,7 @@ def _disentangles(part: DialoguePart, key: Key) -> bool:
     covers=_disentangles,
     upstream=DIALOGUES,
     upstream_of_base=("dialogue_models",),
-    code_version="1",
+    code_version="2",
     settings=_disentangling,
 )
 def disentanglement(partition: Partition) -> Result:
@@ -736,8 +736,8 @@ def _found(partition: Partition) -> Measured:
 @of_a_model(
     stage="verdicts",
     covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
-    upstream_of_seeds=("dialogue_significance", "response_quality"),
-    upstream_of_rivals=("dialogue_significance", "response_quality"),
+    upstream_of_seeds=("dialogue_significance",),
+    upstream_of_rivals=("dialogue_significance",),
     code_version="1",
     settings=lambda part, key: {
         "seeds": part.models[key["model"]].seeds,
@@ -788,7 +788,7 @@ def recipe_effects(partition: Partition) -> Result:
         "classifier_quality",
     ),
     arrows=("dialogue_significance", "recipe_significance", "response_quality", "debiasing_effects", "recipe_effects"),
-    code_version="5",
+    code_version="6",
     settings=lambda part, key: {
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),

@@ -272,7 +272,7 @@ class DialoguePart(Part):
     # What the study itself asks
 
     def control_of(self, key: Key) -> Key | None:
-        """What had the same updates as a debiased model without what shall cure, in the same dimension, if it is there.
+        """What was trained as a debiased model without what shall cure, in the same dimension, if it is there.
 
         With as many seeds.
         """

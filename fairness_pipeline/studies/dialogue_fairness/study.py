@@ -114,7 +114,7 @@ STUDY = Study(
         "sd_after": "the same of the debiased model",
         "p_gap": "p of the base's gap over its seeds, adjusted for all rows",
         "share_left": "the gap after as a share of that before",
-        "control": "what had the same updates without what shall cure",
+        "control": "what was trained in the same way without what shall cure",
         "difference_control": "its difference",
         "p_control": "p of what the method changes beyond it",
         "sd_seeds": "standard deviation of the difference between seeds",
