@@ -64,6 +64,11 @@ class Course(ABC):
     def steps(self, data: "Dialogues", random: np.random.Generator, iteration: int) -> list[Step]:
         """The updates of one iteration, in order."""
 
+    def set_rate(self, iteration: int) -> None:
+        """The generator's learning rate in an iteration."""
+        left = 1 - iteration / self.settings.most if self.settings.falling else 1
+        self.optimisers["generator"].param_groups[0]["lr"] = left * self.settings.learning_rate
+
     def teaching_step(self, batch: Batch) -> torch.Tensor:
         """An update of G on L_MLE alone, as it was trained before (algorithm 1, lines 16 to 18). Gives L_MLE."""
         loss = self.likelihood_loss(batch)
@@ -157,6 +162,7 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
         look()
     due = Due(task.checkpoint_seconds)
     while not state.ended(settings):
+        own.set_rate(state.iteration)
         for name, step in own.steps(data, np.random.default_rng([task.seed, state.iteration]), state.iteration):
             check_finite(step(), f"loss of {name}", f"iteration {state.iteration + 1}", checkpoint)
         own.averaged.update_parameters(model)

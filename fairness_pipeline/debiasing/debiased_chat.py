@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, gumbel_softmax
+from torch.nn.functional import cross_entropy, softmax
 
 from fairness_pipeline.debiasing import disentanglement
 from fairness_pipeline.debiasing.continued_training import Course, Dialogues, GenderedBatch, Step, train_on
@@ -22,9 +22,13 @@ from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
 
 
 class SampledResponses(NamedTuple):
-    """Sampled responses: words (batch, length, vocabulary), one of each row 1, and lengths (batch, CPU)."""
+    """Sampled responses: words (batch, length), and lengths (batch, CPU).
+
+    `soft` (batch, length, vocabulary) are the probabilities whose gradient the words carry; None where G is at rest.
+    """
 
     words: torch.Tensor
+    soft: torch.Tensor | None
     lengths: torch.Tensor
 
 
@@ -37,13 +41,16 @@ class Discriminator(nn.Sequential):
         )
 
 
-def sample_responses(model: Seq2Seq, batch: Batch, longest: int, temperature: float) -> SampledResponses:
-    """Responses drawn from G by the Gumbel-softmax trick, differentiable in G's weights.
+def sample_responses(
+    model: Seq2Seq, batch: Batch, longest: int, temperature: float, noise: float = 1.0
+) -> SampledResponses:
+    """Responses drawn from G by the Gumbel-softmax trick, differentiable in G's weights unless gradients are off.
 
     Each word is the likeliest of noisy scores, with the gradient of their softmax over the temperature (the
-    straight-through form: with soft words the model learns to please by mixtures that it will never write). A response
-    ends where the end mark is drawn; as in decoding, it has a word at least and holds no `UNKNOWN`; it is no longer
-    than the batch's longest true response.
+    straight-through form: with soft words the model learns to please by mixtures that it will never write). Gumbel's
+    noise times 1 draws from G's distribution, times 0 takes the likeliest word, as G answers. A response ends where the
+    end mark is drawn; as in decoding, it has a word at least and holds no `UNKNOWN`; it is no longer than the batch's
+    longest true response.
     """
     state = model.encode(batch.contexts, batch.lengths)
     rows = len(batch.contexts)
@@ -53,24 +60,49 @@ def sample_responses(model: Seq2Seq, batch: Batch, longest: int, temperature: fl
     barred_at_start = barred.clone()
     barred_at_start[END] = -torch.inf
     words: list[torch.Tensor] = []
+    softs: list[torch.Tensor] = []
     lengths = torch.zeros(rows, dtype=torch.int64)
     going = torch.ones(rows, dtype=torch.bool)
     for step in range(min(longest, batch.responses.shape[1] - 2)):
         output, state = model.decoder(embedded, state)
         scores = model.output(output[:, 0]) + (barred_at_start if step == 0 else barred)
-        word = gumbel_softmax(scores, tau=temperature, hard=True)
-        going &= (word.argmax(dim=1) != END).cpu()
+        if noise:
+            scores = scores - noise * torch.empty_like(scores).exponential_().log()
+        word = scores.argmax(dim=1)
+        going &= (word != END).cpu()
         if not going.any():
             break
         lengths += going
         words.append(word)
-        embedded = (word @ model.embedding.weight).unsqueeze(1)
-    return SampledResponses(torch.stack(words, dim=1), lengths)
+        embedded = model.embedding(word)
+        if torch.is_grad_enabled():
+            softs.append(softmax(scores / temperature, dim=1))
+            embedded = embedded + gradient_alone(softs[-1]) @ model.embedding.weight.detach()
+        embedded = embedded.unsqueeze(1)
+    return SampledResponses(torch.stack(words, dim=1), torch.stack(softs, dim=1) if softs else None, lengths)
+
+
+def gradient_alone(values: torch.Tensor) -> torch.Tensor:
+    """Zeros with the gradient of `values`."""
+    return values - values.detach()
 
 
 def features_of(det: DisentanglementModel, responses: SampledResponses) -> Features:
     """f(u) and f(s) of sampled responses."""
-    return det.features(det.embed(responses.words), responses.lengths)
+    known = responses.words < det.embedding.num_embeddings
+    embedded = det.embedding(responses.words.where(known, UNKNOWN))
+    if responses.soft is not None:
+        embedded = embedded + det.embed(gradient_alone(responses.soft))
+    return det.features(embedded, responses.lengths)
+
+
+def gradient_penalty(scores: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+    """R1 of Mescheder et al. 2018 (section 4.1), without its weight: E |gradient of D2's log odds|^2 / 2.
+
+    With it the game of two networks converges near its equilibrium, where without it goes round in circles.
+    """
+    (gradient,) = torch.autograd.grad((scores[:, 1] - scores[:, 0]).sum(), features, create_graph=True)
+    return gradient.pow(2).sum(dim=1).mean() / 2
 
 
 class AdversarialTraining(Course):
@@ -98,26 +130,39 @@ class AdversarialTraining(Course):
         """One turn of the outer loop."""
         s, temperature = self.settings, temperature_at(iteration, self.settings)
         return [
-            *[Step("D2", lambda: self.discriminator_step(data.gendered(random, s.batch), temperature))] * s.d_steps,
+            Step("D2", lambda: self.discriminator_steps(data.gendered(random, s.d_steps * s.batch), temperature)),
             *[Step("G", lambda: self.generator_step(data.gendered(random, s.batch), temperature))] * s.g_steps,
             *[Step("G (teaching)", lambda: self.teaching_step(data.neutral(random, s.batch)))] * s.g_teach_steps,
         ]
 
-    def discriminator_step(self, batch: GenderedBatch, temperature: float) -> torch.Tensor:
-        """Lines 3 to 6: D2 learns the group from f(s) of sampled responses; G is at rest. Gives its loss."""
+    def discriminator_steps(self, drawn: GenderedBatch, temperature: float) -> torch.Tensor:
+        """Lines 3 to 6: D2 learns the group from f(s) of sampled responses, `batch` at a time; G is at rest.
+
+        As G is, all responses are sampled at once, and may be passed over several times. Gives the last loss.
+        """
+        s = self.settings
         with torch.no_grad():
-            responses = sample_responses(self.model, batch.dialogues, self.longest, temperature)
-            semantic = features_of(self.det, responses).semantic
-        loss = cross_entropy(self.d2(semantic), batch.groups)
-        self.update("discriminator", loss, self.d2)
+            semantic = features_of(self.det, self.sampled(drawn.dialogues, temperature)).semantic
+        for _ in range(s.passes):
+            for rows in torch.randperm(len(semantic)).to(semantic.device).split(s.batch):
+                features = semantic[rows].requires_grad_()
+                scores = self.d2(features)
+                loss = cross_entropy(scores, drawn.groups[rows])
+                if s.gradient_penalty:
+                    loss = loss + s.gradient_penalty * gradient_penalty(scores, features)
+                self.update("discriminator", loss, self.d2)
         return loss.detach()
+
+    def sampled(self, dialogues: Batch, temperature: float) -> SampledResponses:
+        """G's responses to the contexts of `dialogues`."""
+        return sample_responses(self.model, dialogues, self.longest, temperature, self.settings.noise)
 
     def generator_step(self, batch: GenderedBatch, temperature: float) -> torch.Tensor:
         """Lines 9 to 13: G and D1 are updated on L = L_MLE + k1' L_D1 + k2' L_D2; D2 is at rest. Gives L.
 
         `k0` weighs L_MLE, as algorithm 1's list of hyper-parameters has it.
         """
-        features = features_of(self.det, sample_responses(self.model, batch.dialogues, self.longest, temperature))
+        features = features_of(self.det, self.sampled(batch.dialogues, temperature))
         self.d2.requires_grad_(False)
         loss = (
             self.settings.k0 * self.likelihood_loss(batch.dialogues)

@@ -91,6 +91,8 @@ class Continued(Specification):
     """Steps on dialogues that name none."""
     learning_rate: Rate = 0.001
     """Learning rate of the generator (and of D1)."""
+    falling: bool = False
+    """Whether it falls linearly to 0 at `most` iterations."""
     batch: Positive = 32
     """Dialogues in a step."""
     clipping: Rate = 1.0
@@ -127,7 +129,9 @@ class Adversarial(Continued):
     """
 
     d_steps: Positive = 2
-    """Steps of the discriminators in an iteration."""
+    """Batches of responses that the discriminators learn from in an iteration."""
+    passes: Positive = 1
+    """Passes over them."""
     k0: Coefficient = 1.0
     """Weight of L_MLE (k0' in the thesis, which does not set it)."""
     k1: Coefficient = 1.0
@@ -138,6 +142,10 @@ class Adversarial(Continued):
     """Width of the discriminators."""
     discriminator_learning_rate: Rate = 0.001
     """Learning rate of D2."""
+    gradient_penalty: Coefficient = 0.0
+    """Weight of the penalty R1 of D2's gradient (Mescheder et al. 2018), which the thesis does without."""
+    noise: Coefficient = 1.0
+    """Gumbel's noise: 1 draws the responses from the generator's distribution, 0 has it answer as it is tested."""
     temperature: Rate = 1.0
     """Temperature of Gumbel-softmax, at the start."""
     cooling: Annotated[float, pydantic.Field(gt=1)] = 1.1

@@ -14,6 +14,7 @@ from fairness_pipeline.debiasing.debiased_chat import (
     AdversarialTraining,
     debias,
     features_of,
+    gradient_penalty,
     sample_responses,
     temperature_at,
 )
@@ -63,8 +64,9 @@ def test_sampled_responses_are_words_that_a_model_may_write(prepared: Task) -> N
     assert found.words.shape[0] == 16
     assert found.lengths.min() >= 1
     assert found.lengths.max() == found.words.shape[1] <= batch.responses.shape[1] - 2
-    torch.testing.assert_close(found.words.sum(dim=2), torch.ones(found.words.shape[:2]))
-    for row, length in zip(found.words.argmax(dim=2).tolist(), found.lengths.tolist(), strict=True):
+    assert found.soft is not None
+    torch.testing.assert_close(found.soft.sum(dim=2), torch.ones(found.words.shape))
+    for row, length in zip(found.words.tolist(), found.lengths.tolist(), strict=True):
         assert not {PAD, UNKNOWN, START, END} & set(row[:length])
         assert all(word == END for word in row[length : length + 1])
 
@@ -81,9 +83,59 @@ def test_sampling_follows_the_models_distribution() -> None:
     rows = 20_000
     batch = Batch(torch.full((rows, 1), 5), torch.ones(rows, dtype=torch.int64), torch.full((rows, 4), 5))
     torch.manual_seed(0)
-    words = sample_responses(model, batch, 8, temperature=0.7).words[:, 0].argmax(dim=1)
+    words = sample_responses(model, batch, 8, temperature=0.7).words[:, 0]
     shares = torch.bincount(words, minlength=8) / rows
     assert shares.tolist() == pytest.approx(p.tolist(), abs=0.012)
+
+
+def test_without_noise_it_answers_as_it_does_when_it_is_tested(prepared: Task) -> None:
+    training, data = _parts(prepared)
+    batch = data.gendered(np.random.default_rng(1), 64).dialogues
+    with torch.no_grad():
+        found = sample_responses(training.model, batch, 8, temperature=1.0, noise=0.0)
+    assert found.soft is None
+    longest = batch.responses.shape[1] - 2
+    answers = training.model.answer(batch.contexts, batch.lengths, longest)
+    assert [row[:length] for row, length in zip(found.words.tolist(), found.lengths.tolist(), strict=True)] == answers
+
+
+def test_words_carry_the_gradient_of_their_softmax(prepared: Task) -> None:
+    """Against a sum over the vocabulary, a word at a time: what f changes by as a word's weight grows by its softmax."""
+    training, data = _parts(prepared)
+    batch = data.gendered(np.random.default_rng(1), 4).dialogues
+    found = sample_responses(training.model, batch, 8, temperature=0.5)
+    assert found.soft is not None
+    (own,) = torch.autograd.grad(features_of(training.det, found).semantic.sum(), found.soft, retain_graph=True)
+    weights = torch.nn.functional.one_hot(found.words, training.model.output.out_features).float().requires_grad_()
+    features = training.det.features(training.det.embed(weights), found.lengths)
+    torch.testing.assert_close(features.semantic, features_of(training.det, found).semantic)
+    torch.testing.assert_close(own, torch.autograd.grad(features.semantic.sum(), weights)[0])
+
+
+def test_the_gradient_penalty_of_a_linear_discriminator_is_half_its_squared_slope() -> None:
+    discriminator = torch.nn.Linear(2, 2)
+    discriminator.weight.data = torch.tensor([[1.0, 0.0], [4.0, 4.0]])
+    features = torch.randn(5, 2, requires_grad=True)
+    assert gradient_penalty(discriminator(features), features).item() == pytest.approx((3**2 + 4**2) / 2)
+
+
+def test_a_penalised_second_discriminator_is_flatter(prepared: Task) -> None:
+    slopes = []
+    for weight in (0.0, 100.0):
+        training, data = _parts(prepared, gradient_penalty=weight, passes=200, d_steps=4, batch=16)
+        training.discriminator_steps(data.gendered(np.random.default_rng(1), 64), 1.0)
+        features = torch.randn(50, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()
+        slopes.append(gradient_penalty(training.d2(features), features).item())
+    assert slopes[1] < slopes[0] / 10
+
+
+def test_a_falling_rate_ends_at_nothing(prepared: Task) -> None:
+    training, _ = _parts(prepared, falling=True, learning_rate=0.01)
+    rates = []
+    for iteration in (0, 6, 12):
+        training.set_rate(iteration)
+        rates.append(training.optimisers["generator"].param_groups[0]["lr"])
+    assert rates == pytest.approx([0.01, 0.005, 0])
 
 
 def _moved(module: torch.nn.Module, before: dict[str, torch.Tensor]) -> bool:
@@ -97,7 +149,7 @@ def _copies(training: AdversarialTraining) -> dict[str, dict[str, torch.Tensor]]
 
 @pytest.mark.parametrize(
     ("step", "moving"),
-    [("discriminator_step", {"d2"}), ("generator_step", {"model", "d1"}), ("teaching_step", {"model"})],
+    [("discriminator_steps", {"d2"}), ("generator_step", {"model", "d1"}), ("teaching_step", {"model"})],
 )
 def test_each_step_moves_what_it_should_and_nothing_else(prepared: Task, step: str, moving: set[str]) -> None:
     training, data = _parts(prepared)
@@ -302,7 +354,7 @@ def test_the_loop_does_not_tokenise_again(prepared: Task, monkeypatch: pytest.Mo
     calls = []
     monkeypatch.setattr(Vocabulary, "encode", lambda *arguments: calls.append(arguments))
     steps = training.steps(data, np.random.default_rng(1), 0)
-    assert [step.name for step in steps] == ["D2", "D2", "G", "G", "G (teaching)"]
+    assert [step.name for step in steps] == ["D2", "G", "G", "G (teaching)"]
     for step in steps:
         step.take()
     assert not calls

@@ -305,7 +305,7 @@ def _disentangles(part: DialoguePart, key: Key) -> bool:
     covers=_disentangles,
     upstream=DIALOGUES,
     upstream_of_base=("dialogue_models",),
-    code_version="2",
+    code_version="1",
     settings=_disentangling,
 )
 def disentanglement(partition: Partition) -> Result:
@@ -325,7 +325,7 @@ def disentanglement(partition: Partition) -> Result:
     kind="checkpoint",
     upstream=(*DIALOGUES, "disentanglement"),
     upstream_of_base=("dialogue_models",),
-    code_version="2",
+    code_version="3",
     settings=_debiasing,
 )
 def debiased_dialogue_models(partition: Partition) -> Result:
