@@ -134,7 +134,8 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
         course: Makes the updates for the base.
 
     Returns:
-        Figures: iterations, updates of the kept model, what every test found and could have found, perplexity.
+        Figures: iterations, updates of the kept model, what every test found, what that of the kept one could have
+        found, perplexity.
 
     Raises:
         FairnessError: no dialogues to train on, too few pairs to test, or a loss that is not a number.
@@ -145,7 +146,7 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
     torch.manual_seed(task.seed)
     own = course(model)
     data = Dialogues(task, vocabulary, longest, model.output.weight.device)
-    test = FairnessTest(task, settings.pairs)
+    test = FairnessTest(task, settings.pairs, settings.most // settings.every)
     checkpoint = task.folder / _CHECKPOINT
     found = load_training(checkpoint, own.modules, own.optimisers)
     best, state = (found[0]["best"], State.restored(found[1])) if found else (weights_of(model), State())
@@ -153,9 +154,9 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
     def look() -> None:
         nonlocal best
         tested = cast(Seq2Seq, own.averaged.module.eval())
-        result, state.detectable = test.take(lambda contexts: seq2seq.answers(tested, vocabulary, contexts, longest))
+        result, detectable = test.take(lambda contexts: seq2seq.answers(tested, vocabulary, contexts, longest))
         if state.add(result):
-            best = weights_of(tested)
+            best, state.detectable = weights_of(tested), detectable
         save_training(checkpoint, own.modules, own.optimisers, {"best": best}, vars(state))
 
     if not state.looks:

@@ -4,6 +4,8 @@ The base, trained by maximum likelihood, is the generator G. Its response goes t
 D1 shall tell the dialogue's group from the unbiased features f(u), D2 shall not from the semantic features f(s).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,9 +51,26 @@ def sample_responses(
     Each word is the likeliest of noisy scores, with the gradient of their softmax over the temperature (the
     straight-through form: with soft words the model learns to please by mixtures that it will never write). Gumbel's
     noise times 1 draws from G's distribution, times 0 takes the likeliest word, as G answers. A response ends where the
-    end mark is drawn; as in decoding, it has a word at least and holds no `UNKNOWN`; it is no longer than the batch's
-    longest true response.
+    end mark is drawn; as in decoding, nothing is dropped, it has a word at least and holds no `UNKNOWN`; it is no
+    longer than the batch's longest true response.
     """
+    with without_dropout(model):
+        return _sample(model, batch, longest, temperature, noise)
+
+
+@contextmanager
+def without_dropout(model: Seq2Seq) -> Iterator[None]:
+    """Inside nothing is dropped, though the model stays in training mode, which gradients ask for on a GPU."""
+    between_layers, elsewhere = model.encoder.dropout, model.dropout.p
+    model.encoder.dropout = model.decoder.dropout = model.dropout.p = 0.0
+    try:
+        yield
+    finally:
+        model.encoder.dropout = model.decoder.dropout = between_layers
+        model.dropout.p = elsewhere
+
+
+def _sample(model: Seq2Seq, batch: Batch, longest: int, temperature: float, noise: float) -> SampledResponses:
     state = model.encode(batch.contexts, batch.lengths)
     rows = len(batch.contexts)
     embedded = model.embedding(batch.contexts.new_full((rows, 1), START))
@@ -97,9 +116,9 @@ def features_of(det: DisentanglementModel, responses: SampledResponses) -> Featu
 
 
 def gradient_penalty(scores: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-    """R1 of Mescheder et al. 2018 (section 4.1), without its weight: E |gradient of D2's log odds|^2 / 2.
+    """R1 and R2 of Mescheder et al. 2018 (section 4.1), over both groups: E |gradient of D2's log odds|^2 / 2.
 
-    With it the game of two networks converges near its equilibrium, where without it goes round in circles.
+    A game of two networks, penalised so, converges near its equilibrium (theorem 4.1 there).
     """
     (gradient,) = torch.autograd.grad((scores[:, 1] - scores[:, 0]).sum(), features, create_graph=True)
     return gradient.pow(2).sum(dim=1).mean() / 2

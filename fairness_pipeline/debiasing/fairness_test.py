@@ -22,10 +22,7 @@ _LEAST_PAIRS = 10
 
 
 class Look(NamedTuple):
-    """What a test found: how many measures are `open`, and the mean absolute effect size (h or d) of all.
-
-    Open is a measure that the answers show and that is not shown equivalent.
-    """
+    """What a test found: how many measures are `open`, not shown equivalent; the mean absolute effect size of all."""
 
     open: int
     effect: float
@@ -36,21 +33,23 @@ class Look(NamedTuple):
 
 
 class FairnessTest:
-    """Paired tests of equivalence on the answers to held-out pairs, with the audit's margins and level.
+    """Paired tests of equivalence on the answers to held-out pairs, with the audit's margins.
 
-    The pairs come from the `valid` split, whose threads neither the audit nor the training sees.
+    The pairs come from the `valid` split, whose threads neither the audit nor the training sees. They are the same at
+    every look, so each is tested at the audit's level over the number of looks.
 
     Args:
         task: Whose dialogues, lists, classifiers and margins.
         most: Pairs at most.
+        looks: How often it may be taken.
 
     Raises:
         FairnessError: there are too few pairs to see anything.
     """
 
-    def __init__(self, task: Task, most: int) -> None:
+    def __init__(self, task: Task, most: int, looks: int = 1) -> None:
         self._scorer = BiasScorer(task.dimension, task.measures)
-        self._significance = task.significance
+        self._significance, self._level = task.significance, task.significance.alpha / looks
         is_valid = pc.equal(task.dialogues["split"], "valid")
         split = pc.if_else(is_valid, "audit", "other")  # `find_contexts` leaves out what another split holds as well
         held_out = task.dialogues.set_column(task.dialogues.schema.get_field_index("split"), "split", split)
@@ -82,14 +81,12 @@ class FairnessTest:
             answer: Its answers to contexts, one each.
 
         Returns:
-            What was found, and the smallest difference that the test detects four times in five, by measure, in percent
-            or words a response; 0 where no answer shows the measure.
+            What was found, and the smallest difference that a paired test of it detects four times in five, by measure,
+            in percent or words a response.
         """
         a, b = (pa.array(answer(self.pairs[name].to_pylist()), pa.string()) for name in ("context_a", "context_b"))
         rows = self._scorer.compare(a, b, self._significance)
-        seen = [row for row in rows if row.value_a or row.value_b]
-        look = Look(
-            sum(row.p_equivalence > self._significance.alpha for row in seen),
-            round(float(np.mean([abs(row.effect_size or 0.0) for row in rows])), 6),
-        )
+        shown = [row.p_equivalence is not None and row.p_equivalence <= self._level for row in rows]
+        effect = float(np.mean([abs(row.effect_size or 0.0) for row in rows]))
+        look = Look(shown.count(False), round(effect, 6))
         return look, {row.measure: round(row.minimum_detectable or 0.0, 6) for row in rows}

@@ -80,9 +80,9 @@ class Continued(Specification):
     """Training a base on, in iterations of Liu 2022's algorithm 1; the values of its section 3.3.3.2 as defaults.
 
     A fairness test of at most `pairs` held-out pairs is taken of the base and after every `every` iterations. Training
-    ends after `least` iterations or more, when a test shows equivalence in every measure that occurs, after `patience`
-    tests without a better one, or after `most` iterations. The thesis names neither the batch nor the clipping of
-    gradients, nor when to give up.
+    ends after `least` iterations or more, when a test shows equivalence in every measure (at the level over the number
+    of tests that there may be), after `patience` tests without a better one, or after `most` iterations. The thesis
+    names neither the batch nor the clipping of gradients, nor when to give up.
     """
 
     g_steps: Positive = 2
@@ -143,7 +143,7 @@ class Adversarial(Continued):
     discriminator_learning_rate: Rate = 0.001
     """Learning rate of D2."""
     gradient_penalty: Coefficient = 0.0
-    """Weight of the penalty R1 of D2's gradient (Mescheder et al. 2018), which the thesis does without."""
+    """Weight of the penalty of D2's gradient (R1 and R2 of Mescheder et al. 2018), which the thesis does without."""
     noise: Coefficient = 1.0
     """Gumbel's noise: 1 draws the responses from the generator's distribution, 0 has it answer as it is tested."""
     temperature: Rate = 1.0

@@ -1,7 +1,8 @@
 """What a method makes of a recipe's gaps: several trainings of a base, as many debiased ones, and of a control.
 
 One checkpoint's gap before and after says what happened once. Here the variance between trainings is in the interval,
-and a cure is called one only where the base's gap is shown, shrinks, and shrinks by more than the control's.
+and a cure is called one only where the base's gap is shown, at most half of it
+is left, and less than the control leaves.
 """
 
 import math
@@ -15,9 +16,8 @@ from fairness_pipeline.lake import Row
 from fairness_pipeline.measures.recipe_significance import context_variance
 from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.schemas import schema
-from fairness_pipeline.statistics.change import Change, change_of_estimates
 from fairness_pipeline.statistics.corrections import holm
-from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.intervals import Estimate, combined
 
 RECIPE_EFFECTS = (
     schema(
@@ -41,17 +41,22 @@ RECIPE_EFFECTS = (
     .append(pa.field("control", pa.string()))
     .append(pa.field("difference_control", pa.float64()))
     .append(pa.field("p_control", pa.float64()))
+    .append(pa.field("p_cure", pa.float64()))
 )
-"""One row a measure: means over seeds; `change` is that of the absolute difference, with its 95% interval.
+"""One row a measure: means over seeds; `change` is that of the absolute differences, with its 95% interval.
 
-`p_gap` is that of the base's gap (Holm-adjusted), `p_control` that of what the method changes beyond its control, and
-`effect` one of `EFFECTS`.
+`p_gap` is that of the base's gap (Holm-adjusted), `p_control` that of what the method changes beyond its control,
+`p_cure` the largest of `p` and these two (Holm-adjusted), `share_left` the mean absolute difference after as a share of
+that before, and `effect` one of `EFFECTS`.
 """
+
+MOST_LEFT = 0.5
+"""Share of a gap that a cure leaves at most."""
 
 CURE, SMALLER, LARGER, NONE_SHOWN, NO_GAP = "cure", "smaller gap", "larger gap", "no change shown", "no gap shown"
 EFFECTS = {
-    CURE: "the base's gap is shown, and the method leaves less of it than base and control (where it has one)",
-    SMALLER: "less than the base, but not shown to be less than its control, or without one in the profile",
+    CURE: "the base's gap is shown; the method leaves less than base and control (where it has one), and at most half",
+    SMALLER: "less than the base, but more than half, or not shown to be less than its control, or that is not there",
     LARGER: "more than the base",
     NONE_SHOWN: "the base has a gap, and no change of it is shown",
     NO_GAP: "the base has no gap that its seeds show, so there is nothing to cure",
@@ -70,8 +75,9 @@ def recipe_effects(
 ) -> pa.Table:
     """A table of `RECIPE_EFFECTS`.
 
-    The error of a change: between seeds s^2 / k, and that of the contexts, which all seeds share, of both models as if
-    they erred apart; degrees of freedom by Welch and Satterthwaite.
+    A change is that of the absolute difference, seed by seed, so that a gap which turns round is none the smaller.
+    Its error: between seeds s^2 / k, with k - 1 degrees of freedom, and that of the contexts, which all seeds share, of
+    both models as if they erred apart; at their worst where the gap turned round, when what they share adds up.
 
     Args:
         before: The base's significance tables, seed by seed.
@@ -90,42 +96,48 @@ def recipe_effects(
         own, base = ([rows_of[name] for rows_of in side] for side in (found, was))
         change = _change(base, own)
         beyond = _change([rows_of[name] for rows_of in controls], own) if controls else None
-        before_all = _differences(base)
+        before_all, after_all = _differences(base), _differences(own)
+        low, high = change.interval(0.95)
+        p_gap = _over_seeds(before_all, context_variance(base)).p_zero()
+        whole = float(np.abs(before_all).mean())
         rows.append(
             {
                 **{column: own[0][column] for column in ("measure", "unit", "n")},
                 "seeds": len(own),
-                "difference_before": change.before,
-                "difference_after": change.after,
+                "difference_before": float(before_all.mean()),
+                "difference_after": float(after_all.mean()),
                 "sd_before": float(before_all.std(ddof=1)),
-                "sd_after": float(_differences(own).std(ddof=1)),
-                "change": change.change,
-                "ci_low": change.low,
-                "ci_high": change.high,
-                "p": change.p,
-                "p_gap": _estimate(before_all, context_variance(base)).p_zero(),
-                "share_left": abs(change.after / change.before) if change.before else None,
+                "sd_after": float(after_all.std(ddof=1)),
+                "change": change.centre,
+                "ci_low": low,
+                "ci_high": high,
+                "p": change.p_zero(),
+                "p_gap": p_gap,
+                "share_left": float(np.abs(after_all).mean()) / whole if whole else None,
                 "control": control.name if control else None,
-                "difference_control": beyond.before if beyond else None,
-                "p_control": beyond.p if beyond else None,
-                "beyond": beyond.change < 0 and beyond.p < alpha if beyond else not needed,
+                "difference_control": float(_differences([c[name] for c in controls]).mean()) if controls else None,
+                "p_control": beyond.p_zero() if beyond else None,
+                "p_cure": max(change.p_zero(), p_gap, beyond.p_zero() if beyond else 0.0),
+                "beyond": beyond.centre < 0 if beyond else not needed,
             }
         )
-    adjusted = [holm([row[column] for row in rows]) for column in ("p", "p_gap")]
-    for row, p_holm, p_gap in zip(rows, *adjusted, strict=True):
-        row |= {"p_holm": p_holm, "p_gap": p_gap, "effect": _effect(row, p_holm, p_gap, alpha)}
+    for column, adjusted in (("p_holm", "p"), ("p_gap", "p_gap"), ("p_cure", "p_cure")):
+        for row, p in zip(rows, holm([row[adjusted] for row in rows]), strict=True):
+            row[column] = p
+    for row in rows:
+        row["effect"] = _effect(row, alpha)
         del row["beyond"]
     return pa.Table.from_pylist(rows, schema=RECIPE_EFFECTS)
 
 
-def _effect(row: Row, p_holm: float, p_gap: float, alpha: float) -> str:
-    if p_holm < alpha and row["change"] > 0:
+def _effect(row: Row, alpha: float) -> str:
+    if row["p_holm"] < alpha and row["change"] > 0:
         return LARGER
-    if p_gap >= alpha:
+    if row["p_gap"] >= alpha:
         return NO_GAP
-    if p_holm >= alpha:
+    if row["p_holm"] >= alpha:
         return NONE_SHOWN
-    return CURE if row["beyond"] else SMALLER
+    return CURE if row["p_cure"] < alpha and row["beyond"] and row["share_left"] <= MOST_LEFT else SMALLER
 
 
 def _by_seed(tables: Sequence[pa.Table]) -> list[dict[str, Row]]:
@@ -136,17 +148,16 @@ def _differences(rows: list[Row]) -> np.ndarray:
     return np.array([row["difference"] for row in rows])
 
 
-def _change(before: list[Row], after: list[Row]) -> Change:
-    """Of the mean absolute difference between two recipes, seed by seed, of as many seeds as both have."""
+def _change(before: list[Row], after: list[Row]) -> Estimate:
+    """Of the absolute difference between two recipes, seed by seed, of as many seeds as both have."""
     count = min(len(before), len(after))
     was, now = _differences(before[:count]), _differences(after[:count])
     contexts = context_variance(before[:count]) + context_variance(after[:count])
-    means = float(was.mean()), float(now.mean())
-    return change_of_estimates(means, _estimate(now - was, contexts), _estimate(now + was, contexts), "over seeds")
+    turned = was.mean() * now.mean() < 0
+    return _over_seeds(np.abs(now) - np.abs(was), contexts * (2 if turned else 1))
 
 
-def _estimate(values: np.ndarray, contexts: float) -> Estimate:
+def _over_seeds(values: np.ndarray, contexts: float) -> Estimate:
+    """The mean, with the variance between seeds and that of the contexts."""
     between = float(values.var(ddof=1)) / len(values)
-    total = between + contexts
-    freedom = (len(values) - 1) * (total / between) ** 2 if between and math.isfinite(total) else math.inf
-    return Estimate(float(values.mean()), math.sqrt(total), freedom)
+    return combined(float(values.mean()), [(between, len(values) - 1), (contexts, math.inf)])

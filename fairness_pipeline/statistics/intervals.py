@@ -68,6 +68,10 @@ class Estimate(NamedTuple):
         return quantile(share, self.freedom)
 
 
+_NORMAL = 1e9
+"""Degrees of freedom that are as good as infinite, and can be searched."""
+
+
 def combined(centre: float, parts: Sequence[tuple[float, float]]) -> Estimate:
     """An estimate whose variance is a sum of independent parts, each with its own degrees of freedom.
 
@@ -76,9 +80,10 @@ def combined(centre: float, parts: Sequence[tuple[float, float]]) -> Estimate:
 
     Args:
         centre: The estimate.
-        parts: Variance and degrees of freedom of each; an infinite variance says that nothing is known.
+        parts: Variance and degrees of freedom (infinite: as good as known) of each; an infinite variance says that
+            nothing is known.
     """
-    known = [(variance, max(1.0, freedom)) for variance, freedom in parts if variance > 0]
+    known = [(variance, min(max(1.0, freedom), _NORMAL)) for variance, freedom in parts if variance > 0]
     total = sum(variance for variance, _ in known)
     if not known or not math.isfinite(total):
         return Estimate(centre, math.sqrt(total))

@@ -22,9 +22,10 @@ from fairness_pipeline.debiasing.fairness_test import FairnessTest, Look
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.debiasing.settings import Adversarial, Continued
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.models.batching import EncodedDialogues
+from fairness_pipeline.models.batching import Batch, EncodedDialogues
 from fairness_pipeline.models.dialogue import registry, seq2seq
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
+from fairness_pipeline.models.dialogue.specification import Seq2SeqSizes
 from fairness_pipeline.models.dialogue.training import turns_of
 from fairness_pipeline.models.training import perplexity
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
@@ -73,9 +74,6 @@ def test_sampled_responses_are_words_that_a_model_may_write(prepared: Task) -> N
 
 def test_sampling_follows_the_models_distribution() -> None:
     """Planted: a decoder that knows only its biases draws each word as often as their softmax says."""
-    from fairness_pipeline.models.batching import Batch
-    from fairness_pipeline.models.dialogue.specification import Seq2SeqSizes
-
     model = Seq2Seq(Seq2SeqSizes(layers=1, hidden=4, embedding=4, vocabulary=8), 8)
     torch.nn.init.zeros_(model.output.weight)
     p = torch.tensor([0, 0, 0, 0, 0.5, 0.3, 0.15, 0.05])
@@ -97,6 +95,19 @@ def test_without_noise_it_answers_as_it_does_when_it_is_tested(prepared: Task) -
     longest = batch.responses.shape[1] - 2
     answers = training.model.answer(batch.contexts, batch.lengths, longest)
     assert [row[:length] for row, length in zip(found.words.tolist(), found.lengths.tolist(), strict=True)] == answers
+
+
+def test_answers_are_sampled_without_dropout_which_training_keeps() -> None:
+    sizes = Seq2SeqSizes(layers=2, hidden=16, embedding=8, vocabulary=40, dropout=0.5)
+    torch.manual_seed(1)
+    model = Seq2Seq(sizes, 40)
+    contexts = torch.randint(4, 40, (64, 6))
+    batch = Batch(contexts, torch.full((64,), 6), torch.full((64, 12), 5))
+    model.train()
+    found = sample_responses(model, batch, 8, temperature=1.0, noise=0.0)
+    answers = model.eval().answer(contexts, batch.lengths, 8)
+    assert [row[:length] for row, length in zip(found.words.tolist(), found.lengths.tolist(), strict=True)] == answers
+    assert (model.encoder.dropout, model.decoder.dropout, model.dropout.p) == (0.5, 0.5, 0.5)
 
 
 def test_words_carry_the_gradient_of_their_softmax(prepared: Task) -> None:
@@ -218,14 +229,10 @@ def test_the_fairness_test_is_of_held_out_pairs_with_the_audits_margins(prepared
     for pair in test.pairs.to_pylist():
         assert pair[f"context_{pair['source_side']}"] in valid
     alike, detectable = test.take(lambda contexts: ["i like tea"] * len(contexts))
-    assert alike == Look(0, 0.0)
-    assert min(detectable.values()) > 0.1  # so few pairs see little
+    assert alike == Look(5, 0.0)  # nothing differs, and twenty pairs do not show it
+    assert min(detectable.values()) > 0.1
     offended, _ = test.take(lambda contexts: ["you idiot" if "aunt" in c else "i like tea" for c in contexts])
-    assert offended.open == 1
     assert offended.effect == pytest.approx(np.pi / 5)  # Cohen's h of 0 against 1, in one of five measures
-    same, detectable = test.take(lambda contexts: ["you idiot"] * (len(contexts) // 2) + ["tea"] * (len(contexts) // 2))
-    assert same.open == 1  # nothing differs, and twenty pairs do not show it
-    assert detectable["offense_rate"] > 5
 
 
 def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: Task, tmp_path: Path) -> None:
@@ -236,21 +243,36 @@ def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: T
         for row in dialogues().to_pylist()
         if row["split"] == "valid"
     ]
-    test = FairnessTest(_into(prepared, tmp_path / "many", dialogues=pa.Table.from_pylist(rows)), 30_000)
+    many = _into(prepared, tmp_path / "many", dialogues=pa.Table.from_pylist(rows))
+    test = FairnessTest(many, 30_000)
     assert test.pairs.num_rows == 3000
-    some = lambda contexts: ["you idiot" if place % 20 == 0 else "tea" for place in range(len(contexts))]  # noqa: E731
+    said = (
+        "you idiot",
+        "what a wonderful , lovely , great day",
+        "this is terrible , awful , sad",
+        "a career",
+        "my family",
+    )
+    some = lambda contexts: [said[place % 5] for place in range(len(contexts))]  # noqa: E731
     alike, detectable = test.take(some)
     assert alike == Look(0, 0.0)
     assert 0 < detectable["offense_rate"] < 0.2
-    gap, _ = test.take(
-        lambda contexts: [
-            "you idiot" if place % 20 == 0 or ("aunt" in context and place % 20 == 1) else "tea"
-            for place, context in enumerate(contexts)
-        ]
-    )
-    assert gap.open == 1
-    assert alike.better_than(gap)
-    assert not gap.better_than(alike)
+    never_seen, _ = test.take(lambda contexts: ["tea"] * len(contexts))
+    assert never_seen.open == 5  # the margin of what is so rare is too narrow for these pairs
+
+    def turned(share: int, looks: int = 1) -> Look:
+        """Offence for one more pair's aunt in so many."""
+        return FairnessTest(many, 30_000, looks).take(
+            lambda contexts: [
+                "you idiot" if "aunt" in context and place % share == 1 else said[place % 5]
+                for place, context in enumerate(contexts)
+            ]
+        )[0]
+
+    assert turned(20).open > 0
+    assert alike.better_than(turned(20))
+    assert not turned(20).better_than(alike)
+    assert turned(70).open == 0 < turned(70, looks=50).open  # what passes at one look need not at the best of fifty
 
 
 def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:

@@ -1,6 +1,7 @@
 """What a method makes of a recipe's gaps: by hand, where nothing is cured, and where something is."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,37 +41,64 @@ def tables(differences: np.ndarray, error: float = OF_CONTEXTS) -> list[pa.Table
     ]  # fmt: skip
 
 
-def draw(random: np.random.Generator, gap: float) -> np.ndarray:
+def draw(
+    random: np.random.Generator, gap: float, measures: int = MEASURES, seeds: int = SEEDS, of_seeds: float = OF_SEEDS
+) -> np.ndarray:
     """A recipe with a true gap in every measure: what its seeds show on one draw of contexts."""
-    contexts = random.normal(0, OF_CONTEXTS, MEASURES)
-    return gap + contexts + random.normal(0, OF_SEEDS, (SEEDS, MEASURES))
+    contexts = random.normal(0, OF_CONTEXTS, measures)
+    return gap + contexts + random.normal(0, of_seeds, (seeds, measures))
 
 
-def rate(effect: str, gaps: tuple[float, float, float | None], seed: int) -> float:
+def rate(effect: str, gaps: tuple[float, float, float | None], seed: int, **drawn: Any) -> float:
     """How often any measure has this effect, for true gaps of base, method and control."""
     random, found = np.random.default_rng(seed), 0
     before, after, with_control = gaps
     for _ in range(REPEATS):
-        control = None if with_control is None else Control("mle", tables(draw(random, with_control)))
-        base, own = tables(draw(random, before)), tables(draw(random, after))
+        control = None if with_control is None else Control("mle", tables(draw(random, with_control, **drawn)))
+        base, own = (tables(draw(random, gap, **drawn)) for gap in (before, after))
         rows = recipe_effects(base, own, control, needed=with_control is not None, alpha=0.05)
         found += effect in rows["effect"].to_pylist()
     return found / REPEATS
 
 
 def test_by_hand() -> None:
-    """Differences 10, 12, 11 and 1, 3, 2: every change is -9; errors 0.5 of the contexts, each."""
+    """Differences 10, 12, 11 and 1, 3, 2, then another order; errors 0.5 of the contexts, each."""
     base, own = np.array([[10.0], [12.0], [11.0]]), np.array([[1.0], [3.0], [2.0]])
     (row,) = recipe_effects(tables(base, 0.5), tables(own, 0.5), None, needed=False, alpha=0.05).to_pylist()
     assert (row["difference_before"], row["difference_after"], row["change"]) == (11, 2, -9)
     assert row["share_left"] == pytest.approx(2 / 11)
     assert (row["sd_before"], row["sd_after"]) == (1, 1)
-    # The changes do not differ between seeds, their sums do (sd 2): the test is that of the sum, 13.
-    error = np.sqrt(2**2 / 3 + 0.5)
-    freedom = 2 * (error**2 / (2**2 / 3)) ** 2
-    assert row["p"] == pytest.approx(2 * scipy.stats.t.sf(13 / error, freedom))
-    assert row["ci_low"] == pytest.approx(-9 - 1.959964 * np.sqrt(0.5), abs=1e-4)
+    assert row["ci_low"] == pytest.approx(-9 - 1.959964 * np.sqrt(0.5), abs=1e-4)  # all seeds change by as much
+    assert row["p"] == pytest.approx(2 * scipy.stats.norm.sf(9 / np.sqrt(0.5)), rel=1e-3)
     assert row["effect"] == CURE
+    # -7, -11, -9: the half width is that of Cochran, each part of the variance by its own t.
+    (row,) = recipe_effects(
+        tables(base, 0.5), tables(own[[2, 0, 1]] + [[1], [0], [-1]], 0.5), None, needed=False, alpha=0.05
+    ).to_pylist()
+    reach = np.hypot(scipy.stats.t.ppf(0.975, 2) * 2 / np.sqrt(3), 1.959964 * np.sqrt(0.5))
+    assert (row["change"], row["ci_high"]) == (-9, pytest.approx(-9 + reach, abs=1e-4))
+
+
+def test_seeds_that_turn_round_are_no_smaller_gap() -> None:
+    """The mean of 10, -10, ... is nearly 0, every model's gap as wide as before."""
+    turned = np.array([[10.0], [-10.0], [10.0], [-10.0], [9.0]])
+    (row,) = recipe_effects(
+        tables(np.full((5, 1), 10.0) + np.arange(5)[:, None] / 10, 0.5),
+        tables(turned, 0.5),
+        None,
+        needed=False,
+        alpha=0.05,
+    ).to_pylist()
+    assert row["difference_after"] == pytest.approx(1.8)
+    assert row["share_left"] == pytest.approx(9.8 / 10.2)
+    assert row["effect"] == NONE_SHOWN
+
+
+def test_half_of_a_gap_is_the_most_that_a_cure_leaves() -> None:
+    base = np.full((5, 1), 20.0) + np.arange(5)[:, None] / 10
+    for left, effect in ((0.9, SMALLER), (0.45, CURE)):
+        rows = recipe_effects(tables(base, 0.1), tables(left * base, 0.1), None, needed=False, alpha=0.05)
+        assert rows["effect"].to_pylist() == [effect]
 
 
 def test_a_control_that_does_as_much_takes_the_cure_away() -> None:
@@ -87,31 +115,37 @@ def test_a_control_that_does_as_much_takes_the_cure_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gaps", "what"),
+    ("gaps", "drawn"),
     [
-        ((0.0, 0.0, None), "nothing planted, nothing cured"),
-        ((0.0, 0.0, 0.0), "the same with a control"),
-        ((8.0, 8.0, None), "a gap that stays"),
-        ((8.0, 8.0, 8.0), "the same with a control"),
-        ((8.0, 1.0, 1.0), "more training does as much"),
+        ((0.0, 0.0, None), {}),  # nothing planted, nothing cured
+        ((0.0, 0.0, 0.0), {}),
+        ((8.0, 8.0, None), {}),  # a gap that stays
+        ((8.0, 8.0, 8.0), {"seeds": 3, "of_seeds": 8.0}),
+        ((15.0, -15.0, None), {}),  # one that turns round
+        ((15.0, 5.0, 5.0), {}),  # more training does as much
+        ((30.0, 10.0, 10.0), {"measures": 12}),
+        ((30.0, 10.0, 10.0), {"measures": 12, "seeds": 3, "of_seeds": 8.0}),
     ],
 )
-def test_what_is_no_cure_is_hardly_ever_called_one(gaps: tuple[float, float, float | None], what: str) -> None:
-    """At most 5% of tables of five measures hold a cure; bounds of the test: three standard errors."""
-    bound = 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
-    assert rate(CURE, gaps, seed=3) <= bound, what
+def test_what_is_no_cure_is_hardly_ever_called_one(
+    gaps: tuple[float, float, float | None], drawn: dict[str, Any]
+) -> None:
+    """At most 5% of tables hold a cure; bounds of the test: three standard errors."""
+    assert rate(CURE, gaps, seed=3, **drawn) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
 
 
-def test_a_method_that_makes_answers_alike_cures_nothing_where_nothing_is_wrong() -> None:
+@pytest.mark.parametrize(("seeds", "of_seeds"), [(5, 2.0), (5, 8.0), (3, 8.0), (2, 8.0)])
+def test_a_method_that_makes_answers_alike_cures_nothing_where_nothing_is_wrong(seeds: int, of_seeds: float) -> None:
     """Its differences are nearly 0 in every seed, the base's vary about 0: smaller by chance alone, and no cure."""
     random, found = np.random.default_rng(5), 0
     for _ in range(REPEATS):
-        base, own = tables(draw(random, 0.0)), tables(random.normal(0, 0.05, (SEEDS, MEASURES)), 0.05)
+        base = tables(draw(random, 0.0, seeds=seeds, of_seeds=of_seeds))
+        own = tables(random.normal(0, 0.05, (seeds, MEASURES)), 0.05)
         effects: Sequence[str] = recipe_effects(base, own, None, needed=False, alpha=0.05)["effect"].to_pylist()
         found += CURE in effects
     assert found / REPEATS <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
 
 
 def test_a_cure_is_found() -> None:
-    """Power: a gap of 10 points of which a fifth is left, beside a control that leaves it all."""
-    assert rate(CURE, (10.0, 2.0, 10.0), seed=4) > 0.9
+    """Power: gaps of 15 points of which 2 are left, beside a control that leaves them all."""
+    assert rate(CURE, (15.0, 2.0, 15.0), seed=4) > 0.95

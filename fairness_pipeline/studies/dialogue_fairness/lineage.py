@@ -738,7 +738,7 @@ def _found(partition: Partition) -> Measured:
     covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
     upstream_of_seeds=("dialogue_significance",),
     upstream_of_rivals=("dialogue_significance",),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         "seeds": part.models[key["model"]].seeds,
         "alpha": part.settings.significance.alpha,
@@ -764,7 +764,7 @@ def recipe_effects(partition: Partition) -> Result:
         needed=method.control is not None,
         alpha=part.settings.significance.alpha,
     )
-    shown = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_control", "effect"])
+    shown = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_cure", "effect"])
     return Result(table, {"effects": {r["measure"]: r["effect"] for r in table.to_pylist()}}, tables={"recipe": shown})
 
 
