@@ -74,7 +74,7 @@ def trained_accuracy(
 
 
 def content_accuracy(utterances: Utterances, words: int, rest: np.ndarray, test: np.ndarray, seed: int) -> float:
-    """The floor of table 3.2: the same from the content words alone, which f(s) is asked to keep.
+    """Beside table 3.2: the same from the content words alone, which f(s) is asked to keep.
 
     A logistic regression on the words' counts, its penalty chosen by cross-validation.
     """
