@@ -37,6 +37,11 @@ class GenderedBatch:
     dialogues: Batch
     groups: torch.Tensor
 
+    def shuffled(self, random: np.random.Generator) -> "GenderedBatch":
+        """The same dialogues and as many of each group, each dialogue's drawn at random."""
+        order = torch.from_numpy(random.permutation(len(self.groups))).to(self.groups.device)
+        return GenderedBatch(self.dialogues, self.groups[order])
+
 
 class Step(NamedTuple):
     """One update: what its loss is called, and how it is taken; gives the loss."""

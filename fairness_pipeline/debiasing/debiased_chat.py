@@ -149,10 +149,15 @@ class AdversarialTraining(Course):
         """One turn of the outer loop."""
         s, temperature = self.settings, temperature_at(iteration, self.settings)
         return [
-            Step("D2", lambda: self.discriminator_steps(data.gendered(random, s.d_steps * s.batch), temperature)),
-            *[Step("G", lambda: self.generator_step(data.gendered(random, s.batch), temperature))] * s.g_steps,
+            Step("D2", lambda: self.discriminator_steps(self.drawn(data, random, s.d_steps), temperature)),
+            *[Step("G", lambda: self.generator_step(self.drawn(data, random, 1), temperature))] * s.g_steps,
             *[Step("G (teaching)", lambda: self.teaching_step(data.neutral(random, s.batch)))] * s.g_teach_steps,
         ]
+
+    def drawn(self, data: Dialogues, random: np.random.Generator, batches: int) -> GenderedBatch:
+        """Dialogues whose message names one group, as many as fill these batches."""
+        found = data.gendered(random, batches * self.settings.batch)
+        return found.shuffled(random) if self.settings.shuffled else found
 
     def discriminator_steps(self, drawn: GenderedBatch, temperature: float) -> torch.Tensor:
         """Lines 3 to 6: D2 learns the group from f(s) of sampled responses, `batch` at a time; G is at rest.

@@ -128,6 +128,8 @@ class Adversarial(Continued):
     not name the width of D1 and D2 (`discriminator`).
     """
 
+    shuffled: bool = False
+    """A placebo: the discriminators are told groups drawn at random, so what happens is not for fairness' sake."""
     d_steps: Positive = 2
     """Batches of responses that the discriminators learn from in an iteration."""
     passes: Positive = 1

@@ -140,6 +140,16 @@ def test_a_penalised_second_discriminator_is_flatter(prepared: Task) -> None:
     assert slopes[1] < slopes[0] / 10
 
 
+def test_the_placebo_is_told_as_many_of_each_group_but_not_which(prepared: Task) -> None:
+    told = {}
+    for shuffled in (False, True):
+        training, data = _parts(prepared, shuffled=shuffled, batch=200)
+        told[shuffled] = training.drawn(data, np.random.default_rng(1), 1)
+    torch.testing.assert_close(told[True].dialogues.contexts, told[False].dialogues.contexts)
+    assert told[True].groups.sum() == told[False].groups.sum()
+    assert 0.3 < (told[True].groups == told[False].groups).float().mean() < 0.7
+
+
 def test_a_falling_rate_ends_at_nothing(prepared: Task) -> None:
     training, _ = _parts(prepared, falling=True, learning_rate=0.01)
     rates = []
