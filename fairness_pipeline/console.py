@@ -25,7 +25,6 @@ from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.results import (
     NEVER_SEEN,
     NOT_MEASURED,
-    NOTHING_TO_JUDGE,
     Audit,
     counted,
     findings,
@@ -33,7 +32,7 @@ from fairness_pipeline.reporting.results import (
     severity,
     worst_first,
 )
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
 from fairness_pipeline.study import Study
 
 _STYLES = {"biased": "red", "fair": "green", "inconclusive": "yellow", FAIR_ON_AVERAGE: "cyan", NEVER_SEEN: "dim"}

@@ -12,12 +12,17 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.collector import collector_paused
 from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.models.dialogue import registry
 
 
 def debias(task: Task) -> dict[str, Any]:
-    """Trains the model on the augmented dialogues, with the base's settings."""
+    """Trains the model on the augmented dialogues, with the base's settings.
+
+    Raises:
+        FairnessError: nothing is added, or what the architecture's training raises.
+    """
     swapper = Swapper(
         task.dimension,
         pronouns=task.pairs.pronouns,
@@ -25,6 +30,10 @@ def debias(task: Task) -> dict[str, Any]:
         adapt_articles=task.pairs.articles == "adapt",
     )
     augmented = augment(task.dialogues, swapper)
+    if augmented.num_rows == task.dialogues.num_rows:
+        raise FairnessError(
+            "no training dialogue holds a listed word, so 'cda' adds nothing; give it a larger corpus or commoner words"
+        )
     figures = registry.prepare(task.model, augmented, task.folder, task.seed, task.progress)
     return {**figures, "added_dialogues": augmented.num_rows - task.dialogues.num_rows}
 

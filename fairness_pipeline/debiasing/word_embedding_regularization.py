@@ -16,18 +16,28 @@ from torch.nn.functional import embedding_bag
 
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.debiasing.settings import WordEmbeddingRegularization
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import with_clitics
 from fairness_pipeline.models.dialogue import registry
 
 
 def debias(task: Task) -> dict[str, Any]:
-    """Trains the model with the regularisation term, on the base's dialogues with the base's settings."""
+    """Trains the model with the regularisation term, on the base's dialogues with the base's settings.
+
+    Raises:
+        FairnessError: the model knows no pair, or what the architecture's training raises.
+    """
     k = WordEmbeddingRegularization.model_validate(task.model.settings or {}).k
     pairs = with_clitics(task.dimension.all_pairs(task.pairs.pronouns))
     distances: list[PairDistance] = []
 
     def penalty(embedding: nn.Embedding, rows: Callable[[str], list[int]]) -> Callable[[], torch.Tensor]:
         distances.append(PairDistance(pairs, embedding, rows))
+        if not len(distances[0]):
+            raise FairnessError(
+                f"of none of {len(pairs):,} pairs are both words among those that the model knows, so 'wer' draws "
+                "nothing together; give it a larger vocabulary or corpus, or commoner words"
+            )
         return lambda: k * distances[0]()
 
     figures = registry.prepare(task.model, task.dialogues, task.folder, task.seed, task.progress, penalty=penalty)

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.lake import Card, Key, Lake, Row
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
 from fairness_pipeline.study import Part, Study
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project
 
 NOT_MEASURED = "not measured"
-NOTHING_TO_JUDGE = "nothing to judge"
 NEVER_SEEN = "never seen"
 """What is said of a measure that no response shows, on either side: there is nothing that could differ."""
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 Verdict = Literal["fair", "biased", "inconclusive", "not measured"]
+NOTHING_TO_JUDGE = "nothing to judge"
 FAIR_ON_AVERAGE = "fair on average"
 """Where equivalence is shown for all together, but not in every stratum."""
 

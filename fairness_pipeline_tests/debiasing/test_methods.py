@@ -82,6 +82,16 @@ def test_a_model_is_trained_on_what_was_added(tmp_path: Path) -> None:
     assert figures["validation_dialogues"] == 30
 
 
+@pytest.mark.parametrize(
+    ("method", "message"), [("cda", "'cda' adds nothing"), ("wer", "of none of [0-9]+ pairs .* 'wer' draws nothing")]
+)
+def test_a_method_with_nothing_to_do_says_so(method: str, message: str, tmp_path: Path) -> None:
+    """Its model would be another seed of the base, and pass for a cure."""
+    nobody = dialogues().filter(pc.match_substring(dialogues()["context"], "dog"))
+    with pytest.raises(FairnessError, match=message):
+        debias(task(tmp_path, method, dialogues=nobody, dimension=load_dimension("religion1")))
+
+
 def test_distance_of_pairs_by_hand() -> None:
     embedding = nn.Embedding(6, 2)
     embedding.weight.data = torch.tensor([[0.0, 0], [3, 4], [0, 0], [2, 0], [4, 0], [0, 9]])

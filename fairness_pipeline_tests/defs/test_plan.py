@@ -143,11 +143,14 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
     )
     done = command("run")
     assert done.returncode == 1
-    assert "failed: contexts tiny gender: contexts: expected rows, found none; the table was not written" in done.stderr
+    assert "failed: contexts tiny gender: of " in done.stderr
+    assert "none has a context with a word of 'gender' that no model trained on; give it a larger" in done.stderr
     (skipped,) = [line for line in done.stderr.splitlines() if line.startswith("skipped, as they need what failed: ")]
     assert "context_pairs tiny gender, responses gender seq2seq, " in skipped
     assert skipped.endswith("and 6 more")
-    assert done.stdout.count("rows, found none") + done.stderr.count("rows, found none") == 1  # one cause, told once
+    assert (
+        done.stdout.count("none has a context") + done.stderr.count("none has a context") == 1
+    )  # one cause, told once
     assert "dialect" not in done.stderr
     assert "Traceback" not in done.stderr
     assert not Lake(tiny.workspace).table_path("contexts", {"corpus": "tiny", "dimension": "gender"}).exists()

@@ -233,7 +233,7 @@ def test_what_is_refused_when_the_file_is_read(tiny: Project, data: Path, model:
         ({"debiasing": "filtered"}, "'filtered' is not defined for architecture 'seq2seq'"),
         ({"base": "nonsense"}, "base: 'nonsense' is no model of"),
         ({"debiasing": "nonsense"}, "found 'nonsense'"),
-        ({"settings": {"k": 1}}, "unknown key 'settings.k'"),
+        ({"settings": {"k": 1}}, "unknown key 'models.seq2seq-cda.settings.k'"),
     ],
 )
 def test_what_a_profile_changes_is_checked_as_well(tiny: Project, data: Path, changes: dict, said: str) -> None:

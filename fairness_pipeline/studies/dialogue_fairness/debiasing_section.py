@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from fairness_pipeline.debiasing.registry import PROJECTION
 from fairness_pipeline.lake import Key, Lake
+from fairness_pipeline.measures.recipe_effects import RECIPE_EFFECTS
 from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot, trade_off_plot
@@ -73,11 +74,7 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
         "identical": _identical(lake, dimension, base, made),
         "commonest": {m: _figures(lake, "responses", dimension, m).get("commonest_share") for m in models},
         "trained_on": {m: figures for m in made if "updates" in (figures := _figures(lake, _DEBIASED, dimension, m))},
-        "recipes": {
-            m: _by_measure(lake, "recipe_effects", key)
-            for m in made
-            if lake.card("recipe_effects", key := {"dimension": dimension, "model": m})
-        },
+        "recipes": _recipes(lake, dimension, made),
         "quality": quality,
         "signature": next((row["signature"] for q in quality.values() for row in q.values()), ""),
         "trade_off": trade_off_plot(dots, constants) if len(dots) > 1 else None,
@@ -107,6 +104,17 @@ def mean_effect(rows: dict[str, dict[str, Any]]) -> float:
 
 def _by_measure(lake: Lake, table: str, key: Key) -> dict[str, dict[str, Any]]:
     return {row["measure"]: row for row in lake.read(table, key).to_pylist()}
+
+
+def _recipes(lake: Lake, dimension: str, made: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """What each method makes of the recipe; a table that an earlier version made is left out until it is made again."""
+    keys = {m: {"dimension": dimension, "model": m} for m in made}
+    found = {m: lake.read("recipe_effects", key) for m, key in keys.items() if lake.card("recipe_effects", key)}
+    return {
+        m: {row["measure"]: row for row in table.to_pylist()}
+        for m, table in found.items()
+        if table.schema.names == RECIPE_EFFECTS.names
+    }
 
 
 def _quality(lake: Lake, key: Key) -> dict[str, dict[str, Any]]:

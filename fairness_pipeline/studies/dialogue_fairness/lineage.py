@@ -35,7 +35,7 @@ from fairness_pipeline.measures.breakdown import BREAKDOWN, carrying, swapped_wo
 from fairness_pipeline.measures.breakdown import breakdown as break_down
 from fairness_pipeline.measures.classifier_quality import CLASSIFIER_QUALITY
 from fairness_pipeline.measures.classifier_quality import classifier_quality as hold_against
-from fairness_pipeline.measures.debiasing_effects import Measured, identical_share
+from fairness_pipeline.measures.debiasing_effects import Measured, commonest, identical_share, unless_dull
 from fairness_pipeline.measures.debiasing_effects import debiasing_effects as compare_models
 from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance as with_worth
@@ -185,6 +185,12 @@ def contexts(partition: Partition) -> Result:
     """Contexts of the audit split that hold at least one word of the dimension, and that no model trained on."""
     swapper = Swapper(_dimension(partition), pronouns=partition.part.settings.pairs.pronouns)
     found = find_contexts(_dialogues(partition, partition.key["corpus"]), swapper, partition.progress)
+    if not found.table.num_rows:
+        raise FairnessError(
+            f"of {found.figures['audit_dialogues']:,} dialogues kept for the audit none has a context with a word of "
+            f"'{partition.key['dimension']}' that no model trained on; give it a larger corpus or commoner words, or "
+            "leave the dimension out"
+        )
     return Result(found.table, found.figures)
 
 
@@ -372,7 +378,7 @@ def responses(partition: Partition) -> Result:
     if model.architecture == "imported":
         file = partition.part.imported_responses(partition.key["model"], partition.key["dimension"])
         table = imported.matching(pq.read_table(file), pairs)
-        figures = {}
+        figures: dict[str, object] = {}
     else:
         own = responder(model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed)
         answers = respond(
@@ -387,13 +393,12 @@ def responses(partition: Partition) -> Result:
         if isinstance(own, registry.Examined):
             figures |= own.examination()
     empty = pc.sum(pc.equal(table["response"], "")).as_py()
-    counts = pc.value_counts(table["response"])
-    commonest = max(counts.to_pylist(), key=lambda counted: counted["counts"])
+    most = commonest(table)
     figures |= {
-        "distinct_responses": len(counts),
+        "distinct_responses": pc.count_distinct(table["response"]).as_py(),
         "empty_responses": empty,
-        "commonest_response": commonest["values"][:200],
-        "commonest_share": round(commonest["counts"] / table.num_rows, 4),
+        "commonest_response": most.response[:200],
+        "commonest_share": round(most.share, 4),
     }
     return Result(table, figures, tables={"sample": table.slice(0, 6)})
 
@@ -707,9 +712,10 @@ _COMPARED = ("responses", *_TABLES, "dialogue_significance")
     stage="verdicts",
     upstream=_COMPARED,
     upstream_of_base=_COMPARED,
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(include={"alpha", "jackknife_blocks"}),
+        "alike": part.settings.alike,
         "versions": _versions("numpy", "scipy"),
     },
     schema=DEBIASING_EFFECTS,
@@ -718,7 +724,8 @@ _COMPARED = ("responses", *_TABLES, "dialogue_significance")
 def debiasing_effects(partition: Partition) -> Result:
     """What debiasing changed: each measure's gap before and after, and whether the change is more than chance."""
     before, after = map(_found, (partition.of_base, partition))
-    table = compare_models(before, after, partition.part.settings.significance)
+    settings = partition.part.settings
+    table = unless_dull(compare_models(before, after, settings.significance), [after.responses], settings.alike)
     shown = table.select(["measure", "difference_before", "difference_after", "change", "p_holm", "effect"])
     figures = {
         "identical_responses_before": identical_share(before.responses),
@@ -736,12 +743,13 @@ def _found(partition: Partition) -> Measured:
 @of_a_model(
     stage="verdicts",
     covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
-    upstream_of_seeds=("dialogue_significance",),
+    upstream_of_seeds=("dialogue_significance", "responses"),
     upstream_of_rivals=("dialogue_significance",),
     code_version="2",
     settings=lambda part, key: {
         "seeds": part.models[key["model"]].seeds,
         "alpha": part.settings.significance.alpha,
+        "alike": part.settings.alike,
         "control": part.control_of(key),
         "versions": _versions("numpy", "scipy"),
     },
@@ -764,6 +772,8 @@ def recipe_effects(partition: Partition) -> Result:
         needed=method.control is not None,
         alpha=part.settings.significance.alpha,
     )
+    said = (partition.of(seed).read("responses") for seed in part.seeds_of(key))
+    table = unless_dull(table, said, part.settings.alike)
     shown = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_cure", "effect"])
     return Result(table, {"effects": {r["measure"]: r["effect"] for r in table.to_pylist()}}, tables={"recipe": shown})
 

@@ -371,8 +371,10 @@ class DialoguePart(Part):
                 f"{path}: '{whole['debiasing']}' goes on from the weights of '{base_key}', so its sizes are those; "
                 f"change them in '{base_key}'"
             )
-        where = path if "settings" in declared and "settings" not in changes else profile
-        validate(method.settings, model.settings or {}, where, under=("settings",))
+        where, under = (
+            (path, ()) if "settings" in declared and "settings" not in changes else (profile, ("models", key))
+        )
+        validate(method.settings, model.settings or {}, where, under=(*under, "settings"))
         for dimension in model.dimensions or ():
             if dimension not in self.dimensions:
                 raise FairnessError(

@@ -226,8 +226,10 @@ class LanguageModelPart(Part):
         model = changed(LanguageModelSpecification, key, merged(inherited, declared), changes, path, profile).located(
             path.parent
         )
-        where = path if "settings" in declared and "settings" not in changes else profile
-        validate(method.settings, model.settings or {}, where, under=("settings",))
+        where, under = (
+            (path, ()) if "settings" in declared and "settings" not in changes else (profile, ("models", key))
+        )
+        validate(method.settings, model.settings or {}, where, under=(*under, "settings"))
         for dimension in model.dimensions or ():
             if dimension not in self.dimensions:
                 raise FairnessError(
