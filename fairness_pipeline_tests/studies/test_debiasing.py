@@ -290,7 +290,7 @@ def test_a_method_on_an_untrained_causal_lm_must_say_how_it_trains(tiny: Project
     write_yaml(data / "models" / "lm-cda.yaml", {"base": "lm", "debiasing": "cda", "training": training})
     model = Project("tiny").parts["dialogue_fairness"].models["lm-cda"]
     assert (model.architecture, model.huggingface.name, model.trained) == ("causal_lm", folder, True)
-    done = run("--model", "lm-cda", "--dimension", "gender")
+    done = run("--model", "lm-cda", "--dimension", "gender", "--select", "debiasing_effects")
     assert " 0 not made" in done.stdout
     assert Lake(tiny.workspace).card("debiasing_effects", {"dimension": "gender", "model": "lm-cda"})
 
