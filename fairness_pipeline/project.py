@@ -122,6 +122,10 @@ class Project:
         """
         models = self.profile.models
         base = merged(read_yaml(path), models[model]).get("base")
+        if base is None:
+            raise FairnessError(f"{path}: key 'base' is missing: the model that '{model}' is made from")
+        if base == model:
+            raise FairnessError(f"{path}: base: '{model}' cannot be made from itself; name another model")
         if not isinstance(base, str) or base not in models:
             raise FairnessError(
                 f"{path}: base: '{base}' is no model of {self.path}; '{model}' is made from it, so list both under "

@@ -202,7 +202,7 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
     [
         ({"base": "seq2seq", "debiasing": "magic"}, "debiasing: expected one of cda, wer, debiased_chat, mle, dropout, leace, self_debias, prompt, filtered, found 'magic'"),
         ({"base": "seq2seq"}, "debiasing: expected one of"),
-        ({"debiasing": "cda"}, "base: 'None' is no model of"),
+        ({"debiasing": "cda"}, "key 'base' is missing: the model that 'mine' is made from"),
         ({"base": "gpt9", "debiasing": "cda"}, "base: 'gpt9' is no model of"),
         ({"base": "seq2seq", "debiasing": "filtered"}, "'filtered' is not defined for architecture 'seq2seq' (of 'seq2seq'); it is for: retrieval"),
         ({"base": "retrieval", "debiasing": "mle"}, "'mle' is not defined for architecture 'retrieval'"),
@@ -215,7 +215,7 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
         ({"base": "seq2seq", "debiasing": "cda", "corpus": "elsewhere"}, "corpus: expected that of 'seq2seq', tiny, found 'elsewhere'"),
         ({"base": ["seq2seq"], "debiasing": "cda"}, "base: '['seq2seq']' is no model of"),
         ({"base": "seq2seq", "debiasing": ["cda"]}, "debiasing: expected one of"),
-        ({"base": "mine", "debiasing": "cda"}, "base: 'mine' is debiased itself"),
+        ({"base": "mine", "debiasing": "cda"}, "base: 'mine' cannot be made from itself"),
         ({"base": "seq2seq", "debiasing": "debiased_chat", "seq2seq": {"hidden": 32}}, "goes on from the weights of 'seq2seq', so its sizes are those"),
         ({"base": "seq2seq", "debiasing": "cda", "dimension": ["gender"]}, "mine.yaml, line 3: unknown key 'dimension'"),
     ],
