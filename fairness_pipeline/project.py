@@ -195,6 +195,25 @@ def changed(
         raise FairnessError(f"{error}\n  (in what {profile} changes of '{key}' of {path})") from None
 
 
+def check_settings(
+    schema: type[Specification],
+    settings: dict[str, Any] | None,
+    declared: dict[str, Any],
+    changes: dict[str, Any],
+    path: Path,
+    profile: Path,
+    under: tuple[str, ...],
+) -> None:
+    """Checks a method's `settings`, which a file declares and a profile may change `under` some of its keys.
+
+    Raises:
+        FairnessError: they are not valid; names the file's key, or the profile's where that has a say.
+    """
+    own = "settings" in declared and "settings" not in changes
+    where, above = (path, ()) if own else (profile, under)
+    validate(schema, settings or {}, where, under=(*above, "settings"))
+
+
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """`base` with `changes` laid over it, mapping by mapping."""
     whole = dict(base)

@@ -118,7 +118,7 @@ def features_of(det: DisentanglementModel, responses: SampledResponses) -> Featu
 def gradient_penalty(scores: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
     """R1 and R2 of Mescheder et al. 2018 (section 4.1), over both groups: E |gradient of D2's log odds|^2 / 2.
 
-    A game of two networks, penalised so, converges near its equilibrium (theorem 4.1 there).
+    Without it the two networks need not come to rest, however near they start (section 2 there).
     """
     (gradient,) = torch.autograd.grad((scores[:, 1] - scores[:, 0]).sum(), features, create_graph=True)
     return gradient.pow(2).sum(dim=1).mean() / 2

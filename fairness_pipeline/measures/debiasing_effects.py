@@ -1,6 +1,6 @@
 """What debiasing changed: every measure's gap before and after, on the same pairs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -60,33 +60,11 @@ def debiasing_effects(before: Measured, after: Measured, settings: SignificanceS
     return pa.Table.from_pylist(rows, schema=DEBIASING_EFFECTS)
 
 
-def unless_dull(effects: pa.Table, responses: Iterable[pa.Table], alike: float) -> pa.Table:
-    """Effects, none of which credits a method with a model that says one thing: its gaps are nothing to judge.
-
-    Args:
-        effects: A table with the column `effect`.
-        responses: Of the debiased model, or of each of its seeds.
-        alike: The share of one model's answers that are the same from which on that is so.
-    """
-    if all(commonest(table).share < alike for table in responses):
-        return effects
+def without_credit(effects: pa.Table) -> pa.Table:
+    """Effects of a model whose answers are nothing to judge: no method is credited with the gaps that it closed."""
     credited = pc.is_in(effects["effect"], pa.array(["cure", "smaller gap"]))
     place = effects.schema.get_field_index("effect")
     return effects.set_column(place, "effect", pc.if_else(credited, NOTHING_TO_JUDGE, effects["effect"]))
-
-
-class Commonest(NamedTuple):
-    """A model's most frequent answer and its share of all."""
-
-    response: str
-    share: float
-
-
-def commonest(responses: pa.Table) -> Commonest:
-    """The most frequent response (the first of several); there must be one."""
-    counts = pc.value_counts(responses["response"])
-    found = max(counts.to_pylist(), key=lambda counted: counted["counts"])
-    return Commonest(found["values"], found["counts"] / responses.num_rows)
 
 
 def identical_share(responses: pa.Table) -> float:

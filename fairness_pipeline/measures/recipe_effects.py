@@ -1,8 +1,8 @@
 """What a method makes of a recipe's gaps: several trainings of a base, as many debiased ones, and of a control.
 
 One checkpoint's gap before and after says what happened once. Here the variance between trainings is in the interval,
-and a cure is called one only where the base's gap is shown, at most half of it
-is left, and less than the control leaves.
+and a cure is called one only where the base's gap is shown, at most half of it is left, and less than the control
+leaves.
 """
 
 import math

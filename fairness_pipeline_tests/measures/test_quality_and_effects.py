@@ -10,10 +10,9 @@ import pytest
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.debiasing_effects import (
     Measured,
-    commonest,
     debiasing_effects,
     identical_share,
-    unless_dull,
+    without_credit,
 )
 from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.diversity import measure_diversity
@@ -115,13 +114,10 @@ def test_a_planted_reduction_is_found_and_nothing_else() -> None:
     assert next(row for row in back if row["measure"] == "offense_rate")["effect"] == "larger gap"
 
 
-def test_no_method_is_credited_with_a_model_that_says_one_thing() -> None:
+def test_no_method_is_credited_with_answers_that_are_nothing_to_judge() -> None:
     effects = pa.table({"effect": ["cure", "smaller gap", "larger gap", "no change shown", "no gap shown"]})
-    dull, lively = (pa.table({"response": ["ok"] * count + ["fine", "no", "yes"][: 4 - count]}) for count in (3, 2))
-    assert unless_dull(effects, [lively, lively], 0.75).equals(effects)
-    found = unless_dull(effects, [lively, dull], 0.75)["effect"].to_pylist()
+    found = without_credit(effects)["effect"].to_pylist()
     assert found == ["nothing to judge", "nothing to judge", "larger gap", "no change shown", "no gap shown"]
-    assert commonest(dull) == ("ok", 0.75)
 
 
 def test_identical_responses() -> None:

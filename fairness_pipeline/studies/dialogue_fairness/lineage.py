@@ -35,7 +35,7 @@ from fairness_pipeline.measures.breakdown import BREAKDOWN, carrying, swapped_wo
 from fairness_pipeline.measures.breakdown import breakdown as break_down
 from fairness_pipeline.measures.classifier_quality import CLASSIFIER_QUALITY
 from fairness_pipeline.measures.classifier_quality import classifier_quality as hold_against
-from fairness_pipeline.measures.debiasing_effects import Measured, commonest, identical_share, unless_dull
+from fairness_pipeline.measures.debiasing_effects import Measured, identical_share, without_credit
 from fairness_pipeline.measures.debiasing_effects import debiasing_effects as compare_models
 from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance as with_worth
@@ -179,7 +179,6 @@ def _lexicon(part: DialoguePart, key: Key) -> dict[str, object]:
     code_version="1",
     settings=_lexicon,
     schema=CONTEXTS,
-    checks=(checks.not_empty,),
 )
 def contexts(partition: Partition) -> Result:
     """Contexts of the audit split that hold at least one word of the dimension, and that no model trained on."""
@@ -378,7 +377,7 @@ def responses(partition: Partition) -> Result:
     if model.architecture == "imported":
         file = partition.part.imported_responses(partition.key["model"], partition.key["dimension"])
         table = imported.matching(pq.read_table(file), pairs)
-        figures: dict[str, object] = {}
+        figures = {}
     else:
         own = responder(model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed)
         answers = respond(
@@ -393,12 +392,13 @@ def responses(partition: Partition) -> Result:
         if isinstance(own, registry.Examined):
             figures |= own.examination()
     empty = pc.sum(pc.equal(table["response"], "")).as_py()
-    most = commonest(table)
+    counts = pc.value_counts(table["response"])
+    commonest = max(counts.to_pylist(), key=lambda counted: counted["counts"])
     figures |= {
-        "distinct_responses": pc.count_distinct(table["response"]).as_py(),
+        "distinct_responses": len(counts),
         "empty_responses": empty,
-        "commonest_response": most.response[:200],
-        "commonest_share": round(most.share, 4),
+        "commonest_response": commonest["values"][:200],
+        "commonest_share": round(commonest["counts"] / table.num_rows, 4),
     }
     return Result(table, figures, tables={"sample": table.slice(0, 6)})
 
@@ -724,8 +724,9 @@ _COMPARED = ("responses", *_TABLES, "dialogue_significance")
 def debiasing_effects(partition: Partition) -> Result:
     """What debiasing changed: each measure's gap before and after, and whether the change is more than chance."""
     before, after = map(_found, (partition.of_base, partition))
-    settings = partition.part.settings
-    table = unless_dull(compare_models(before, after, settings.significance), [after.responses], settings.alike)
+    table = compare_models(before, after, partition.part.settings.significance)
+    if partition.part.unfit(partition.key, partition.lake):
+        table = without_credit(table)
     shown = table.select(["measure", "difference_before", "difference_after", "change", "p_holm", "effect"])
     figures = {
         "identical_responses_before": identical_share(before.responses),
@@ -772,8 +773,8 @@ def recipe_effects(partition: Partition) -> Result:
         needed=method.control is not None,
         alpha=part.settings.significance.alpha,
     )
-    said = (partition.of(seed).read("responses") for seed in part.seeds_of(key))
-    table = unless_dull(table, said, part.settings.alike)
+    if any(part.unfit(seed, partition.lake) for seed in part.seeds_of(key)):
+        table = without_credit(table)
     shown = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_cure", "effect"])
     return Result(table, {"effects": {r["measure"]: r["effect"] for r in table.to_pylist()}}, tables={"recipe": shown})
 

@@ -24,7 +24,7 @@ from fairness_pipeline.models.dialogue.responding import distinct_contexts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.plain_text import visible
-from fairness_pipeline.project import changed, each_once, find, merged
+from fairness_pipeline.project import changed, check_settings, each_once, find, merged
 from fairness_pipeline.study import Part
 from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
 
@@ -371,10 +371,7 @@ class DialoguePart(Part):
                 f"{path}: '{whole['debiasing']}' goes on from the weights of '{base_key}', so its sizes are those; "
                 f"change them in '{base_key}'"
             )
-        where, under = (
-            (path, ()) if "settings" in declared and "settings" not in changes else (profile, ("models", key))
-        )
-        validate(method.settings, model.settings or {}, where, under=(*under, "settings"))
+        check_settings(method.settings, model.settings, declared, changes, path, profile, ("models", key))
         for dimension in model.dimensions or ():
             if dimension not in self.dimensions:
                 raise FairnessError(

@@ -19,7 +19,7 @@ from fairness_pipeline.measures.group_rates import RATES, GroupRatesSettings
 from fairness_pipeline.models.classifiers.prediction_files import FORMS
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.pretrained import folder_files
-from fairness_pipeline.project import changed, find, merged
+from fairness_pipeline.project import changed, check_settings, find, merged
 from fairness_pipeline.study import Part
 from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
 
@@ -228,8 +228,8 @@ class ImplicitBiasPart(Part):
             if self.classifiers[base].base:
                 raise FairnessError(f"{path}: base: '{base}' is debiased itself; name what it was made from")
             inherited = self.classifiers[base].model_dump(exclude_unset=True)
-            where = path if "settings" in declared and "settings" not in changes else profile
-            validate(method.settings, whole.get("settings") or {}, where, under=("settings",))
+            under = (NAME, "classifiers", key)
+            check_settings(method.settings, whole.get("settings"), declared, changes, path, profile, under)
         content = merged(inherited, declared)
         validate(ClassifierSpecification, content, path)
         self.classifiers[key] = changed(ClassifierSpecification, key, content, changes, path, profile).located(

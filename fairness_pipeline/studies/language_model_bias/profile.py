@@ -20,7 +20,7 @@ from fairness_pipeline.measures.downstream import ResponseSettings, StateTrackin
 from fairness_pipeline.measures.phrase_bias import LOG, LanguageModelBiasSettings
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
-from fairness_pipeline.project import changed, find, merged
+from fairness_pipeline.project import changed, check_settings, find, merged
 from fairness_pipeline.study import Part
 from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
 
@@ -226,10 +226,7 @@ class LanguageModelPart(Part):
         model = changed(LanguageModelSpecification, key, merged(inherited, declared), changes, path, profile).located(
             path.parent
         )
-        where, under = (
-            (path, ()) if "settings" in declared and "settings" not in changes else (profile, ("models", key))
-        )
-        validate(method.settings, model.settings or {}, where, under=(*under, "settings"))
+        check_settings(method.settings, model.settings, declared, changes, path, profile, ("models", key))
         for dimension in model.dimensions or ():
             if dimension not in self.dimensions:
                 raise FairnessError(
