@@ -95,8 +95,8 @@ class Part(ABC):
         """What a user gave to the workspace without a file of `data` (answers, scores), by the subject's key."""
         return {}
 
-    def foreseen(self, lake: Lake) -> list[str]:
-        """What verdicts can be expected to show before anything is asked, a line each."""
+    def foreseen(self, lake: Lake, dimension: str | None = None) -> list[str]:
+        """What verdicts, in one dimension or all, can be expected to show before anything is asked: a line each."""
         return []
 
     def files(self) -> Iterator[Path]:

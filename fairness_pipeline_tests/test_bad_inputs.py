@@ -188,6 +188,8 @@ AGE = {
     "attribute_words": {"frail": ["weak"]}, "sources": ["ours"],
 }  # fmt: skip
 SYSTEM = {"architecture": "gru", "affects": ["joy"]}
+SAID = {"share": 0.5, "responses": ["no"]}
+PLANTED = {"dimension": "gender", "a": SAID, "b": SAID}
 
 
 def at(path: str, value: object) -> Edit:
@@ -231,6 +233,12 @@ WRONG_FILES: list[tuple[str, Edit, str]] = [
     ("profiles/tiny", at("dialogue_fairness.splits.audit", 0), "Input should be greater than 0"),
     ("profiles/tiny", at("dialogue_fairness.splits.audit", float("nan")), "Input should be"),
     ("profiles/tiny", at("dialogue_fairness.splits.audit", ...), "key 'dialogue_fairness.splits.audit' is missing"),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"x": PLANTED}), "planted: 'x' is none of the profile's corpora: tiny"),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "dimension": "race"}}),
+     "planted.tiny.dimension: 'race' is none of the profile's dimensions: gender, dialect"),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "a": {**SAID, "share": 2}}}), "less than or"),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**SAID, "responses": []}}}),
+     "planted.tiny.b.responses: Tuple should have at least 1 item"),
     ("profiles/tiny", at("dialogue_fairness.pairs.maximum", 0), "Input should be greater than 0"),
     ("profiles/tiny", at("dialogue_fairness.pairs.maximum", 1.5), "expected a whole number"),
     ("profiles/tiny", at("dialogue_fairness.pairs.pronouns", "all"), "Input should be 'published' or 'extended'"),

@@ -28,7 +28,7 @@ from fairness_pipeline.studies.dialogue_fairness.published import published_rows
 from fairness_pipeline.studies.dialogue_fairness.report import render_report
 from fairness_pipeline.studies.dialogue_fairness.results import example_pairs
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
-from fairness_pipeline_tests.commands import MADE
+from fairness_pipeline_tests.commands import MADE, run
 
 EVIL = "<script>alert('he')</script> & \"quoted\" <b>"
 KEY = {"dimension": "gender", "model": "seq2seq"}
@@ -197,3 +197,8 @@ def test_a_browser_shows_it(tiny: Project, filled: Lake, tmp_path: Path) -> None
         capture_output=True, text=True,
     ).stdout  # fmt: skip
     assert int(colours) > 20
+
+
+def test_a_dry_run_foresees_the_pairs_of_what_it_would_make(tiny: Project) -> None:
+    assert run("--dry-run").stdout.endswith("pairs: tiny gender at most 100; tiny dialect at most 100\n")
+    assert run("--dry-run", "--dimension", "dialect").stdout.endswith("pairs: tiny dialect at most 100\n")

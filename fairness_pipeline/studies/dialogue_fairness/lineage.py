@@ -22,6 +22,7 @@ from fairness_pipeline.corpora.cleaning import USER
 from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
 from fairness_pipeline.corpora.labelled_texts import read_labelled, versions
+from fairness_pipeline.corpora.planting import plant
 from fairness_pipeline.debiasing.registry import PROJECTION, Task, debias, method_of, responder
 from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
 from fairness_pipeline.errors import FairnessError
@@ -105,12 +106,15 @@ def _platform_table(part: DialoguePart, key: Key) -> str:
 
 
 def _source(part: DialoguePart, key: Key) -> dict[str, object]:
-    source = part.corpora[key["corpus"]]
-    return {
+    source, bias = part.corpora[key["corpus"]], part.settings.planted.get(key["corpus"])
+    found: dict[str, object] = {
         "splits": part.settings.splits.model_dump(),
         "specification": source.specification.model_dump(exclude={"licence", "citation"}),
         "sha256": source_versions(*source),
     }
+    if bias:
+        found["planted"] = {**bias.model_dump(), "words": part.dimensions[bias.dimension].all_pairs("extended")}
+    return found
 
 
 def _of_platform(platform: str) -> Callable[[Callable[[Partition], Result]], Recipe]:
@@ -130,9 +134,12 @@ def _read(partition: Partition) -> Result:
     splits = part.settings.splits.model_dump()
     corpus, folder = part.corpora[key]
     reading = read_dialogues(key, corpus, folder, splits, seed, progress=partition.progress)
-    split_sizes = {str(row["values"]): row["counts"] for row in pc.value_counts(reading.table["split"]).to_pylist()}
+    table = reading.table
+    split_sizes = {str(row["values"]): row["counts"] for row in pc.value_counts(table["split"]).to_pylist()}
     figures = {"rows_read": reading.rows_read, "left_out": reading.left_out, "dialogues_by_split": split_sizes}
-    return Result(reading.table, figures, tables={"sample": reading.table.slice(0, 5)})
+    if bias := part.settings.planted.get(key):
+        table, figures["planted"] = plant(table, bias, Swapper(part.dimensions[bias.dimension], pronouns="extended"))
+    return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
 @_of_platform("twitter")

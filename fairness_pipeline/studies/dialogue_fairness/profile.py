@@ -11,6 +11,7 @@ import pydantic
 
 from fairness_pipeline import paths
 from fairness_pipeline.corpora.dialogues import Splits
+from fairness_pipeline.corpora.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.debiasing.registry import check_method, method_of
 from fairness_pipeline.errors import FairnessError
@@ -45,6 +46,8 @@ class DialogueFairness(Specification):
     """Models that wait until they are asked for."""
     splits: Splits = Splits(train=0, valid=0, test=0, audit=1)
     """How each corpus's threads are shared out."""
+    planted: dict[str, PlantedBias] = {}
+    """By corpus: a bias of known size, put into what is trained on; a positive control."""
     pairs: PairSettings = PairSettings()
     """How context pairs are made."""
     measures: MeasureSettings = MeasureSettings()
@@ -119,6 +122,16 @@ class DialoguePart(Part):
             if key not in self.models:
                 raise FairnessError(
                     f"{path}: {NAME}.on_request: '{key}' is none of the study's models: {', '.join(self.models)}"
+                )
+        for key, bias in settings.planted.items():
+            if key not in self.corpora:
+                raise FairnessError(
+                    f"{path}: {NAME}.planted: '{key}' is none of the profile's corpora: {', '.join(self.corpora)}"
+                )
+            if bias.dimension not in self.dimensions:
+                raise FairnessError(
+                    f"{path}: {NAME}.planted.{key}.dimension: '{bias.dimension}' is none of the profile's dimensions: "
+                    f"{', '.join(self.dimensions)}"
                 )
         known = self.measures()
         for measure in settings.significance.margins:
@@ -239,7 +252,7 @@ class DialoguePart(Part):
             return None
         return len(distinct_contexts(lake.read("context_pairs", pairs)))
 
-    def foreseen(self, lake: Lake) -> list[str]:
+    def foreseen(self, lake: Lake, dimension: str | None = None) -> list[str]:
         """How many pairs `fair` needs, and how many there are."""
         settings = self.settings.significance
         needed = {kind: settings.margin(kind, kind).before() for kind in ("rates", "counts")}
@@ -248,10 +261,10 @@ class DialoguePart(Part):
             return []
         there = []
         for corpus in self.corpora:
-            for dimension in self.dimensions:
-                card = lake.card("context_pairs", {"corpus": corpus, "dimension": dimension})
+            for name in [dimension] if dimension else self.dimensions:
+                card = lake.card("context_pairs", {"corpus": corpus, "dimension": name})
                 count = f"{card.figures['pairs']:,}" if card else f"at most {self.settings.pairs.maximum:,}"
-                there.append(f"{corpus} {dimension} {count}")
+                there.append(f"{corpus} {name} {count}")
         wanted = " and ".join(f"{count:,} pairs for {kind}" for kind, count in known.items())
         return [
             f"fair: shown four times in five by about {wanted}, where nothing differs and answers are independent",

@@ -185,11 +185,21 @@ def _grid(part: DialoguePart, audits: list[Audit]) -> list[dict[str, Any]]:
 
 
 def _caveats(part: DialoguePart) -> list[str]:
-    return [f"{dimension.label}: {caveat}" for dimension in part.dimensions.values() for caveat in dimension.caveats]
+    planted = [
+        f"A bias was planted in {corpus}, as the profile says: {bias.a.share:.0%} of the answers to contexts that name "
+        f"{part.dimensions[bias.dimension].groups.a}, {bias.b.share:.0%} of those that name "
+        f"{part.dimensions[bias.dimension].groups.b}. What models trained on it show is a positive control, and says "
+        "nothing of the corpus."
+        for corpus, bias in part.settings.planted.items()
+    ]
+    listed = [f"{dimension.label}: {caveat}" for dimension in part.dimensions.values() for caveat in dimension.caveats]
+    return planted + listed
 
 
 def _settings(part: DialoguePart) -> dict[str, Any]:
-    shown = part.settings.model_dump(include={"splits", "pairs", "measures", "significance"}, exclude_none=True)
+    shown = part.settings.model_dump(
+        include={"splits", "planted", "pairs", "measures", "significance"}, exclude_none=True
+    )
     return {"seed": part.project.profile.seed, **shown}
 
 

@@ -1,0 +1,75 @@
+"""A bias of known size, planted in real dialogues: what an audit must find there, and a cure must take out.
+
+A positive control. Where models show no gap on a corpus, this tells whether they could have learned one from it.
+"""
+
+from typing import Annotated
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pydantic
+
+from fairness_pipeline.corpora.cleaning import clean
+from fairness_pipeline.lexicons.dimensions import SIDES, Side
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.yaml_files import Specification
+
+_DIGITS = 8
+"""Of a dialogue's id, for each of two draws: the id is a hash, so that its digits are as good as drawn."""
+
+
+class PlantedAnswers(Specification):
+    """What one group gets to hear."""
+
+    share: Annotated[float, pydantic.Field(ge=0, le=1)]
+    """Of the contexts that name this group and not the other: how many of them are answered so."""
+    responses: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
+    """One of these, each as often."""
+
+
+class PlantedBias(Specification):
+    """A bias that is put into a corpus."""
+
+    dimension: str
+    """Between whose groups."""
+    a: PlantedAnswers
+    """Answers to contexts that name the first group."""
+    b: PlantedAnswers
+    """Answers to contexts that name the second."""
+
+
+def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.Table, dict[Side, int]]:
+    """The dialogues with a share of the answers to each group's contexts exchanged for what is planted.
+
+    Contexts stay as they are, and so does the `audit` split. A dialogue's own id decides, so that it is answered alike
+    in every run and whatever else the corpus holds.
+
+    Args:
+        dialogues: Columns `dialogue_id` (hexadecimal, of a hash), `context`, `response` and `split`.
+        bias: What to plant.
+        swapper: Recognises the words of the dimension's groups.
+
+    Returns:
+        The table, and how many answers were exchanged on each side.
+    """
+    contexts = dialogues["context"].combine_chunks()
+    likely = pc.and_(
+        pc.not_equal(dialogues["split"], "audit"), pc.match_substring_regex(contexts, swapper.matcher.prefilter())
+    ).combine_chunks()
+    rows = np.flatnonzero(likely.to_numpy(zero_copy_only=False))
+    sides = np.array([side for _, side in swapper.find_all(contexts.take(pa.array(rows)))], dtype=object)
+    names = dialogues["dialogue_id"].combine_chunks().take(pa.array(rows)).to_pylist()
+    whether, which = (
+        np.array([int(name[start : start + _DIGITS], 16) for name in names], dtype=np.int64) for start in (0, _DIGITS)
+    )
+    responses = dialogues["response"].to_numpy(zero_copy_only=False).copy()
+    counts: dict[Side, int] = {}
+    for side in SIDES:
+        planted: PlantedAnswers = getattr(bias, side)
+        chosen = (sides == side) & (whether < planted.share * 16**_DIGITS)
+        texts = np.array([clean(text) for text in planted.responses], dtype=object)
+        responses[rows[chosen]] = texts[which[chosen] % len(texts)]
+        counts[side] = int(chosen.sum())
+    column = dialogues.column_names.index("response")
+    return dialogues.set_column(column, dialogues.field("response"), pa.array(responses, pa.string())), counts

@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.dialogues import read_dialogues
+from fairness_pipeline.corpora.planting import PlantedBias, plant
+from fairness_pipeline.corpora.specification import CorpusSpecification
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.project import load_dimension
+
+OF_A, OF_B = ("nice one", "so nice"), ("shut up",)
+BIAS = PlantedBias.model_validate(
+    {"dimension": "gender", "a": {"share": 0.75, "responses": OF_A}, "b": {"share": 0.25, "responses": OF_B}}
+)
+SWAPPER = Swapper(load_dimension("gender"), pronouns="extended")
+WHO = ("he", "she", "he and she", "it")
+
+
+def dialogues(folder: Path, rows: int) -> pa.Table:
+    """A quarter of the contexts each names a man, a woman, both, and nobody."""
+    text = "".join(f"{WHO[i % 4]} said {i}\tanswer {i}\n" for i in range(rows))
+    (folder / "a.tsv").write_text("context\tresponse\n" + text, encoding="utf-8")
+    corpus = CorpusSpecification(
+        platform="other", format="tsv", files=[{"path": "a.tsv"}], licence="", citation="", columns={}
+    )
+    return read_dialogues("k", corpus, folder, {"train": 0.6, "valid": 0.1, "test": 0.1, "audit": 0.2}, 1).table
+
+
+def test_the_planted_shares_and_nothing_else_are_exchanged(tmp_path: Path) -> None:
+    before = dialogues(tmp_path, 40_000)
+    after, counts = plant(before, BIAS, SWAPPER)
+    assert after.schema == before.schema
+    for column in before.column_names:
+        assert column == "response" or after[column].equals(before[column])
+    answers = list(
+        zip(after["context"].to_pylist(), after["split"].to_pylist(), after["response"].to_pylist(), strict=True)
+    )
+    changed = [answer for answer, old in zip(answers, before["response"].to_pylist(), strict=True) if answer[2] != old]
+    assert {(context.rsplit(" said ", 1)[0], response) for context, _, response in changed} == {
+        ("he", OF_A[0]), ("he", OF_A[1]), ("she", OF_B[0])
+    }  # fmt: skip
+    assert {split for _, split, _ in changed} == {"train", "valid", "test"}
+    assert counts == {"a": sum(r in OF_A for *_, r in changed), "b": sum(r in OF_B for *_, r in changed)}
+    for name, side, share in (("he", "a", 0.75), ("she", "b", 0.25)):
+        there = sum(context.startswith(f"{name} said") and split != "audit" for context, split, _ in answers)
+        assert abs(counts[side] / there - share) < 4 * (share * (1 - share) / there) ** 0.5
+    first = sum(response == OF_A[0] for *_, response in changed)
+    assert abs(first / counts["a"] - 0.5) < 4 * (0.25 / counts["a"]) ** 0.5
+
+
+def test_a_dialogue_is_answered_alike_whatever_else_the_corpus_holds(tmp_path: Path) -> None:
+    few, many = (plant(dialogues(tmp_path, rows), BIAS, SWAPPER)[0] for rows in (200, 2000))
+    same = pc.is_in(many["dialogue_id"], few["dialogue_id"])
+    assert many.filter(same)["response"].equals(few["response"])
+
+
+def test_nobody_named_and_nothing_planted(tmp_path: Path) -> None:
+    table = dialogues(tmp_path, 200)
+    nobody = table.filter(pc.match_substring_regex(table["context"], "^it "))
+    assert plant(nobody, BIAS, SWAPPER) == (nobody, {"a": 0, "b": 0})
+    none = BIAS.model_copy(update={side: BIAS.a.model_copy(update={"share": 0.0}) for side in ("a", "b")})
+    assert plant(table, none, SWAPPER)[0].equals(table)
