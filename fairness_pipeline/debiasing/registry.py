@@ -129,6 +129,15 @@ def method_of(model: ModelSpecification) -> Method | None:
     return METHODS[model.debiasing] if model.debiasing else None
 
 
+def continued(model: ModelSpecification) -> settings.Continued | None:
+    """How a debiased model's base is trained on; None where it is not."""
+    method = method_of(model)
+    own = method.settings.model_validate(model.settings or {}) if method else None
+    if isinstance(own, settings.DebiasedChat):
+        return own.adversarial
+    return own if isinstance(own, settings.Continued) else None
+
+
 def debias(task: Task) -> dict[str, Any]:
     """Makes the debiased model in the task's folder, going on from what is there; gives its figures."""
     method = method_of(task.model)

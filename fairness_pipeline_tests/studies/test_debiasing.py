@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import dagster as dg
 import pyarrow.compute as pc
 import pytest
 
+from fairness_pipeline.debiasing.registry import continued
 from fairness_pipeline.definitions import definitions
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Lake
@@ -310,6 +312,24 @@ def test_a_debiased_model_takes_what_its_file_does_not_say_from_its_base(debiase
     }
     assert debiased.parts["dialogue_fairness"].base_of({"dimension": "gender", "model": "seq2seq"}) is None
     assert debiased.parts["dialogue_fairness"].base_of({"dimension": "gender"}) is None
+
+
+def test_a_control_is_trained_by_the_same_steps(debiased: Project, data: Path) -> None:
+    steps = {**CONTINUED, "every": 2}
+
+    def edit(document: dict) -> None:
+        document["models"]["seq2seq-mle"] = {"settings": steps}
+
+    change(data / "profiles" / "tiny.yaml", edit)
+    chat, control = (
+        Project("tiny").parts["dialogue_fairness"].models[f"seq2seq-{name}"] for name in ("debiased_chat", "mle")
+    )
+    assert (continued(chat).every, continued(control).every, continued(chat).discriminator) == (2, 2, 8)
+    steps["most"] = 400
+    said = "'seq2seq-mle' is the control of 'seq2seq-debiased_chat', and must be trained by the same steps; their settings "
+    change(data / "profiles" / "tiny.yaml", edit)
+    with pytest.raises(FairnessError, match=re.escape(said + "differ in most (12, 400)")):
+        Project("tiny")
 
 
 def test_papers_settings_are_those_of_the_thesis() -> None:

@@ -70,6 +70,8 @@ DEBIASED = {
     "CDA": "seq2seq-cda", "WER": "seq2seq-wer", "Debiased-Chat": "seq2seq-debiased_chat", "dropout": "seq2seq-dropout",
     "LEACE": "seq2seq-leace", "Self-Debias": "seq2seq-self_debias", "control (mle)": "seq2seq-mle",
 }  # fmt: skip
+CURES, REAL_CURES = "cures", "planted"
+"""The profiles that plant a bias in the sample, and in real dialogues."""
 CHAT, CONTROL = "Debiased-Chat", "control (mle)"
 CURED = ("CDA", "WER", CHAT)
 """Those of which a cure of what is planted is claimed."""
@@ -99,7 +101,7 @@ def main() -> None:
     parts: dict[str, dict[str, Part]] = {
         DIALOGUES: {
             **{f"planted-{seed}": partial(planted, seed) for seed in SEEDS},
-            "cures": cures,
+            **{profile: partial(cures, profile) for profile in (CURES, *real_cures())},
             f"kill-{DIALOGUES}": partial(kill, DIALOGUES),
             "full_disk": full_disk,
         },
@@ -183,11 +185,16 @@ def planted(seed: int) -> dict[str, Any]:
     return {"found": found, "truth": truth}
 
 
-def cures() -> dict[str, Any]:
-    """Profile `cures`: by dimension what each method made of each seed's gaps, and what is said of the recipe."""
+def real_cures() -> list[str]:
+    """The profile that needs the real corpora, where they are."""
+    return [REAL_CURES] if os.environ.get("FAIRNESS_CORPORA") else []
+
+
+def cures(profile: str) -> dict[str, Any]:
+    """By dimension what each method made of each seed's gaps, and what is said of the recipe."""
     home = STATE / f"home-{version()[:12]}"
-    finished(command(home, "run", "--profile", "cures"))
-    lake, dimensions = Lake(home / "cures"), Project("cures").dimensions
+    finished(command(home, "run", "--profile", profile))
+    lake, dimensions = Lake(home / profile), Project(profile).dimensions
     effects = {
         dimension: {
             name: {
@@ -544,7 +551,8 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
         ("planted differences have the planted sign in 5 of 5 seeds", signs == total, f"{signs} of {total} measures"),
         ("planted differences are `biased` in at least 4 of 5 seeds", biased == total, f"{biased} of {total} measures"),
         ("unplanted differences stay under half the planted ones", max(ratios) < 0.5, f"largest: {max(ratios):.2f} of the smallest planted one, over {len(ratios)} cases"),
-        *judge_debiased(outcomes["cures"]),
+        *judge_debiased(outcomes[CURES]),
+        *((f"real text: {claim}", *found) for name in real_cures() for claim, *found in judge_debiased(outcomes[name])),
         *judge_kill(outcomes[f"kill-{DIALOGUES}"]),
         ("a full disk is named, nothing is half written, and the run goes on once there is room", _full_disk_held(disk), "tried" if disk["ran"] else "no right to mount a small file system here"),
     ]  # fmt: skip
@@ -644,15 +652,15 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[Cla
         "",
         "## Debiased models",
         "",
-        "Profile `cures`, five seeds, mean (lowest to highest). Gaps: the share of each gap judged `biased` that is left, averaged",
-        "over the measures. Quality: as a share of the original's. Identical: pairs with one and the same response.",
+        f"Profiles `{CURES}` and, where the real corpora are, `{REAL_CURES}`; five seeds, mean (lowest to highest). Gaps: the share of",
+        "each gap judged `biased` that is left, averaged over the measures. Quality: as a share of the original's. Identical: pairs",
+        "with one and the same response.",
         "",
-        "| dimension | model | gaps left | identical | BLEU-2 | Distinct-2 | perplexity |",
+        "| profile, dimension | model | gaps left | identical | BLEU-2 | Distinct-2 | perplexity |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    cured = outcomes["cures"]["seeds"]
-    for dimension in cured[0]:
-        of_seeds = [seed[dimension] for seed in cured]
+    for profile, dimension in [(p, d) for p in (CURES, *real_cures()) for d in outcomes[p]["seeds"][0]]:
+        of_seeds = [seed[dimension] for seed in outcomes[profile]["seeds"]]
         for name in ("original", *DEBIASED):
             cells = [
                 "1" if name == "original" else _range([s["gaps"][name] for s in of_seeds]),
@@ -664,7 +672,7 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[Cla
                     for metric in ("bleu_2", "distinct_2", "perplexity")
                 ),
             ]
-            lines.append(f"| {dimension} | {name} | {' | '.join(cells)} |")
+            lines.append(f"| {profile}, {dimension} | {name} | {' | '.join(cells)} |")
     lines += [
         "",
         "## Study 2: language-model bias",

@@ -13,7 +13,8 @@ from fairness_pipeline import paths
 from fairness_pipeline.corpora.dialogues import Splits
 from fairness_pipeline.corpora.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.debiasing.registry import check_method, method_of
+from fairness_pipeline.debiasing.registry import check_method, continued, method_of
+from fairness_pipeline.debiasing.settings import Continued
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
@@ -157,6 +158,20 @@ class DialoguePart(Part):
                     f"{path}: model '{key}' is trained, and its corpus '{model.corpus}' has no responses, so nothing "
                     "can be trained on it; give it another corpus"
                 )
+            if not is_seed(key):
+                self._check_control(key)
+
+    def _check_control(self, key: str) -> None:
+        """A control that is trained otherwise controls nothing."""
+        for name in self._controls(key):
+            own, other = (continued(self.models[model]) for model in (key, name))
+            fields = [field for field in Continued.model_fields if getattr(own, field) != getattr(other, field)]
+            if fields:
+                told = ", ".join(f"{field} ({getattr(own, field)}, {getattr(other, field)})" for field in fields)
+                raise FairnessError(
+                    f"{self.project.path}: '{name}' is the control of '{key}', and must be trained by the same "
+                    f"steps; their settings differ in {told}"
+                )
 
     # What the shared code asks
 
@@ -289,13 +304,19 @@ class DialoguePart(Part):
 
         With as many seeds.
         """
-        model = self.models[key["model"]]
-        method = method_of(model)
-        for name, other in self.models.items():
-            same = method and other.debiasing == method.control and other.base == model.base
-            if same and other.seeds >= model.seeds and self.is_made_for(name, key["dimension"]):
+        for name in self._controls(key["model"]):
+            enough = self.models[name].seeds >= self.models[key["model"]].seeds
+            if enough and self.is_made_for(name, key["dimension"]):
                 return {**key, "model": name}
         return None
+
+    def _controls(self, key: str) -> list[str]:
+        """Models made from the same base by the method that controls this one's."""
+        model = self.models[key]
+        method = method_of(model)
+        control = method and method.control
+        same = (control, model.base)
+        return [name for name, other in self.models.items() if control and (other.debiasing, other.base) == same]
 
     def is_made_for(self, model: str, dimension: str) -> bool:
         """Whether a model answers in a dimension: one that names its `dimensions` does in those."""
