@@ -452,8 +452,8 @@ def small_run(home: Path, study: str) -> subprocess.Popen[str]:
     chat = profile["models"][DEBIASED[CHAT]]["settings"]
     chat["disentanglement"] |= {"epochs": 2, "least_steps": 0}
     short = {"every": 3, "least": 3, "most": 9, "pairs": 50}
-    chat["adversarial"] |= short
-    profile["models"][DEBIASED[CONTROL]] = {"settings": short}
+    for steps in (chat["adversarial"], profile["models"][DEBIASED[CONTROL]]["settings"]):
+        steps |= short
     profile["models"]["gpt2-tiny"] = {"fitting": {"epochs": 1, "batch": 32, "learning_rate": 0.004}}
     profile["models"]["gpt2-tiny-hd"] = {
         "settings": {"batch": [32], "accumulation": [1], "lambda_lm": [0.01], "lambda_d": [10, 100], "epochs": 1}
