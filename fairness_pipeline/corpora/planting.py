@@ -1,6 +1,6 @@
-"""A bias of known size, planted in real dialogues: what an audit must find there, and a cure must take out.
+"""A bias planted in real dialogues: a positive control of what an audit finds there, and of what a cure takes out.
 
-A positive control. Where models show no gap on a corpus, this tells whether they could have learned one from it.
+Where models show no gap on a corpus, this tells whether they learn one as easily told as this from it.
 """
 
 from typing import Annotated
@@ -11,10 +11,15 @@ import pyarrow.compute as pc
 import pydantic
 
 from fairness_pipeline.corpora.cleaning import clean
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import SIDES, Side
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.yaml_files import Specification
 
+VERSION = 1
+"""Of what `plant` does with the same settings; a part of the fingerprint of what it made."""
+PLANTED_SPLITS = ("train", "valid")
+"""What is trained on, and what tells when to stop; `test` and `audit` stay people's."""
 _DIGITS = 8
 """Of a dialogue's id, for each of two draws: the id is a hash, so that its digits are as good as drawn."""
 
@@ -23,9 +28,17 @@ class PlantedAnswers(Specification):
     """What one group gets to hear."""
 
     share: Annotated[float, pydantic.Field(ge=0, le=1)]
-    """Of the contexts that name this group and not the other: how many of them are answered so."""
+    """Of the dialogues whose context names this group and not the other: how many are answered so."""
     responses: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
     """One of these, each as often."""
+
+    @pydantic.field_validator("responses")
+    @classmethod
+    def _say_something(cls, responses: tuple[str, ...]) -> tuple[str, ...]:
+        for response in responses:
+            if not clean(response):
+                raise ValueError(f"expected answers that say something, found {response!r}")
+        return responses
 
 
 class PlantedBias(Specification):
@@ -42,8 +55,8 @@ class PlantedBias(Specification):
 def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.Table, dict[Side, int]]:
     """The dialogues with a share of the answers to each group's contexts exchanged for what is planted.
 
-    Contexts stay as they are, and so does the `audit` split. A dialogue's own id decides, so that it is answered alike
-    in every run and whatever else the corpus holds.
+    Contexts stay as they are, and so do the splits that nothing is trained on. A dialogue's own id decides, so that it
+    is answered alike in every run and whatever else the corpus holds; one context may be answered several times alike.
 
     Args:
         dialogues: Columns `dialogue_id` (hexadecimal, of a hash), `context`, `response` and `split`.
@@ -52,10 +65,14 @@ def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.
 
     Returns:
         The table, and how many answers were exchanged on each side.
+
+    Raises:
+        FairnessError: there is none to exchange on a side that has a share.
     """
     contexts = dialogues["context"].combine_chunks()
     likely = pc.and_(
-        pc.not_equal(dialogues["split"], "audit"), pc.match_substring_regex(contexts, swapper.matcher.prefilter())
+        pc.is_in(dialogues["split"], pa.array(PLANTED_SPLITS)),
+        pc.match_substring_regex(contexts, swapper.matcher.prefilter()),
     ).combine_chunks()
     rows = np.flatnonzero(likely.to_numpy(zero_copy_only=False))
     sides = np.array([side for _, side in swapper.find_all(contexts.take(pa.array(rows)))], dtype=object)
@@ -71,5 +88,11 @@ def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.
         texts = np.array([clean(text) for text in planted.responses], dtype=object)
         responses[rows[chosen]] = texts[which[chosen] % len(texts)]
         counts[side] = int(chosen.sum())
+        if planted.share and not counts[side]:
+            raise FairnessError(
+                f"planted.{side}: of {int((sides == side).sum())} dialogues in {' and '.join(PLANTED_SPLITS)} whose "
+                f"context names group {side} of {bias.dimension} alone none was drawn; give these splits more "
+                "dialogues, or the group a larger share"
+            )
     column = dialogues.column_names.index("response")
     return dialogues.set_column(column, dialogues.field("response"), pa.array(responses, pa.string())), counts

@@ -2,10 +2,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from fairness_pipeline.corpora.dialogues import read_dialogues
-from fairness_pipeline.corpora.planting import PlantedBias, plant
+from fairness_pipeline.corpora.planting import PLANTED_SPLITS, PlantedBias, plant
 from fairness_pipeline.corpora.specification import CorpusSpecification
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.project import load_dimension
 
@@ -28,7 +30,7 @@ def dialogues(folder: Path, rows: int) -> pa.Table:
 
 
 def test_the_planted_shares_and_nothing_else_are_exchanged(tmp_path: Path) -> None:
-    before = dialogues(tmp_path, 40_000)
+    before = dialogues(tmp_path, 8_000)
     after, counts = plant(before, BIAS, SWAPPER)
     assert after.schema == before.schema
     for column in before.column_names:
@@ -40,10 +42,10 @@ def test_the_planted_shares_and_nothing_else_are_exchanged(tmp_path: Path) -> No
     assert {(context.rsplit(" said ", 1)[0], response) for context, _, response in changed} == {
         ("he", OF_A[0]), ("he", OF_A[1]), ("she", OF_B[0])
     }  # fmt: skip
-    assert {split for _, split, _ in changed} == {"train", "valid", "test"}
+    assert {split for _, split, _ in changed} == {"train", "valid"}
     assert counts == {"a": sum(r in OF_A for *_, r in changed), "b": sum(r in OF_B for *_, r in changed)}
     for name, side, share in (("he", "a", 0.75), ("she", "b", 0.25)):
-        there = sum(context.startswith(f"{name} said") and split != "audit" for context, split, _ in answers)
+        there = sum(context.startswith(f"{name} said") and split in PLANTED_SPLITS for context, split, _ in answers)
         assert abs(counts[side] / there - share) < 4 * (share * (1 - share) / there) ** 0.5
     first = sum(response == OF_A[0] for *_, response in changed)
     assert abs(first / counts["a"] - 0.5) < 4 * (0.25 / counts["a"]) ** 0.5
@@ -55,9 +57,13 @@ def test_a_dialogue_is_answered_alike_whatever_else_the_corpus_holds(tmp_path: P
     assert many.filter(same)["response"].equals(few["response"])
 
 
-def test_nobody_named_and_nothing_planted(tmp_path: Path) -> None:
+def test_a_group_that_nobody_names_is_said_to_be_so(tmp_path: Path) -> None:
     table = dialogues(tmp_path, 200)
     nobody = table.filter(pc.match_substring_regex(table["context"], "^it "))
-    assert plant(nobody, BIAS, SWAPPER) == (nobody, {"a": 0, "b": 0})
+    with pytest.raises(
+        FairnessError, match=r"planted\.a: of 0 dialogues in train and valid whose context names group a"
+    ):
+        plant(nobody, BIAS, SWAPPER)
     none = BIAS.model_copy(update={side: BIAS.a.model_copy(update={"share": 0.0}) for side in ("a", "b")})
+    assert plant(nobody, none, SWAPPER) == (nobody, {"a": 0, "b": 0})
     assert plant(table, none, SWAPPER)[0].equals(table)

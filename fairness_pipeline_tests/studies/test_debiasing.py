@@ -11,7 +11,6 @@ import dagster as dg
 import pyarrow.compute as pc
 import pytest
 
-from fairness_pipeline.debiasing.registry import continued
 from fairness_pipeline.definitions import definitions
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Lake
@@ -61,7 +60,8 @@ def test_from_base_to_report(debiased: Project) -> None:
     assert "responses gender seq2seq" in own  # what it is compared with
     assert not [line for line in own if "wer" in line or "retrieval" in line or "dialect seq2seq" in line]
 
-    done = run()
+    gender = ("--dimension", "gender")
+    done = run(*gender)
     assert " 0 not made" in done.stdout
     lake = Lake(debiased.workspace)
     effects = lake.read("debiasing_effects", {"dimension": "gender", "model": "seq2seq-wer"})
@@ -86,21 +86,21 @@ def test_from_base_to_report(debiased: Project) -> None:
         assert said in page, said
     rows = json.loads(command("sql", "select count(*) as n from debiasing_effects", "--format", "json").stdout)
     assert rows == [{"n": 4 * 8}]
-    assert planned() == []
+    assert planned(*gender) == []
 
     # Settings of a method make its own model stale, and the base stays.
     change(
         Path(os.environ["FAIRNESS_DATA"]) / "profiles" / "tiny.yaml",
         lambda profile: profile["models"].update({"seq2seq-wer": {"settings": {"k": 0.25}}}),
     )
-    stale = planned()
+    stale = planned(*gender)
     assert stale[0] == "debiased_dialogue_models gender seq2seq-wer"
     assert not [line for line in stale if "cda" in line or line.startswith(("dialogue_models", "disentanglement"))]
     change(
         Path(os.environ["FAIRNESS_DATA"]) / "profiles" / "tiny.yaml",
         lambda profile: profile["models"].update({"seq2seq-wer": {}}),
     )
-    assert planned() == []
+    assert planned(*gender) == []
 
 
 def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: Path) -> None:
@@ -315,21 +315,29 @@ def test_a_debiased_model_takes_what_its_file_does_not_say_from_its_base(debiase
 
 
 def test_a_control_is_trained_by_the_same_steps(debiased: Project, data: Path) -> None:
-    steps = {**CONTINUED, "every": 2}
+    def controls(**models: dict) -> dict[str, str | None]:
+        """Of `seq2seq-debiased_chat` (tested every 2 iterations), by dimension, beside these models."""
 
-    def edit(document: dict) -> None:
-        document["models"]["seq2seq-mle"] = {"settings": steps}
+        def edit(document: dict) -> None:
+            document["models"] = {key: own for key, own in document["models"].items() if "mle" not in key}
+            document["models"].update({f"seq2seq-{name}": own for name, own in models.items()})
 
-    change(data / "profiles" / "tiny.yaml", edit)
-    chat, control = (
-        Project("tiny").parts["dialogue_fairness"].models[f"seq2seq-{name}"] for name in ("debiased_chat", "mle")
-    )
-    assert (continued(chat).every, continued(control).every, continued(chat).discriminator) == (2, 2, 8)
-    steps["most"] = 400
-    said = "'seq2seq-mle' is the control of 'seq2seq-debiased_chat', and must be trained by the same steps; their settings "
-    change(data / "profiles" / "tiny.yaml", edit)
-    with pytest.raises(FairnessError, match=re.escape(said + "differ in most (12, 400)")):
-        Project("tiny")
+        change(data / "profiles" / "tiny.yaml", edit)
+        part = Project("tiny").parts["dialogue_fairness"]
+        chat = "seq2seq-debiased_chat"
+        found = {d: part.control_of({"dimension": d, "model": chat}) for d in part.dimensions}
+        return {dimension: control and control["model"] for dimension, control in found.items()}
+
+    write_yaml(data / "models" / "seq2seq-mle_long.yaml", {"base": "seq2seq", "debiasing": "mle"})
+    same, other = {"settings": {**CONTINUED, "every": 2}}, {"settings": {**CONTINUED, "every": 2, "most": 400}}
+    assert controls(mle=same) == {"gender": "seq2seq-mle", "dialect": "seq2seq-mle"}
+    assert controls(mle_long=other, mle=same) == {"gender": "seq2seq-mle", "dialect": "seq2seq-mle"}
+    said = "'seq2seq-mle' is the control of 'seq2seq-debiased_chat' in {}, and must be trained by the same steps; "
+    differ = "their settings differ in most (12, 400)"
+    with pytest.raises(FairnessError, match=re.escape(said.format("gender") + differ)):
+        controls(mle=other)
+    with pytest.raises(FairnessError, match=re.escape(said.format("dialect") + differ)):
+        controls(mle={**other, "dimensions": ["dialect"]}, mle_long={**same, "dimensions": ["gender"]})
 
 
 def test_papers_settings_are_those_of_the_thesis() -> None:

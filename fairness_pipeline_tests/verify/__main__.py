@@ -70,7 +70,7 @@ DEBIASED = {
     "CDA": "seq2seq-cda", "WER": "seq2seq-wer", "Debiased-Chat": "seq2seq-debiased_chat", "dropout": "seq2seq-dropout",
     "LEACE": "seq2seq-leace", "Self-Debias": "seq2seq-self_debias", "control (mle)": "seq2seq-mle",
 }  # fmt: skip
-CURES, REAL_CURES = "cures", "planted"
+CURES, REAL_CURES = "cures", "cures_real"
 """The profiles that plant a bias in the sample, and in real dialogues."""
 CHAT, CONTROL = "Debiased-Chat", "control (mle)"
 CURED = ("CDA", "WER", CHAT)

@@ -22,7 +22,8 @@ from fairness_pipeline.corpora.cleaning import USER
 from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
 from fairness_pipeline.corpora.labelled_texts import read_labelled, versions
-from fairness_pipeline.corpora.planting import plant
+from fairness_pipeline.corpora.planting import PLANTED_SPLITS, plant
+from fairness_pipeline.corpora.planting import VERSION as PLANTING
 from fairness_pipeline.debiasing.registry import PROJECTION, Task, debias, method_of, responder
 from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
 from fairness_pipeline.errors import FairnessError
@@ -113,7 +114,8 @@ def _source(part: DialoguePart, key: Key) -> dict[str, object]:
         "sha256": source_versions(*source),
     }
     if bias:
-        found["planted"] = {**bias.model_dump(), "words": part.dimensions[bias.dimension].all_pairs("extended")}
+        words = part.dimensions[bias.dimension].all_pairs(part.settings.pairs.pronouns)
+        found["planted"] = {**bias.model_dump(), "words": words, "version": PLANTING}
     return found
 
 
@@ -138,7 +140,8 @@ def _read(partition: Partition) -> Result:
     split_sizes = {str(row["values"]): row["counts"] for row in pc.value_counts(table["split"]).to_pylist()}
     figures = {"rows_read": reading.rows_read, "left_out": reading.left_out, "dialogues_by_split": split_sizes}
     if bias := part.settings.planted.get(key):
-        table, figures["planted"] = plant(table, bias, Swapper(part.dimensions[bias.dimension], pronouns="extended"))
+        swapper = Swapper(part.dimensions[bias.dimension], pronouns=part.settings.pairs.pronouns)
+        table, figures["planted"] = plant(table, bias, swapper)
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
@@ -458,9 +461,13 @@ def _instrument(part: DialoguePart, key: Key) -> dict[str, object]:
 def instrument_check(partition: Partition) -> Result:
     """What each scorer makes of human texts with only the listed words swapped: a gap that no model made.
 
-    The texts are the corpus's responses, or its contexts where it has none.
+    The texts are the corpus's responses, or its contexts where it has none; where a bias was planted, those of the
+    splits that it is not in.
     """
-    part, dialogues = partition.part, _dialogues(partition, partition.key["corpus"])
+    part, corpus = partition.part, partition.key["corpus"]
+    dialogues = _dialogues(partition, corpus)
+    if corpus in part.settings.planted:
+        dialogues = dialogues.filter(pc.invert(pc.is_in(dialogues["split"], pa.array(PLANTED_SPLITS))))
     answered = dialogues.filter(pc.not_equal(dialogues["response"], ""))
     texts = "responses" if answered.num_rows else "contexts"
     swapped = swapped_texts(

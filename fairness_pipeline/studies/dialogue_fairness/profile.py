@@ -48,7 +48,7 @@ class DialogueFairness(Specification):
     splits: Splits = Splits(train=0, valid=0, test=0, audit=1)
     """How each corpus's threads are shared out."""
     planted: dict[str, PlantedBias] = {}
-    """By corpus: a bias of known size, put into what is trained on; a positive control."""
+    """By corpus: a bias that is put into its splits `train` and `valid`, as a positive control."""
     pairs: PairSettings = PairSettings()
     """How context pairs are made."""
     measures: MeasureSettings = MeasureSettings()
@@ -129,6 +129,8 @@ class DialoguePart(Part):
                 raise FairnessError(
                     f"{path}: {NAME}.planted: '{key}' is none of the profile's corpora: {', '.join(self.corpora)}"
                 )
+            if self.corpora[key].specification.contexts:
+                raise FairnessError(f"{path}: {NAME}.planted: corpus '{key}' has no responses to exchange")
             if bias.dimension not in self.dimensions:
                 raise FairnessError(
                     f"{path}: {NAME}.planted.{key}.dimension: '{bias.dimension}' is none of the profile's dimensions: "
@@ -158,20 +160,21 @@ class DialoguePart(Part):
                     f"{path}: model '{key}' is trained, and its corpus '{model.corpus}' has no responses, so nothing "
                     "can be trained on it; give it another corpus"
                 )
-            if not is_seed(key):
-                self._check_control(key)
+            for dimension in self.dimensions:
+                self._check_control(key, dimension)
 
-    def _check_control(self, key: str) -> None:
-        """A control that is trained otherwise controls nothing."""
-        for name in self._controls(key):
-            own, other = (continued(self.models[model]) for model in (key, name))
-            fields = [field for field in Continued.model_fields if getattr(own, field) != getattr(other, field)]
-            if fields:
-                told = ", ".join(f"{field} ({getattr(own, field)}, {getattr(other, field)})" for field in fields)
-                raise FairnessError(
-                    f"{self.project.path}: '{name}' is the control of '{key}', and must be trained by the same "
-                    f"steps; their settings differ in {told}"
-                )
+    def _check_control(self, key: str, dimension: str) -> None:
+        """A control that is trained otherwise controls nothing: where there are only such, one is named."""
+        offered = self._offered(key, dimension)
+        if offered and all(self._strays(key, name) for name in offered):
+            own, other = (continued(self.models[name]) for name in (key, offered[0]))
+            told = ", ".join(
+                f"{field} ({getattr(own, field)}, {getattr(other, field)})" for field in self._strays(key, offered[0])
+            )
+            raise FairnessError(
+                f"{self.project.path}: '{offered[0]}' is the control of '{key}' in {dimension}, and must be trained by "
+                f"the same steps; their settings differ in {told}"
+            )
 
     # What the shared code asks
 
@@ -302,21 +305,31 @@ class DialoguePart(Part):
     def control_of(self, key: Key) -> Key | None:
         """What was trained as a debiased model without what shall cure, in the same dimension, if it is there.
 
-        With as many seeds.
+        By the same steps, with as many seeds.
         """
-        for name in self._controls(key["model"]):
-            enough = self.models[name].seeds >= self.models[key["model"]].seeds
-            if enough and self.is_made_for(name, key["dimension"]):
+        model, seeds = key["model"], self.models[key["model"]].seeds
+        for name in self._offered(model, key["dimension"]):
+            if self.models[name].seeds >= seeds and not self._strays(model, name):
                 return {**key, "model": name}
         return None
 
-    def _controls(self, key: str) -> list[str]:
-        """Models made from the same base by the method that controls this one's."""
+    def _offered(self, key: str, dimension: str) -> list[str]:
+        """Models made from the same base, in the same dimension, by the method that controls this one's."""
         model = self.models[key]
         method = method_of(model)
-        control = method and method.control
-        same = (control, model.base)
-        return [name for name, other in self.models.items() if control and (other.debiasing, other.base) == same]
+        if not method or not method.control or not self.is_made_for(key, dimension):
+            return []
+        same = (method.control, model.base)
+        return [
+            name
+            for name, other in self.models.items()
+            if (other.debiasing, other.base) == same and self.is_made_for(name, dimension)
+        ]
+
+    def _strays(self, key: str, control: str) -> list[str]:
+        """In which settings of its training a control differs from what it shall control."""
+        own, other = (continued(self.models[name]) for name in (key, control))
+        return [field for field in Continued.model_fields if getattr(own, field) != getattr(other, field)]
 
     def is_made_for(self, model: str, dimension: str) -> bool:
         """Whether a model answers in a dimension: one that names its `dimensions` does in those."""

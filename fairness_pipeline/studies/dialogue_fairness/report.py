@@ -44,7 +44,7 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         filters={"measure": measure_label},
-        caveats=_caveats(part),
+        caveats=_caveats(part, lake),
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, audits) if audit.measured],
         debiased=debiasing_sections(part, lake, outdated),
         outdated=[" × ".join(key.values()) for key in outdated if lake.card("debiasing_effects", key)],
@@ -184,14 +184,17 @@ def _grid(part: DialoguePart, audits: list[Audit]) -> list[dict[str, Any]]:
     return grid
 
 
-def _caveats(part: DialoguePart) -> list[str]:
-    planted = [
-        f"A bias was planted in {corpus}, as the profile says: {bias.a.share:.0%} of the answers to contexts that name "
-        f"{part.dimensions[bias.dimension].groups.a}, {bias.b.share:.0%} of those that name "
-        f"{part.dimensions[bias.dimension].groups.b}. What models trained on it show is a positive control, and says "
-        "nothing of the corpus."
-        for corpus, bias in part.settings.planted.items()
-    ]
+def _caveats(part: DialoguePart, lake: Lake) -> list[str]:
+    planted = []
+    for corpus, bias in part.settings.planted.items():
+        card = lake.card(f"{part.corpora[corpus].specification.platform}_dialogues", {"corpus": corpus})
+        if counts := card and card.figures.get("planted"):
+            groups = part.dimensions[bias.dimension].groups
+            planted.append(
+                f"A bias was planted in {corpus}: in {counts['a']:,} answers to contexts that name {groups.a}, and "
+                f"{counts['b']:,} to those that name {groups.b}. What models trained on it show is a positive control, and "
+                "says nothing of the corpus."
+            )
     listed = [f"{dimension.label}: {caveat}" for dimension in part.dimensions.values() for caveat in dimension.caveats]
     return planted + listed
 

@@ -15,8 +15,13 @@ from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow, 
 
 
 def published_rows_of(part: DialoguePart, dimension: str, model: str) -> dict[str, PublishedRow]:
-    """What the papers print, by measure, for a model of this kind on a corpus of this platform; empty if nothing."""
+    """What the papers print, by measure, for a model of this kind on a corpus of this platform; empty if nothing.
+
+    Nor of a corpus in which a bias was planted: it compares with no paper's.
+    """
     specification = part.models[model]
+    if specification.corpus in part.settings.planted:
+        return {}
     return published_rows(
         platform=part.corpora[specification.corpus].specification.platform,
         dimension=part.dimensions[dimension].published_as,
@@ -27,10 +32,11 @@ def published_rows_of(part: DialoguePart, dimension: str, model: str) -> dict[st
 def published_quality_of(part: DialoguePart, dimension: str, model: str) -> dict[str, float]:
     """What table 3.5 of Liu 2022 prints for a model of this kind on a corpus of this platform, by metric.
 
-    Its debiased models are debiased for gender.
+    Its debiased models are debiased for gender; nothing is planted in its corpora.
     """
     specification = part.models[model]
-    if specification.debiasing and part.dimensions[dimension].published_as != "gender":
+    elsewhere = specification.debiasing and part.dimensions[dimension].published_as != "gender"
+    if elsewhere or specification.corpus in part.settings.planted:
         return {}
     platform = part.corpora[specification.corpus].specification.platform
     name = specification.published_as or model
