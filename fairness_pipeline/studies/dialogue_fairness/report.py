@@ -192,8 +192,8 @@ def _caveats(part: DialoguePart, lake: Lake) -> list[str]:
             groups = part.dimensions[bias.dimension].groups
             planted.append(
                 f"A bias was planted in {corpus}: in {counts['a']:,} answers to contexts that name {groups.a}, and "
-                f"{counts['b']:,} to those that name {groups.b}. What models trained on it show is a positive control, and "
-                "says nothing of the corpus."
+                f"{counts['b']:,} to those that name {groups.b}. What models trained on it show is a positive "
+                "control, and says nothing of the corpus."
             )
     listed = [f"{dimension.label}: {caveat}" for dimension in part.dimensions.values() for caveat in dimension.caveats]
     return planted + listed
