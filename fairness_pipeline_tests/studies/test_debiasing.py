@@ -292,9 +292,9 @@ def test_a_method_on_an_untrained_causal_lm_must_say_how_it_trains(tiny: Project
     write_yaml(data / "models" / "lm-cda.yaml", {"base": "lm", "debiasing": "cda", "training": training})
     model = Project("tiny").parts["dialogue_fairness"].models["lm-cda"]
     assert (model.architecture, model.huggingface.name, model.trained) == ("causal_lm", folder, True)
-    done = run("--model", "lm-cda", "--dimension", "gender", "--select", "debiasing_effects")
+    done = run("--model", "lm-cda", "--dimension", "gender", "--select", "responses")
     assert " 0 not made" in done.stdout
-    assert Lake(tiny.workspace).card("debiasing_effects", {"dimension": "gender", "model": "lm-cda"})
+    assert Lake(tiny.workspace).card("responses", {"dimension": "gender", "model": "lm-cda"})
 
 
 def test_a_debiased_model_takes_what_its_file_does_not_say_from_its_base(debiased: Project) -> None:
