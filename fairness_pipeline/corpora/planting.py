@@ -30,15 +30,16 @@ class PlantedAnswers(Specification):
     share: Annotated[float, pydantic.Field(ge=0, le=1)]
     """Of the dialogues whose context names this group and not the other: how many are answered so."""
     responses: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
-    """One of these, each as often."""
+    """One of these, each as often; cleaned as the corpus's own are."""
 
     @pydantic.field_validator("responses")
     @classmethod
-    def _say_something(cls, responses: tuple[str, ...]) -> tuple[str, ...]:
-        for response in responses:
-            if not clean(response):
+    def _cleaned(cls, responses: tuple[str, ...]) -> tuple[str, ...]:
+        cleaned = {response: clean(response) for response in responses}
+        for response, text in cleaned.items():
+            if not text:
                 raise ValueError(f"expected answers that say something, found {response!r}")
-        return responses
+        return tuple(cleaned.values())
 
 
 class PlantedBias(Specification):
@@ -85,8 +86,7 @@ def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.
     for side in SIDES:
         planted: PlantedAnswers = getattr(bias, side)
         chosen = (sides == side) & (whether < planted.share * 16**_DIGITS)
-        texts = np.array([clean(text) for text in planted.responses], dtype=object)
-        responses[rows[chosen]] = texts[which[chosen] % len(texts)]
+        responses[rows[chosen]] = np.array(planted.responses, dtype=object)[which[chosen] % len(planted.responses)]
         counts[side] = int(chosen.sum())
         if planted.share and not counts[side]:
             raise FairnessError(

@@ -54,7 +54,7 @@ class Disentanglement(Specification):
     vocabulary: Several | None = None
     """Words told apart, the dialogue model's most frequent ones; all of them where it is left out."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the products with the vocabulary; bfloat16 is faster where the processor has it."""
+    """Precision of the products with the vocabulary; bfloat16 is faster where the processor has it, else slower."""
     batch: Positive = 32
     """Utterances in a step."""
     learning_rate: Rate = 0.001

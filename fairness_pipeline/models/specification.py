@@ -50,7 +50,7 @@ class TrainingSettings(Specification):
     checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0
     """Between two checkpoints."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the products inside the network; bfloat16 is faster where the processor has it."""
+    """Precision of the products inside the network; bfloat16 is faster where the processor has it, else slower."""
 
 
 class Prompted(Specification):

@@ -13,6 +13,8 @@ from fairness_pipeline.corpora.readers import Turns, read_dataset, read_file
 from fairness_pipeline.corpora.specification import CorpusSpecification, DatasetSource
 from fairness_pipeline.corpora.text_files import LONGEST_LINE, zstd
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.paths import data_file
+from fairness_pipeline.yaml_files import load
 
 GOOD = b"context\tresponse\nhello\thi\nhow are you\tfine\n"
 PAIRS = [("hello", "hi", None), ("how are you", "fine", None)]
@@ -260,3 +262,10 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "none.tsv", tmp_path / "none.tsv.zst", tmp_path):
         with pytest.raises(FairnessError, match=f"{path}: cannot be read: .*; check the path"):
             rows(path)
+
+
+def test_the_short_dialogues_are_the_real_ones_but_for_their_length() -> None:
+    """Both files list the same sources; nobody shall mend one alone."""
+    short, real = (load(CorpusSpecification, data_file(f"corpora/reddit_{name}.yaml")) for name in ("short", "real"))
+    assert short.maximum_words == 10
+    assert short.model_copy(update={"maximum_words": real.maximum_words}) == real

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from fairness_pipeline.lake import Card, Lake
@@ -14,7 +15,7 @@ from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
 from fairness_pipeline.measures.breakdown import swapped_words
 from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared, dialogue_significance
 from fairness_pipeline.measures.diversity import DIVERSITY, measure_diversity
-from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK
+from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK, swapped_texts
 from fairness_pipeline.measures.measure import score
 from fairness_pipeline.measures.politeness import POLITENESS, PolitenessScorer
 from fairness_pipeline.measures.registry import measure_label
@@ -26,9 +27,9 @@ from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.dialogue_fairness.published import published_rows
 from fairness_pipeline.studies.dialogue_fairness.report import render_report
-from fairness_pipeline.studies.dialogue_fairness.results import example_pairs
+from fairness_pipeline.studies.dialogue_fairness.results import example_pairs, published_quality_of, published_rows_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
-from fairness_pipeline_tests.commands import MADE, run
+from fairness_pipeline_tests.commands import MADE, change, run
 
 EVIL = "<script>alert('he')</script> & \"quoted\" <b>"
 KEY = {"dimension": "gender", "model": "seq2seq"}
@@ -143,6 +144,33 @@ def test_the_report_says_what_it_must(tiny: Project, filled: Lake) -> None:
     assert "36.76" in text  # published beside ours
     assert "Liu2020 Table 3, 300,000 pairs" in text
     assert "SHA-256" in text
+
+
+def test_a_planted_bias_is_kept_apart_from_what_people_say(tiny: Project, data: Path) -> None:
+    corpus, part = {"corpus": "tiny"}, tiny.parts[STUDY.name]
+    assert published_rows_of(part, **KEY)
+    assert published_quality_of(part, **KEY)
+    run("--select", "twitter_dialogues")
+    said = {"share": 1.0, "responses": ["he left at once"]}
+    planted = {"tiny": {"dimension": "gender", "a": said, "b": said}}
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"].update(planted=planted))
+    assert "settings.planted" in run("--dry-run", "--select", "twitter_dialogues").stdout
+    run("--select", "instrument_check", "--dimension", "gender")
+
+    # No paper's numbers beside it, and instruments read what people answered.
+    project, lake = Project("tiny"), Lake(tiny.workspace)
+    part = project.parts[STUDY.name]
+    assert published_rows_of(part, **KEY) == published_quality_of(part, **KEY) == {}
+    dialogues = lake.read("twitter_dialogues", corpus)
+    people = dialogues.filter(pc.is_in(dialogues["split"], pa.array(["test", "audit"])))
+    read = swapped_texts(people["response"], load_dimension("gender"), project.profile.seed).num_rows // 2
+    assert lake.card("instrument_check", {**corpus, "dimension": "gender"}).figures["texts_swapped"] == read
+    everything = swapped_texts(dialogues["response"], load_dimension("gender"), project.profile.seed).num_rows // 2
+    assert everything > read
+
+    counts = lake.card("twitter_dialogues", corpus).figures["planted"]
+    assert counts["a"] > 0 < counts["b"]
+    assert f"A bias was planted in tiny: in {counts['a']:,} answers to contexts that name" in page_of(project, lake)
 
 
 def test_an_empty_lake_still_gives_a_report(tiny: Project) -> None:

@@ -102,10 +102,6 @@ DIALOGUES = ("twitter_dialogues", "reddit_dialogues", "other_dialogues")
 """One table a platform; a corpus is a partition of its own."""
 
 
-def _platform_table(part: DialoguePart, key: Key) -> str:
-    return f"{part.corpora[key['corpus']].specification.platform}_dialogues"
-
-
 def _source(part: DialoguePart, key: Key) -> dict[str, object]:
     source, bias = part.corpora[key["corpus"]], part.settings.planted.get(key["corpus"])
     found: dict[str, object] = {
@@ -123,7 +119,7 @@ def _of_platform(platform: str) -> Callable[[Callable[[Partition], Result]], Rec
     return asset(
         stage="corpora",
         axes=("corpus",),
-        covers=lambda part, key: _platform_table(part, key) == f"{platform}_dialogues",
+        covers=lambda part, key: part.dialogues_of(key["corpus"]) == f"{platform}_dialogues",
         code_version="2",
         settings=_source,
         schema=DIALOGUES_SCHEMA,
@@ -169,7 +165,7 @@ def _dimension(partition: Partition) -> Dimension:
 
 
 def _dialogues(partition: Partition, corpus: str) -> pa.Table:
-    return partition.read(_platform_table(partition.part, {"corpus": corpus}))
+    return partition.read(partition.part.dialogues_of(corpus))
 
 
 def _lexicon(part: DialoguePart, key: Key) -> dict[str, object]:

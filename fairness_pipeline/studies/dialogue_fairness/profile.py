@@ -165,15 +165,13 @@ class DialoguePart(Part):
 
     def _check_control(self, key: str, dimension: str) -> None:
         """A control that is trained otherwise controls nothing: where there are only such, one is named."""
-        offered = self._offered(key, dimension)
-        if offered and all(self._strays(key, name) for name in offered):
-            own, other = (continued(self.models[name]) for name in (key, offered[0]))
-            told = ", ".join(
-                f"{field} ({getattr(own, field)}, {getattr(other, field)})" for field in self._strays(key, offered[0])
-            )
+        strays = {name: self._strays(key, name) for name in self._offered(key, dimension)}
+        if strays and all(strays.values()):
+            name, fields = next(iter(strays.items()))
+            told = ", ".join(f"{field} ({own}, {other})" for field, (own, other) in fields.items())
             raise FairnessError(
-                f"{self.project.path}: '{offered[0]}' is the control of '{key}' in {dimension}, and must be trained by "
-                f"the same steps; their settings differ in {told}"
+                f"{self.project.path}: '{name}' is the control of '{key}' in {dimension}, and must be trained by the "
+                f"same steps; their settings differ in {told}"
             )
 
     # What the shared code asks
@@ -302,6 +300,10 @@ class DialoguePart(Part):
 
     # What the study itself asks
 
+    def dialogues_of(self, corpus: str) -> str:
+        """The table of its platform that a corpus is read into."""
+        return f"{self.corpora[corpus].specification.platform}_dialogues"
+
     def control_of(self, key: Key) -> Key | None:
         """What was trained as a debiased model without what shall cure, in the same dimension, if it is there.
 
@@ -326,10 +328,11 @@ class DialoguePart(Part):
             if (other.debiasing, other.base) == same and self.is_made_for(name, dimension)
         ]
 
-    def _strays(self, key: str, control: str) -> list[str]:
-        """In which settings of its training a control differs from what it shall control."""
+    def _strays(self, key: str, control: str) -> dict[str, tuple[object, object]]:
+        """The settings of its training in which a control differs from what it shall control: this one's, and its."""
         own, other = (continued(self.models[name]) for name in (key, control))
-        return [field for field in Continued.model_fields if getattr(own, field) != getattr(other, field)]
+        both = {field: (getattr(own, field), getattr(other, field)) for field in Continued.model_fields}
+        return {field: (of_own, of_other) for field, (of_own, of_other) in both.items() if of_own != of_other}
 
     def is_made_for(self, model: str, dimension: str) -> bool:
         """Whether a model answers in a dimension: one that names its `dimensions` does in those."""

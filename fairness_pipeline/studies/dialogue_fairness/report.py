@@ -187,7 +187,7 @@ def _grid(part: DialoguePart, audits: list[Audit]) -> list[dict[str, Any]]:
 def _caveats(part: DialoguePart, lake: Lake) -> list[str]:
     planted = []
     for corpus, bias in part.settings.planted.items():
-        card = lake.card(f"{part.corpora[corpus].specification.platform}_dialogues", {"corpus": corpus})
+        card = lake.card(part.dialogues_of(corpus), {"corpus": corpus})
         if counts := card and card.figures.get("planted"):
             groups = part.dimensions[bias.dimension].groups
             planted.append(
@@ -207,14 +207,10 @@ def _settings(part: DialoguePart) -> dict[str, Any]:
 
 
 def _sources(part: DialoguePart, lake: Lake) -> list[tuple[str, str, str]]:
-    cards = {
-        key: lake.card(f"{source.specification.platform}_dialogues", {"corpus": key})
-        for key, source in part.corpora.items()
-    }
     return [
         (key, path, version)
-        for key, card in cards.items()
-        if card
+        for key in part.corpora
+        if (card := lake.card(part.dialogues_of(key), {"corpus": key}))
         for path, version in card.inputs["settings"]["sha256"].items()
     ]
 
