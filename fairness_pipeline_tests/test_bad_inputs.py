@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from fairness_pipeline.project import Project
-from fairness_pipeline_tests.commands import command
+from fairness_pipeline_tests.commands import command, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 
@@ -395,6 +395,14 @@ def test_homes_and_data_that_cannot_be(tiny: Project, tmp_path: Path, monkeypatc
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("FAIRNESS_DATA", str(tmp_path / "nowhere"))
     check(["run"], 1, "FAIRNESS_DATA: expected a folder")
+
+
+def test_a_dry_run_says_which_source_is_not_there(tiny: Project, data: Path, tmp_path: Path) -> None:
+    corpus = {"platform": "twitter", "format": "tsv", "files": [{"path": str(tmp_path / "none.tsv")}]}
+    write_yaml(data / "corpora" / "tiny.yaml", {**corpus, "licence": "none", "citation": "none"})
+    done = run("--dry-run")
+    assert f"twitter_dialogues tiny: {tmp_path}/none.tsv: cannot be read: No such file or directory" in done.stdout
+    assert "dialogue_models seq2seq: not made yet" in done.stdout
 
 
 def test_there_are_many() -> None:

@@ -244,12 +244,14 @@ class State:
     def changes(self, name: str, key: Key) -> list[str]:
         """Why a partition must be made, apart from what upstream is yet to become; none where it need not."""
         card = self.lake.card(name, key)
-        if card is None:
+        if card is None and self.lineage.sources(name, key):
             return ["not made yet"]
         try:
             now = self.inputs(name, key)
         except FairnessError as error:  # of this partition alone: making it says so, and the others are made
             return [str(error)]
+        if card is None:
+            return ["not made yet"]
         # What is missing upstream says nothing yet: it may come out as it was.
         now["upstream"] = {k: content or card.inputs["upstream"].get(k) for k, content in now["upstream"].items()}
         if fingerprint(now) == card.fingerprint:
