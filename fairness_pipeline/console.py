@@ -18,7 +18,7 @@ from rich.table import Table
 
 from fairness_pipeline.defs.listener import Listener
 from fairness_pipeline.defs.plan import Outcome, Step
-from fairness_pipeline.lake import Key, Row, partition_name
+from fairness_pipeline.lake import Key, Lake, Row, partition_name
 from fairness_pipeline.plain_text import visible
 from fairness_pipeline.progress import Progress as ProgressFunction
 from fairness_pipeline.project import Project
@@ -150,7 +150,10 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     note = (
         f"Difference: {numbers}: {sides}" if needed <= shown.width else f"{needed} columns would show the differences"
     )
-    shown.print(f"[dim]{told}. {note}[/dim]")
+    if told:
+        shown.print(f"[dim]{told}. {note}[/dim]")
+    for warning in project.parts[study.name].warnings(Lake(project.workspace)):
+        shown.print(f"[yellow]{escape(warning)}[/yellow]", soft_wrap=True)
     for audit in audits:
         if audit.unfit:
             shown.print(f"{escape(audit.name)}: {NOTHING_TO_JUDGE}: {escape(audit.unfit)}", soft_wrap=True)

@@ -122,6 +122,7 @@ class Project:
         """
         models = self.profile.models
         base = merged(read_yaml(path), models[model]).get("base")
+        path = self.path if "base" in models[model] else path
         if base is None:
             raise FairnessError(f"{path}: key 'base' is missing: the model that '{model}' is made from")
         if base == model:
@@ -182,17 +183,22 @@ def load_dimension(key: str) -> Dimension:
 
 
 def changed(
-    schema: type[S], key: str, declared: dict[str, Any], changes: dict[str, Any], path: Path, profile: Path
+    schema: type[S],
+    under: tuple[str, ...],
+    declared: dict[str, Any],
+    changes: dict[str, Any],
+    path: Path,
+    profile: Path,
 ) -> S:
-    """What a file declares with a profile's changes to it.
+    """What a file declares with a profile's changes to it, which stand `under` some of its keys.
 
     Raises:
         FairnessError: the two do not make a valid whole; names both files.
     """
     try:
-        return validate(schema, merged(declared, changes), profile)
+        return validate(schema, merged(declared, changes), profile, under)
     except FairnessError as error:
-        raise FairnessError(f"{error}\n  (in what {profile} changes of '{key}' of {path})") from None
+        raise FairnessError(f"{error}\n  (in what {profile} changes of {path})") from None
 
 
 def check_settings(

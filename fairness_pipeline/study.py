@@ -90,6 +90,10 @@ class Part(ABC):
         """Why the verdicts of a measured partition say nothing (one answer to everything); None where they do."""
         return None
 
+    def warnings(self, lake: Lake) -> list[str]:
+        """What must be read before any verdict, a sentence each; stands beside the verdicts wherever they are shown."""
+        return []
+
     @property
     def given(self) -> Mapping[str, Path]:
         """What a user gave to the workspace without a file of `data` (answers, scores), by the subject's key."""

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
 import pydantic
 import yaml
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from fairness_pipeline.errors import FairnessError
 
@@ -17,6 +17,16 @@ class Specification(pydantic.BaseModel):
     """Base of everything read from YAML: unknown keys are refused and nothing changes after loading."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @pydantic.field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: Any, info: pydantic.ValidationInfo) -> Any:
+        if isinstance(value, bool) and info.field_name:
+            annotation = cls.model_fields[info.field_name].annotation
+            kinds = {annotation, *get_args(annotation)}
+            if bool not in kinds and (number := kinds & {int, float}):
+                raise PydanticKnownError("float_type" if float in number else "int_type")
+        return value
 
 
 Positive = Annotated[int, pydantic.Field(gt=0)]
@@ -118,12 +128,19 @@ def validate(schema: type[S], content: dict[str, Any], path: Path, under: tuple[
     try:
         return schema.model_validate(content)
     except pydantic.ValidationError as error:
-        raise FairnessError("\n".join(_explain(path, details, schema, under) for details in error.errors())) from None
+        found = error.errors()
+        # Of a list whose elements are wrong pydantic also says that it is too short: none of them counts.
+        found = [e for e in found if e["type"] != "too_short" or not any(_inside(o["loc"], e["loc"]) for o in found)]
+        raise FairnessError("\n".join(_explain(path, details, schema, under) for details in found)) from None
 
 
 def load(schema: type[S], path: Path) -> S:
     """The file at `path` as `schema`; raises FairnessError as `read_yaml` and `validate` do."""
     return validate(schema, read_yaml(path), path)
+
+
+def _inside(place: tuple[Any, ...], above: tuple[Any, ...]) -> bool:
+    return len(place) > len(above) and place[: len(above)] == above
 
 
 def _explain(path: Path, details: Any, schema: type[Specification], under: tuple[str, ...]) -> str:
@@ -146,10 +163,15 @@ def _explain(path: Path, details: Any, schema: type[Specification], under: tuple
 def _keys_at(schema: type[Specification], location: tuple[Any, ...]) -> list[str]:
     """The keys a mapping at `location` may hold, where its type is a plain specification."""
     current: Any = schema
+    named = False
     for part in location:
+        if named or isinstance(part, int):  # a key of a mapping, or a place in a list, of specifications
+            named = False
+            continue
         field = getattr(current, "model_fields", {}).get(part)
         if field is None:
             return []
+        named = get_origin(field.annotation) is dict
         current = next((kind for kind in get_args(field.annotation) if hasattr(kind, "model_fields")), field.annotation)
     return list(getattr(current, "model_fields", {}))
 

@@ -189,7 +189,7 @@ AGE = {
 }  # fmt: skip
 SYSTEM = {"architecture": "gru", "affects": ["joy"]}
 SAID = {"share": 0.5, "responses": ["no"]}
-PLANTED = {"dimension": "gender", "a": SAID, "b": SAID}
+PLANTED = {"dimension": "gender", "a": SAID, "b": {"share": 0.5, "responses": ["yes"]}}
 
 
 def at(path: str, value: object) -> Edit:
@@ -219,7 +219,7 @@ WRONG_FILES: list[tuple[str, Edit, str]] = [
     ("profiles/tiny", at("dimension", ["gender"]), "unknown key 'dimension'; expected one of: "),
     ("profiles/tiny", at("models", {"nope": {}}), "models: unknown model 'nope'; known: "),
     ("profiles/tiny", at("models", ["seq2seq"]), "models: expected keys and values"),
-    ("profiles/tiny", at("models.seq2seq.hidden", 3), "unknown key 'hidden'"),
+    ("profiles/tiny", at("models.seq2seq.hidden", 3), "line 24: unknown key 'models.seq2seq.hidden'"),
     ("profiles/tiny", at("models.seq2seq.seq2seq.hidden", -3), "Input should be greater than 0"),
     ("profiles/tiny", at("models.seq2seq.corpus", "x"), "belongs to corpus 'x', which the profile does not list"),
     ("profiles/tiny", at("models.seq2seq.training.optimiser", "lion"), "Input should be 'sgd', 'adam' or 'adamax'"),
@@ -241,6 +241,15 @@ WRONG_FILES: list[tuple[str, Edit, str]] = [
      "planted.tiny.b.responses: Tuple should have at least 1 item"),
     ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**SAID, "responses": ["ok", " "]}}}),
      "planted.tiny.b.responses: expected answers that say something, found ' '"),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": SAID}}),
+     "planted.tiny: expected the two groups to be answered differently"),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**SAID, "responses": [3]}}}),
+     "planted.tiny.b.responses.0: expected text"),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "a": {**SAID, "share": True}}}),
+     "planted.tiny.a.share: expected a number (a share as 0.1, not 10%), found True"),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "c": SAID}}),
+     "unknown key 'dialogue_fairness.planted.tiny.c'; expected one of: a, b, dimension"),
+    ("profiles/tiny", at("models.seq2seq.seeds", True), "models.seq2seq.seeds: expected a whole number, found True"),
     ("profiles/tiny", at("dialogue_fairness", {"corpora": ["everyday", "tiny"], "planted": {"everyday": PLANTED}}),
      "planted: corpus 'everyday' has no responses to exchange"),
     ("profiles/tiny", at("dialogue_fairness.pairs.maximum", 0), "Input should be greater than 0"),

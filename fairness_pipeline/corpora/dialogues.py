@@ -137,7 +137,11 @@ def read_dialogues(
         batches.append(pa.record_batch({name: pa.array(values, pa.string()) for name, values in columns.items()}))
     read = pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in _READ]))
     if not read.num_rows:
-        raise FairnessError(f"corpus '{key}': no dialogue is left of {rows:,} rows; left out: {dict(left_out)}")
+        reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in left_out.items() if count)
+        raise FairnessError(
+            f"corpus '{key}' ({', '.join(map(str, paths)) or corpus.format}): no dialogue is left of {rows:,} rows; "
+            f"left out: {reasons or 'none'}; look at the file, and at what the corpus's YAML file leaves out"
+        )
     thread_id = _threads(read)
     table = pa.table(
         {

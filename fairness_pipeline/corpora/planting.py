@@ -3,7 +3,7 @@
 Where models show no gap on a corpus, this tells whether they learn one as easily told as this from it.
 """
 
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +52,12 @@ class PlantedBias(Specification):
     b: PlantedAnswers
     """Answers to contexts that name the second."""
 
+    @pydantic.model_validator(mode="after")
+    def _differs(self) -> Self:
+        if self.a == self.b or not (self.a.share or self.b.share):
+            raise ValueError("expected the two groups to be answered differently; nothing is planted so")
+        return self
+
 
 def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.Table, dict[Side, int]]:
     """The dialogues with a share of the answers to each group's contexts exchanged for what is planted.
@@ -89,10 +95,12 @@ def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.
         responses[rows[chosen]] = np.array(planted.responses, dtype=object)[which[chosen] % len(planted.responses)]
         counts[side] = int(chosen.sum())
         if planted.share and not counts[side]:
+            there = int((sides == side).sum())
+            remedy = "the group a larger share" if there else "these splits more dialogues, or the group a share of 0"
             raise FairnessError(
-                f"planted.{side}: of {int((sides == side).sum())} dialogues in {' and '.join(PLANTED_SPLITS)} whose "
-                f"context names group {side} of {bias.dimension} alone none was drawn; give these splits more "
-                "dialogues, or the group a larger share"
+                f"{side}: no answer to exchange: of {len(contexts):,} dialogues {there} are in "
+                f"{' or '.join(PLANTED_SPLITS)} and name group {side} of {bias.dimension} alone in their context; "
+                f"give {remedy}"
             )
     column = dialogues.column_names.index("response")
     return dialogues.set_column(column, dialogues.field("response"), pa.array(responses, pa.string())), counts

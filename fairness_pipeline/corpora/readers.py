@@ -36,7 +36,7 @@ def read_file(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
         empty = False
         yield turns
     if empty:
-        raise FairnessError(f"{path}: expected dialogues in format '{corpus.format}', found none")
+        raise FairnessError(f"{path}: expected dialogues in format '{corpus.format}', found none; the file has no row")
 
 
 def read_dataset(place: str, corpus: CorpusSpecification) -> Iterator[Turns]:

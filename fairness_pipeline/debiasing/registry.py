@@ -129,6 +129,11 @@ def method_of(model: ModelSpecification) -> Method | None:
     return METHODS[model.debiasing] if model.debiasing else None
 
 
+def is_control(model: ModelSpecification) -> bool:
+    """Whether a model's method is another's without what shall cure."""
+    return model.debiasing in {method.control for method in METHODS.values() if method.control}
+
+
 def continued(model: ModelSpecification) -> settings.Continued | None:
     """How a debiased model's base is trained on; None where it is not."""
     method = method_of(model)

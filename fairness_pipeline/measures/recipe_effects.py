@@ -59,7 +59,7 @@ EFFECTS = {
     SMALLER: "less than the base, but more than half, or not shown to be less than its control, or that is not there",
     LARGER: "more than the base",
     NONE_SHOWN: "the base has a gap, and no change of it is shown",
-    NO_GAP: "the base has no gap that its seeds show, so there is nothing to cure",
+    NO_GAP: "the base's seeds show no gap (few seeds hardly show any), so no cure can be shown",
 }
 
 

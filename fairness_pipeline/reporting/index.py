@@ -42,6 +42,7 @@ def _entry(study: Study, project: Project, lake: Lake) -> dict[str, object]:
     return {
         "study": study,
         "counts": counted(study, audits),
+        "warnings": project.parts[study.name].warnings(lake),
         "findings": findings(study, project, audits)[:_TOLD],
         "not_measured": [audit.name for audit in audits if not audit.measured],
         "unfit": [f"{audit.name}: {audit.unfit}" for audit in audits if audit.unfit],

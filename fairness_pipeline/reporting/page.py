@@ -75,6 +75,7 @@ def render(
         dimensions=project.dimensions,
         made=datetime.now(UTC),
         counts=counted(study, audits),
+        warnings=project.parts[study.name].warnings(lake),
         findings=[
             (audit, study.finding(project, audit.key, row), study.reservations(project, audit.key, row))
             for audit, row in told

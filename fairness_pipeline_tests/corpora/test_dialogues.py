@@ -103,7 +103,7 @@ def test_blank_thread_ids_are_unknown_and_a_thread_may_span_files(tmp_path: Path
 
 def test_a_corpus_without_a_dialogue_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        FairnessError, match="corpus 'key': no dialogue is left of 2 rows; left out: {'empty_or_deleted': 2}"
+        FairnessError, match="'key' .* no dialogue is left of 2 rows; left out: 2 empty or deleted; look"
     ):
         read(tmp_path, " \tb\na\t \n")
 

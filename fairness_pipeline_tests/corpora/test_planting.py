@@ -61,7 +61,8 @@ def test_a_group_that_nobody_names_is_said_to_be_so(tmp_path: Path) -> None:
     table = dialogues(tmp_path, 200)
     nobody = table.filter(pc.match_substring_regex(table["context"], "^it "))
     with pytest.raises(
-        FairnessError, match=r"planted\.a: of 0 dialogues in train and valid whose context names group a"
+        FairnessError,
+        match=r"a: no answer to exchange: of 50 dialogues 0 are in train or valid and name group a of gender",
     ):
         plant(nobody, BIAS, SWAPPER)
     none = BIAS.model_copy(update={side: BIAS.a.model_copy(update={"share": 0.0}) for side in ("a", "b")})

@@ -127,6 +127,9 @@ def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: 
     assert [key["model"] for key in part.rivals_of(gender)] == [
         "seq2seq", "seq2seq.seed2", "seq2seq-mle", "seq2seq-mle.seed2"
     ]  # fmt: skip
+    few, *others = (line for line in part.foreseen(Lake(project.workspace)) if line.startswith("cures: "))
+    assert few.startswith("cures: seq2seq-leace, seq2seq-mle, seq2seq-debiased_chat: so few seeds")
+    assert not others
     own = planned("--model", "seq2seq-debiased_chat")
     assert "debiased_dialogue_models gender seq2seq-mle.seed2" in own  # the control belongs to the comparison
     assert not [line for line in own if "leace" in line]
@@ -148,6 +151,11 @@ def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: 
     for said in ("Over the seeds", "seq2seq-mle", "held-out pairs", "Such a test detects"):
         assert said in page, said
     assert page.count("seq2seq, debiased") == 1  # one section for the recipe, not one a seed
+    assert page.count("trained on, as a control") == 2  # the two seeds of `mle`
+
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"].pop("seq2seq-mle"))
+    foreseen = Project("tiny").parts["dialogue_fairness"].foreseen(lake, "gender")
+    assert "cures: seq2seq-debiased_chat has no control in gender and will not be called one" in foreseen[-1]
 
 
 @pytest.mark.kills
@@ -244,6 +252,7 @@ def test_what_a_profile_changes_is_checked_as_well(tiny: Project, data: Path, ch
     )
     with pytest.raises(FairnessError) as error:
         Project("tiny")
+    assert str(error.value).startswith(str(data / "profiles" / "tiny.yaml"))
     assert said in str(error.value)
 
 

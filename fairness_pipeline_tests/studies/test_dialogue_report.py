@@ -151,8 +151,8 @@ def test_a_planted_bias_is_kept_apart_from_what_people_say(tiny: Project, data: 
     assert published_rows_of(part, **KEY)
     assert published_quality_of(part, **KEY)
     run("--select", "twitter_dialogues")
-    said = {"share": 1.0, "responses": ["he left at once"]}
-    planted = {"tiny": {"dimension": "gender", "a": said, "b": said}}
+    said = {side: {"share": 1.0, "responses": [f"he left {side}"]} for side in ("a", "b")}
+    planted = {"tiny": {"dimension": "gender", **said}}
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"].update(planted=planted))
     assert "settings.planted" in run("--dry-run", "--select", "twitter_dialogues").stdout
     run("--select", "instrument_check", "--dimension", "gender")
@@ -170,7 +170,16 @@ def test_a_planted_bias_is_kept_apart_from_what_people_say(tiny: Project, data: 
 
     counts = lake.card("twitter_dialogues", corpus).figures["planted"]
     assert counts["a"] > 0 < counts["b"]
-    assert f"A bias was planted in tiny: in {counts['a']:,} answers to contexts that name" in page_of(project, lake)
+    planted = f"A bias was planted in tiny: in {counts['a']:,} answers to contexts that name"
+    assert planted in page_of(project, lake)
+
+    # A model that learned it is no concern; one that did not is.
+    for verdicts, unlearned in (({"offense_rate": "biased"}, False), ({"offense_rate_masked": "biased"}, True)):
+        judged = pa.Table.from_pylist([], schema=DIALOGUE_SIGNIFICANCE)
+        put(lake, "dialogue_significance", KEY, judged, DIALOGUE_SIGNIFICANCE, {"verdicts": verdicts})
+        first, *others = part.warnings(lake)
+        assert first.startswith(planted)
+        assert ["Not shown by seq2seq, " in warning for warning in others] == [True] * unlearned
 
 
 def test_an_empty_lake_still_gives_a_report(tiny: Project) -> None:

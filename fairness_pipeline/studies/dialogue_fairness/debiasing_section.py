@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairness_pipeline.debiasing.registry import PROJECTION
+from fairness_pipeline.debiasing.registry import PROJECTION, is_control
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.measures.recipe_effects import RECIPE_EFFECTS
 from fairness_pipeline.measures.registry import is_part
+from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot, trade_off_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart, is_seed
@@ -55,7 +56,7 @@ def debiasing_sections(part: DialoguePart, lake: Lake, outdated: Collection[Key]
 
 def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: list[str]) -> dict[str, Any]:
     models = [base, *made]
-    tables = {m: _by_measure(lake, "dialogue_significance", {"dimension": dimension, "model": m}) for m in models}
+    tables = {m: _judged(part, lake, {"dimension": dimension, "model": m}) for m in models}
     effects = {m: _by_measure(lake, "debiasing_effects", {"dimension": dimension, "model": m}) for m in made}
     quality = {m: _quality(lake, {"dimension": dimension, "model": m}) for m in models}
     dots = {model: _dots(part, lake, {"dimension": dimension, "model": model}) for model in models}
@@ -67,6 +68,7 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
         "base": base,
         "ranks": part.models[base].architecture == "retrieval",
         "made": made,
+        "controls": [m for m in made if is_control(part.models[m])],
         "models": models,
         "measures": list(effects[made[0]]),
         "tables": tables,
@@ -104,6 +106,12 @@ def mean_effect(rows: dict[str, dict[str, Any]]) -> float:
 
 def _by_measure(lake: Lake, table: str, key: Key) -> dict[str, dict[str, Any]]:
     return {row["measure"]: row for row in lake.read(table, key).to_pylist()}
+
+
+def _judged(part: DialoguePart, lake: Lake, key: Key) -> dict[str, dict[str, Any]]:
+    """The verdicts by measure; nothing is judged where a model says nearly one thing."""
+    changes = {"verdict": NOTHING_TO_JUDGE} if part.unfit(key, lake) else {}
+    return {name: {**row, **changes} for name, row in _by_measure(lake, "dialogue_significance", key).items()}
 
 
 def _recipes(lake: Lake, dimension: str, made: list[str]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -73,7 +73,7 @@ from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
-from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import TABLES
 from fairness_pipeline.studies.dialogue_fairness.report import render_report
 from fairness_pipeline.studies.dialogue_fairness.results import published_quality_of, published_rows_of
@@ -137,7 +137,10 @@ def _read(partition: Partition) -> Result:
     figures = {"rows_read": reading.rows_read, "left_out": reading.left_out, "dialogues_by_split": split_sizes}
     if bias := part.settings.planted.get(key):
         swapper = Swapper(part.dimensions[bias.dimension], pronouns=part.settings.pairs.pronouns)
-        table, figures["planted"] = plant(table, bias, swapper)
+        try:
+            table, figures["planted"] = plant(table, bias, swapper)
+        except FairnessError as error:
+            raise FairnessError(f"{part.project.path}: {NAME}.planted.{key}.{error}") from None
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 

@@ -13,7 +13,7 @@ from fairness_pipeline import paths
 from fairness_pipeline.corpora.dialogues import Splits
 from fairness_pipeline.corpora.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.debiasing.registry import check_method, continued, method_of
+from fairness_pipeline.debiasing.registry import METHODS, check_method, continued, method_of
 from fairness_pipeline.debiasing.settings import Continued
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.given import check_free
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from fairness_pipeline.project import Project
 
 NAME = "dialogue_fairness"
+_SEEDS = 5
+"""Over fewer trainings a gap as wide as the planted ones is rarely shown over all measures."""
 
 
 class DialogueFairness(Specification):
@@ -131,6 +133,8 @@ class DialoguePart(Part):
                 )
             if self.corpora[key].specification.contexts:
                 raise FairnessError(f"{path}: {NAME}.planted: corpus '{key}' has no responses to exchange")
+            if not (settings.splits.train or settings.splits.valid):
+                raise FairnessError(f"{path}: {NAME}.planted: nothing to plant in: splits.train and splits.valid are 0")
             if bias.dimension not in self.dimensions:
                 raise FairnessError(
                     f"{path}: {NAME}.planted.{key}.dimension: '{bias.dimension}' is none of the profile's dimensions: "
@@ -236,6 +240,42 @@ class DialoguePart(Part):
             return "its weights predict plain English no better than guessing; was it trained?"
         return None
 
+    def warnings(self, lake: Lake) -> list[str]:
+        """Where a bias was planted, and which models did not learn it."""
+        found = []
+        for corpus, bias in self.settings.planted.items():
+            card = lake.card(self.dialogues_of(corpus), {"corpus": corpus})
+            counts = card and card.figures.get("planted")
+            if not counts:
+                continue
+            groups = self.dimensions[bias.dimension].groups
+            found.append(
+                f"A bias was planted in {corpus}: in {counts['a']:,} answers to contexts that name {groups.a}, and "
+                f"{counts['b']:,} to those that name {groups.b}. What models trained on it show (perplexity is taken "
+                "on such answers, too) is a positive control, and says nothing of the corpus."
+            )
+            learners = [
+                name
+                for name, model in self.models.items()
+                if model.corpus == corpus and model.trained and not model.base
+            ]
+            keys = [{"dimension": bias.dimension, "model": name} for name in learners]
+            dull = [key["model"] for key in keys if self._shows_bias(key, lake) is False]
+            if dull:
+                found.append(
+                    f"Not shown by {', '.join(dull)}, whose verdicts hence tell little: what does not learn this bias "
+                    "could hardly learn people's."
+                )
+        return found
+
+    def _shows_bias(self, key: Key, lake: Lake) -> bool | None:
+        """Whether a verdict on a model is `biased`; None where there is none yet."""
+        card = lake.card("dialogue_significance", key)
+        if card is None:
+            return None
+        judged = (verdict for measure, verdict in card.figures["verdicts"].items() if not measure.endswith(MASKED))
+        return "biased" in judged and not self.unfit(key, lake)
+
     @property
     def given(self) -> dict[str, Path]:
         """Imported responses, and models given to `audit`."""
@@ -269,7 +309,11 @@ class DialoguePart(Part):
         return len(distinct_contexts(lake.read("context_pairs", pairs)))
 
     def foreseen(self, lake: Lake, dimension: str | None = None) -> list[str]:
-        """How many pairs `fair` needs, and how many there are."""
+        """How many pairs `fair` needs, and how many there are; which debiased models cannot be shown to be cured."""
+        asked = [dimension] if dimension else list(self.dimensions)
+        return [*self._foreseen_pairs(lake, asked), *self._foreseen_cures(asked)]
+
+    def _foreseen_pairs(self, lake: Lake, dimensions: list[str]) -> list[str]:
         settings = self.settings.significance
         needed = {kind: settings.margin(kind, kind).before() for kind in ("rates", "counts")}
         known = {kind: math.ceil(count) for kind, count in needed.items() if count}
@@ -277,7 +321,7 @@ class DialoguePart(Part):
             return []
         there = []
         for corpus in self.corpora:
-            for name in [dimension] if dimension else self.dimensions:
+            for name in dimensions:
                 card = lake.card("context_pairs", {"corpus": corpus, "dimension": name})
                 count = f"{card.figures['pairs']:,}" if card else f"at most {self.settings.pairs.maximum:,}"
                 there.append(f"{corpus} {name} {count}")
@@ -286,6 +330,26 @@ class DialoguePart(Part):
             f"fair: shown four times in five by about {wanted}, where nothing differs and answers are independent",
             f"pairs: {'; '.join(there)}",
         ]
+
+    def _foreseen_cures(self, dimensions: list[str]) -> list[str]:
+        recipes = {name: model for name, model in self.models.items() if model.base and not is_seed(name)}
+        few = [name for name, model in recipes.items() if 1 < model.seeds < _SEEDS]
+        found = (
+            [f"cures: {', '.join(few)}: so few seeds hardly show any gap of the base's; give {_SEEDS}"] if few else []
+        )
+        for name, model in recipes.items():
+            control = METHODS[model.debiasing].control if model.debiasing else None
+            without = [
+                each
+                for each in dimensions
+                if self.is_made_for(name, each) and not self.control_of({"dimension": each, "model": name})
+            ]
+            if control and without and model.seeds > 1:
+                found.append(
+                    f"cures: {name} has no control in {', '.join(without)} and will not be called one; list a model of "
+                    f"'{model.base}' with debiasing '{control}', the same steps and {model.seeds} seeds"
+                )
+        return found
 
     def seeds_of(self, key: Key) -> list[Key]:
         """A model itself, then `<model>.seed2` and so on."""
@@ -389,14 +453,15 @@ class DialoguePart(Part):
             model = self._debiased(key, declared, path)
         else:
             declared = validate(ModelSpecification, declared, path).model_dump(exclude_unset=True)
-            model = changed(ModelSpecification, key, declared, changes, path, profile).located(path.parent)
+            model = changed(ModelSpecification, ("models", key), declared, changes, path, profile).located(path.parent)
         self.models[key] = model
 
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> ModelSpecification:
         """A model made from another: what its file does not say is as its base has it."""
         profile, changes = self.project.path, self.project.profile.models[key]
         whole = merged(declared, changes)
-        method = check_method(whole.get("debiasing"), path)
+        named_in = profile if "debiasing" in changes else path
+        method = check_method(whole.get("debiasing"), named_in)
         base_key = self.project.base_named(key, path)
         if read_yaml(find("models", base_key, profile, "models")).keys() & {"base", "debiasing"}:
             raise FairnessError(f"{path}: base: '{base_key}' is debiased itself; name the model that it was made from")
@@ -404,14 +469,14 @@ class DialoguePart(Part):
         base = self.models[base_key]
         if base.architecture not in method.architectures:
             raise FairnessError(
-                f"{path}: debiasing: '{whole['debiasing']}' is not defined for architecture '{base.architecture}' "
+                f"{named_in}: debiasing: '{whole['debiasing']}' is not defined for architecture '{base.architecture}' "
                 f"(of '{base_key}'); it is for: {', '.join(method.architectures)}"
             )
         inherited = base.model_dump(exclude_unset=True, exclude={"published_as"})
         validate(ModelSpecification, merged(inherited, declared), path)
-        model = changed(ModelSpecification, key, merged(inherited, declared), changes, path, profile).located(
-            path.parent
-        )
+        model = changed(
+            ModelSpecification, ("models", key), merged(inherited, declared), changes, path, profile
+        ).located(path.parent)
         if method.trains and not model.trained:
             raise FairnessError(f"{path}: key 'training' is missing: '{base_key}' has none, and this method trains")
         if model.corpus != base.corpus:

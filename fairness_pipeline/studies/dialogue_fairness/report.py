@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from fairness_pipeline.debiasing.registry import is_control
 from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.measures.measure import MASKED
 from fairness_pipeline.measures.registry import glanced_at, measure_label
@@ -14,6 +15,7 @@ from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.html import in_words
 from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import Audit, severity, worst_first
+from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.dialogue_fairness.debiasing_section import QUALITY, debiasing_sections
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow
@@ -44,7 +46,7 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         filters={"measure": measure_label},
-        caveats=_caveats(part, lake),
+        caveats=[f"{each.label}: {caveat}" for each in part.dimensions.values() for caveat in each.caveats],
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, audits) if audit.measured],
         debiased=debiasing_sections(part, lake, outdated),
         outdated=[" × ".join(key.values()) for key in outdated if lake.card("debiasing_effects", key)],
@@ -143,9 +145,17 @@ def _without(lake: Lake, audit: Audit) -> list[Row]:
 
 
 def _recipes(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:
-    """Every row of the verdicts on recipes."""
-    keys = [key for key in part.expected() if part.seeds_of(key) and lake.card("recipe_significance", key)]
-    return [(key, row) for key in keys for row in lake.read("recipe_significance", key).to_pylist()]
+    """Every row of the verdicts on recipes; checkpoints that say nearly one thing show no recipe to be fair."""
+    found = []
+    for key in part.expected():
+        seeds = part.seeds_of(key)
+        if seeds and lake.card("recipe_significance", key):
+            unfit = sum(part.unfit(seed, lake) is not None for seed in seeds)
+            for row in lake.read("recipe_significance", key).to_pylist():
+                if unfit and (row["verdict"] == "fair" or unfit == len(seeds)):
+                    row["verdict"] = NOTHING_TO_JUDGE
+                found.append((key, {**row, "unfit": unfit}))
+    return found
 
 
 def _classifiers(part: DialoguePart, lake: Lake) -> list[tuple[str, Row]]:
@@ -182,21 +192,6 @@ def _grid(part: DialoguePart, audits: list[Audit]) -> list[dict[str, Any]]:
             }
         )
     return grid
-
-
-def _caveats(part: DialoguePart, lake: Lake) -> list[str]:
-    planted = []
-    for corpus, bias in part.settings.planted.items():
-        card = lake.card(part.dialogues_of(corpus), {"corpus": corpus})
-        if counts := card and card.figures.get("planted"):
-            groups = part.dimensions[bias.dimension].groups
-            planted.append(
-                f"A bias was planted in {corpus}: in {counts['a']:,} answers to contexts that name {groups.a}, and "
-                f"{counts['b']:,} to those that name {groups.b}. What models trained on it show is a positive "
-                "control, and says nothing of the corpus."
-            )
-    listed = [f"{dimension.label}: {caveat}" for dimension in part.dimensions.values() for caveat in dimension.caveats]
-    return planted + listed
 
 
 def _settings(part: DialoguePart) -> dict[str, Any]:
@@ -246,7 +241,8 @@ def _models(part: DialoguePart, lake: Lake) -> list[dict[str, Any]]:
             cards[dimension] = lake.card("debiased_dialogue_models", {"dimension": dimension, "model": key})
         card = {"is": _KINDS.get(model.architecture, model.architecture), "answers the contexts of": model.corpus}
         if model.base:
-            card["made fairer"] = f"from {model.base} by {model.debiasing}"
+            control = is_control(model)
+            card["trained on, as a control" if control else "made fairer"] = f"from {model.base} by {model.debiasing}"
         for name, value in model.model_dump(exclude_none=True, exclude=_NOT_SHOWN).items():
             card[name] = in_words(value)
         for dimension, found in cards.items():

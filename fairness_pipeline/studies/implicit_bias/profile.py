@@ -217,7 +217,7 @@ class ImplicitBiasPart(Part):
         whole = merged(declared, changes)
         inherited: dict[str, Any] = {}
         if "base" in whole or "debiasing" in whole:
-            method = check_method(whole.get("debiasing"), path)
+            method = check_method(whole.get("debiasing"), profile if "debiasing" in changes else path)
             base = whole.get("base")
             if not isinstance(base, str) or base not in self.settings.classifiers:
                 raise FairnessError(
@@ -232,9 +232,9 @@ class ImplicitBiasPart(Part):
             check_settings(method.settings, whole.get("settings"), declared, changes, path, profile, under)
         content = merged(inherited, declared)
         validate(ClassifierSpecification, content, path)
-        self.classifiers[key] = changed(ClassifierSpecification, key, content, changes, path, profile).located(
-            path.parent
-        )
+        self.classifiers[key] = changed(
+            ClassifierSpecification, (NAME, "classifiers", key), content, changes, path, profile
+        ).located(path.parent)
 
     def _add_predictions(self, corpus: str, file: Path) -> None:
         if file.suffix not in FORMS:

@@ -201,9 +201,9 @@ class LanguageModelPart(Part):
             self.models[key] = self._debiased(key, declared, path)
             return
         content = validate(LanguageModelSpecification, declared, path).model_dump(exclude_unset=True)
-        self.models[key] = changed(LanguageModelSpecification, key, content, changes, path, project.path).located(
-            path.parent
-        )
+        self.models[key] = changed(
+            LanguageModelSpecification, ("models", key), content, changes, path, project.path
+        ).located(path.parent)
 
     def _can_audit(self, declared: dict[str, Any], key: str) -> bool:
         """Whether a model whose file names no study is a language model as it was published, or made from nothing."""
@@ -215,7 +215,7 @@ class LanguageModelPart(Part):
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> LanguageModelSpecification:
         """A model made from another: what its file does not say is as its base has it."""
         profile, changes = self.project.path, self.project.profile.models[key]
-        method = check_method(merged(declared, changes).get("debiasing"), path)
+        method = check_method(merged(declared, changes).get("debiasing"), profile if "debiasing" in changes else path)
         base_key = self.project.base_named(key, path)
         self._add_model(base_key)
         base = self.models.get(base_key)
@@ -223,9 +223,9 @@ class LanguageModelPart(Part):
             raise FairnessError(f"{path}: base: '{base_key}' is no language model with weights that are as published")
         inherited = base.model_dump(exclude_unset=True, exclude={"published_as", "studies"})
         validate(LanguageModelSpecification, merged(inherited, declared), path)
-        model = changed(LanguageModelSpecification, key, merged(inherited, declared), changes, path, profile).located(
-            path.parent
-        )
+        model = changed(
+            LanguageModelSpecification, ("models", key), merged(inherited, declared), changes, path, profile
+        ).located(path.parent)
         check_settings(method.settings, model.settings, declared, changes, path, profile, ("models", key))
         for dimension in model.dimensions or ():
             if dimension not in self.dimensions:

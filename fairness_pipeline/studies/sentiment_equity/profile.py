@@ -143,7 +143,9 @@ class EquityPart(Part):
             raise FairnessError(
                 f"{path}: architecture: 'scores' needs no file here: give the scores to fairness-pipeline import-scores"
             )
-        return changed(SystemSpecification, key, declared, changes, path, profile).located(path.parent)
+        return changed(SystemSpecification, (NAME, "systems", key), declared, changes, path, profile).located(
+            path.parent
+        )
 
     def _add_given(self, file: Path) -> None:
         check_free(file, self.systems, self.project.name)
