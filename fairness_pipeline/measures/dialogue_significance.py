@@ -128,9 +128,9 @@ def reservations(row: Row, alpha: float = 0.05) -> list[str]:
     if row["p_clustered"] is not None and row["p_clustered"] >= alpha:
         found.append(f"not shown when all pairs of a word count as one (p = {row['p_clustered']:.2g})")
     if row["holds"] < _FIRM * row["variations"]:
-        found.append(f"holds in {row['holds']} of {row['variations']} variations")
+        found.append(f"it holds in {row['holds']} of {row['variations']} variations")
     if row["distinct_shown"] is not None and row["distinct_shown"] <= _FEW:
-        found.append(f"hangs on {row['distinct_shown']} distinct answers")
+        found.append(f"it hangs on {row['distinct_shown']} distinct answers")
     return found
 
 

@@ -329,8 +329,8 @@ def test_reservations_name_what_would_undo_a_finding() -> None:
         "the same scorer finds -4 points in human texts with only these words swapped",
         "fair without the pairs of he / she",
         "not shown when all pairs of a word count as one (p = 0.2)",
-        "holds in 3 of 24 variations",
-        "hangs on 2 distinct answers",
+        "it holds in 3 of 24 variations",
+        "it hangs on 2 distinct answers",
     ]
     other_way = reservations({**firm, "instrument_difference": 4.0, "instrument_p": 1e-9})
     assert other_way == []  # the scorer's own lean is against the finding

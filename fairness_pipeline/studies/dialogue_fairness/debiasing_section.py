@@ -12,6 +12,7 @@ from fairness_pipeline.debiasing.registry import PROJECTION, is_control
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.measures.recipe_effects import RECIPE_EFFECTS
 from fairness_pipeline.measures.registry import is_part
+from fairness_pipeline.reporting.results import said
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot, trade_off_plot
@@ -110,8 +111,9 @@ def _by_measure(lake: Lake, table: str, key: Key) -> dict[str, dict[str, Any]]:
 
 def _judged(part: DialoguePart, lake: Lake, key: Key) -> dict[str, dict[str, Any]]:
     """The verdicts by measure; nothing is judged where a model says nearly one thing."""
-    changes = {"verdict": NOTHING_TO_JUDGE} if part.unfit(key, lake) else {}
-    return {name: {**row, **changes} for name, row in _by_measure(lake, "dialogue_significance", key).items()}
+    unfit = part.unfit(key, lake)
+    rows = _by_measure(lake, "dialogue_significance", key)
+    return {name: {**row, "verdict": NOTHING_TO_JUDGE if unfit else said(row)} for name, row in rows.items()}
 
 
 def _recipes(lake: Lake, dimension: str, made: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
