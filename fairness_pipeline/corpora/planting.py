@@ -35,11 +35,11 @@ class PlantedAnswers(Specification):
     @pydantic.field_validator("responses")
     @classmethod
     def _cleaned(cls, responses: tuple[str, ...]) -> tuple[str, ...]:
-        cleaned = {response: clean(response) for response in responses}
-        for response, text in cleaned.items():
+        cleaned = tuple(map(clean, responses))
+        for response, text in zip(responses, cleaned, strict=True):
             if not text:
                 raise ValueError(f"expected answers that say something, found {response!r}")
-        return tuple(cleaned.values())
+        return cleaned
 
 
 class PlantedBias(Specification):

@@ -18,6 +18,7 @@ from fairness_pipeline.measures.diversity import DIVERSITY, measure_diversity
 from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK, swapped_texts
 from fairness_pipeline.measures.measure import score
 from fairness_pipeline.measures.politeness import POLITENESS, PolitenessScorer
+from fairness_pipeline.measures.recipe_significance import RECIPE_SIGNIFICANCE
 from fairness_pipeline.measures.registry import measure_label
 from fairness_pipeline.measures.sentiment import SENTIMENT, SentimentScorer
 from fairness_pipeline.measures.variations import VARIATIONS
@@ -26,7 +27,7 @@ from fairness_pipeline.project import Project, load_dimension
 from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.dialogue_fairness.published import published_rows
-from fairness_pipeline.studies.dialogue_fairness.report import render_report
+from fairness_pipeline.studies.dialogue_fairness.report import recipe_rows, render_report
 from fairness_pipeline.studies.dialogue_fairness.results import example_pairs, published_quality_of, published_rows_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline_tests.commands import MADE, change, run
@@ -180,6 +181,26 @@ def test_a_planted_bias_is_kept_apart_from_what_people_say(tiny: Project, data: 
         first, *others = part.warnings(lake)
         assert first.startswith(planted)
         assert ["Not shown by seq2seq, " in warning for warning in others] == [True] * unlearned
+
+
+def test_checkpoints_that_say_one_thing_show_no_recipe_to_be_fair(tiny: Project, data: Path) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"]["seq2seq"].update(seeds=2))
+    project, lake = Project("tiny"), Lake(tiny.workspace)
+    blank = {field.name: "" if field.type == pa.string() else 0 for field in RECIPE_SIGNIFICANCE}
+    table = pa.Table.from_pylist(
+        [{**blank, "verdict": said} for said in ("fair", "biased")], schema=RECIPE_SIGNIFICANCE
+    )
+    put(lake, "recipe_significance", KEY, table, RECIPE_SIGNIFICANCE)
+
+    def shown(*shares: float) -> list[str]:
+        for model, share in zip(("seq2seq", "seq2seq.seed2"), shares, strict=True):
+            said = {"commonest_share": share, "commonest_response": "ok"}
+            put(lake, "responses", {**KEY, "model": model}, RESPONSES.empty_table(), RESPONSES, said)
+        return [row["verdict"] for _, row in recipe_rows(project.parts[STUDY.name], lake)]
+
+    assert shown(0.5, 0.5) == ["fair", "biased"]
+    assert shown(0.5, 1.0) == ["nothing to judge", "biased"]
+    assert shown(1.0, 1.0) == ["nothing to judge", "nothing to judge"]
 
 
 def test_an_empty_lake_still_gives_a_report(tiny: Project) -> None:

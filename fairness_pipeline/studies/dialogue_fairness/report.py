@@ -53,7 +53,7 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         quality_labels=QUALITY,
         waiting=_waiting(part),
         worth=_worth([audit for audit in worst_first(STUDY, audits) if not audit.unfit]),
-        recipes=_recipes(part, lake),
+        recipes=recipe_rows(part, lake),
         classifiers=_classifiers(part, lake),
         headings=[measure_label(row) for row in glanced_at()],
         grid=_grid(part, worst_first(STUDY, audits)),
@@ -144,7 +144,7 @@ def _without(lake: Lake, audit: Audit) -> list[Row]:
     return [row for row in rows if row["kind"] in ("without", CARRIERS) and row["measure"] in biased]
 
 
-def _recipes(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:
+def recipe_rows(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:
     """Every row of the verdicts on recipes; checkpoints that say nearly one thing show no recipe to be fair."""
     found = []
     for key in part.expected():
