@@ -81,7 +81,7 @@ def test_unknown_names_say_what_there_is(data: Path, tiny: Project) -> None:
         with pytest.raises(FairnessError, match=f"tiny.yaml: .*unknown {kind} "):
             Project("tiny")
     profile.write_text(text.replace("hidden: 16", "hiden: 16"), encoding="utf-8")
-    with pytest.raises(FairnessError, match="unknown key 'seq2seq.hiden'"):
+    with pytest.raises(FairnessError, match="line 11: unknown key 'models.seq2seq.seq2seq.hiden'"):
         Project("tiny")
     profile.write_text(text.replace("corpus: tiny", "corpus: elsewhere"), encoding="utf-8")
     with pytest.raises(FairnessError, match="belongs to corpus 'elsewhere', which the profile does not list"):
