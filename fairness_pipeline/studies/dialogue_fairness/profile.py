@@ -13,7 +13,7 @@ from fairness_pipeline import paths
 from fairness_pipeline.corpora.dialogues import Splits
 from fairness_pipeline.corpora.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.debiasing.registry import METHODS, check_method, continued, method_of
+from fairness_pipeline.debiasing.registry import check_method, continued, method_of
 from fairness_pipeline.debiasing.settings import Continued
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.given import check_free
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from fairness_pipeline.project import Project
 
 NAME = "dialogue_fairness"
-_SEEDS = 5
-"""Over fewer trainings a gap as wide as the planted ones is rarely shown over all measures."""
+_FEW = 3
+"""Seeds over which hardly any gap is shown over all measures at once."""
 
 
 class DialogueFairness(Specification):
@@ -260,11 +260,11 @@ class DialoguePart(Part):
                 if model.corpus == corpus and model.trained and not model.base
             ]
             keys = [{"dimension": bias.dimension, "model": name} for name in learners]
-            dull = [key["model"] for key in keys if self._shows_bias(key, lake) is False]
-            if dull:
+            unlearned = [key["model"] for key in keys if self._shows_bias(key, lake) is False]
+            if unlearned:
                 found.append(
-                    f"Not shown by {', '.join(dull)}, whose verdicts hence tell little: what does not learn this bias "
-                    "could hardly learn people's."
+                    f"Not shown by {', '.join(unlearned)}, whose verdicts hence tell little: what does not learn this "
+                    "bias could hardly learn people's."
                 )
         return found
 
@@ -332,22 +332,17 @@ class DialoguePart(Part):
         ]
 
     def _foreseen_cures(self, dimensions: list[str]) -> list[str]:
-        recipes = {name: model for name, model in self.models.items() if model.base and not is_seed(name)}
-        few = [name for name, model in recipes.items() if 1 < model.seeds < _SEEDS]
-        found = (
-            [f"cures: {', '.join(few)}: so few seeds hardly show any gap of the base's; give {_SEEDS}"] if few else []
-        )
+        recipes = {name: m for name, m in self.models.items() if m.base and m.seeds > 1 and not is_seed(name)}
+        few = [name for name, model in recipes.items() if model.seeds <= _FEW]
+        found = [f"cures: {', '.join(few)}: so few seeds hardly show any gap of the base's; give five"] if few else []
         for name, model in recipes.items():
-            control = METHODS[model.debiasing].control if model.debiasing else None
-            without = [
-                each
-                for each in dimensions
-                if self.is_made_for(name, each) and not self.control_of({"dimension": each, "model": name})
-            ]
-            if control and without and model.seeds > 1:
+            method = method_of(model)
+            keys = [{"dimension": each, "model": name} for each in dimensions if self.is_made_for(name, each)]
+            without = [key["dimension"] for key in keys if not self.control_of(key)]
+            if method and method.control and without:
                 found.append(
                     f"cures: {name} has no control in {', '.join(without)} and will not be called one; list a model of "
-                    f"'{model.base}' with debiasing '{control}', the same steps and {model.seeds} seeds"
+                    f"'{model.base}' with debiasing '{method.control}', the same steps and {model.seeds} seeds"
                 )
         return found
 
