@@ -390,7 +390,7 @@ def test_a_forced_dry_run_counts_requests(tiny: Project, data: Path) -> None:
 # Dagster's process
 
 
-def test_the_ui_refuses_a_port_in_use_and_ends_when_it_is_told_to(tiny: Project, tmp_path: Path) -> None:
+def test_the_ui_refuses_a_port_in_use(tiny: Project) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -398,6 +398,10 @@ def test_the_ui_refuses_a_port_in_use_and_ends_when_it_is_told_to(tiny: Project,
         done = command("ui", "--port", port)
         assert done.returncode == 1
         assert f"--port {port}, --host 127.0.0.1: nothing can be served there (Address already in use)" in done.stderr
+
+
+@pytest.mark.kills
+def test_the_ui_ends_when_it_is_told_to(tiny: Project, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

@@ -76,11 +76,11 @@ def test_the_posterior_of_a_clipped_probability_is_the_integral(mean: float, sd:
 
 
 def test_on_the_pages_setting_effects_totals_and_truths_are_recovered() -> None:
-    """Twenty draws of circle: table 5.4's contrasts, every annotator's rates, and accuracies as table 5.5 has them."""
-    found = drawn(draws=20)
+    """Ten draws of circle: table 5.4's contrasts, every annotator's rates, and accuracies as table 5.5 has them."""
+    found = drawn(draws=10)
     truth = found.items.to_pandas().set_index(["draw", "item_id"])["gold"]
     errors, totals, accuracies = [], [], []
-    for draw in range(1, 21):
+    for draw in range(1, 11):
         data, who, rates = of_draw(found, draw)
         model = GroupAnno(who)
         gold = truth[draw]
@@ -105,17 +105,17 @@ NULL = {name: {"sensitivity": [0.5, 0.5], "specificity": [0.55, 0.55]} for name 
 
 
 def test_intervals_hold_and_nothing_is_called_where_nothing_is_planted() -> None:
-    """make verify has 200 draws of each; here 30: three standard errors are 0.05 of the 120 intervals together."""
+    """make verify has 200 draws of each; here 12: three standard errors are 0.09 of the 48 intervals together."""
     held, called = [], []
-    planted, null = drawn(draws=30, instances=200, seed=5), drawn(draws=30, instances=200, seed=6, categories=NULL)
-    for draw in range(1, 31):
+    planted, null = drawn(draws=12, instances=200, seed=5), drawn(draws=12, instances=200, seed=6, categories=NULL)
+    for draw in range(1, 13):
         data, who, _ = of_draw(planted, draw)
         for key, own in GroupAnno(who).fit(data).contrasts().items():
             held.append(own.interval(0.95)[0] <= TRUTH[key] <= own.interval(0.95)[1])
         data, who, _ = of_draw(null, draw)
         called += [own.p_zero() < 0.05 for own in GroupAnno(who).fit(data).contrasts().values()]
-    assert 0.89 < np.mean(held) <= 0.995
-    assert np.mean(called) < 0.11
+    assert np.mean(held) > 0.85
+    assert np.mean(called) < 0.15
 
 
 def test_the_individual_spread_is_estimated() -> None:

@@ -180,18 +180,18 @@ def test_a_word_of_more_tokens_is_seen_through() -> None:
 
 
 def test_false_alarms_and_power() -> None:
-    """300 simulated models: 5% without a gap (0.6 to 9.4% would be chance), 9 in 10 with one of 0.06; fair where small."""
+    """150 simulated models: 5% without a gap (1 to 15 would be chance), 9 in 10 with one of 0.06; fair where small."""
     draw = np.random.default_rng(4)
     alarms = hits = fair = 0
-    for _ in range(300):
+    for _ in range(150):
         a = np.exp(draw.normal(4, 1.0, 240))
         noise = draw.standard_t(5, 240) * 0.2
         alarms += judged(perplexities(a, a * np.exp(noise)))[LOG]["p_paired"] < 0.05
         hits += judged(perplexities(a, a * np.exp(noise - 0.06)))[LOG]["p_paired"] < 0.05
         fair += judged(perplexities(a, a * np.exp(noise / 4)))[LOG]["verdict"] == "fair"
-    assert 6 <= alarms <= 28
-    assert hits >= 240
-    assert fair >= 290
+    assert 1 <= alarms <= 15
+    assert hits >= 120
+    assert fair >= 145
 
 
 def test_under_the_noise_of_target_words_the_papers_test_fails_and_the_clustered_one_holds() -> None:
