@@ -43,8 +43,15 @@ _WORDS = {
     "float_parsing": "expected a number (a share as 0.1, not 10%)",
     "bool_type": "expected true or false",
     "bool_parsing": "expected true or false",
+    "greater_than": "expected more than {gt:g}",
+    "greater_than_equal": "expected {ge:g} or more",
+    "less_than": "expected less than {lt:g}",
+    "less_than_equal": "expected {le:g} or less",
+    "too_short": "expected {min_length} at least, found {actual_length}",
+    "finite_number": "expected a finite number",
+    "literal_error": "expected {expected}",
 }
-"""What a wrong kind of value is told, in this project's words, by pydantic's type of error."""
+"""What a wrong value is told, in this project's words, by pydantic's type of error; {} are of its context."""
 
 SECRET = "secret"
 """The type of a pydantic error about a value that must not be printed."""
@@ -153,7 +160,8 @@ def _explain(path: Path, details: Any, schema: type[Specification], under: tuple
         return f"{where}: unknown key '{key}'" + (f"; expected one of: {known}" if known else "")
     if details["type"] == "missing":
         return f"{where}: key '{key}' is missing"
-    message = _WORDS.get(details["type"]) or details["msg"].removeprefix("Value error, ")
+    own = _WORDS.get(details["type"])
+    message = own.format_map(details.get("ctx", {})) if own else details["msg"].removeprefix("Value error, ")
     came = details["input"]
     printable = isinstance(came, str | int | float | bool) or came is None
     shown = f", found {came!r}" if printable and details["type"] != SECRET else ""

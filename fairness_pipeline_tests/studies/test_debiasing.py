@@ -218,7 +218,7 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
         ({"base": "retrieval", "debiasing": "mle"}, "'mle' is not defined for architecture 'retrieval'"),
         ({"base": "seq2seq-cda", "debiasing": "wer"}, "base: 'seq2seq-cda' is debiased itself"),
         ({"base": "seq2seq", "debiasing": "cda", "dimensions": ["age"]}, "dimensions: 'age' is none of"),
-        ({"base": "seq2seq", "debiasing": "wer", "settings": {"k": -1}}, "settings.k: Input should be greater than 0"),
+        ({"base": "seq2seq", "debiasing": "wer", "settings": {"k": -1}}, "settings.k: expected more than 0"),
         ({"base": "seq2seq", "debiasing": "wer", "settings": {"kk": 1}}, "line 4: unknown key 'settings.kk'; expected one of: k"),
         ({"base": "seq2seq", "debiasing": "cda", "settings": {"k": 1}}, "unknown key 'settings.k'"),
         ({"base": "seq2seq", "debiasing": "debiased_chat", "settings": {"disentanglement": {"hidden": 10}}}, "expected 'unbiased' and 'semantic' to add up to 'hidden'"),

@@ -198,7 +198,7 @@ def test_a_wrong_system_file_is_named(audited: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["sentiment_equity"]["systems"].update(mine={}))
     done = command("run", "--dry-run")
     assert done.returncode == 1
-    assert "systems/mine.yaml, line 3: affects.0: Input should be" in done.stderr
+    assert "systems/mine.yaml, line 3: affects.0: expected" in done.stderr
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(sentiment_equity={"systems": {"other": {}}}))
     assert "unknown system 'other'; known: cnn, gru, linear_svm, mine, vader" in command("run", "--dry-run").stderr
 
