@@ -200,6 +200,16 @@ def test_dropout_trains_with_the_rate_it_is_given(tmp_path: Path, monkeypatch: p
     assert all(answers.to_pylist())
 
 
+def test_dropout_that_drops_no_more_than_the_base_is_refused(tmp_path: Path) -> None:
+    """It would be another seed of the base, and pass for a cure."""
+    given = task(tmp_path, "dropout", {"rate": 0.4})
+    assert given.model.seq2seq is not None
+    base = given.model.seq2seq.model_copy(update={"dropout": 0.4})
+    same = dataclasses.replace(given, model=given.model.model_copy(update={"seq2seq": base}))
+    with pytest.raises(FairnessError, match=r"settings.rate: 'seq2seq' drops 0.4 of its units, .* a larger rate"):
+        registry.debias(same)
+
+
 def test_dropout_reaches_every_layer_of_a_causal_language_model(tmp_path: Path) -> None:
     from transformers import AutoModelForCausalLM
 
