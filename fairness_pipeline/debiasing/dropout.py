@@ -22,8 +22,8 @@ def debias(task: Task) -> dict[str, Any]:
     before = max((found.dropout for found in own.values() if found), default=0.0)
     if before >= rate:
         raise FairnessError(
-            f"settings.rate: '{task.model.base}' drops {before:g} of its units, so 'dropout' with {rate:g} drops no more; "
-            "give it a larger rate"
+            f"settings.rate: '{task.model.base}' drops {before:g} of its units, so that 'dropout' with {rate:g} "
+            "drops no more; give it a larger rate"
         )
     sizes = {name: found.model_copy(update={"dropout": rate}) for name, found in own.items() if found}
     model = task.model.model_copy(update=sizes)
