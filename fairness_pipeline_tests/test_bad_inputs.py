@@ -241,6 +241,8 @@ WRONG_FILES: list[tuple[str, Edit, str]] = [
      "planted.tiny.b.responses: expected 1 at least"),
     ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**SAID, "responses": ["ok", " "]}}}),
      "planted.tiny.b.responses: expected answers that say something, found ' '"),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {"dimension": "gender"}}),
+     "planted.tiny: expected the two groups to be answered differently; nothing is planted so"),
     ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": SAID}}),
      "planted.tiny: expected the two groups to be answered differently"),
     ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**SAID, "responses": [3]}}}),

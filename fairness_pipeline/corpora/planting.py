@@ -47,14 +47,14 @@ class PlantedBias(Specification):
 
     dimension: str
     """Between whose groups."""
-    a: PlantedAnswers
-    """Answers to contexts that name the first group."""
-    b: PlantedAnswers
-    """Answers to contexts that name the second."""
+    a: PlantedAnswers | None = None
+    """Answers to contexts that name the first group; left out, people's stay."""
+    b: PlantedAnswers | None = None
+    """Answers to contexts that name the second; likewise."""
 
     @pydantic.model_validator(mode="after")
     def _differs(self) -> Self:
-        if self.a == self.b or not (self.a.share or self.b.share):
+        if self.a == self.b or not any(own and own.share for own in (self.a, self.b)):
             raise ValueError("expected the two groups to be answered differently; nothing is planted so")
         return self
 
@@ -90,11 +90,14 @@ def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.
     responses = dialogues["response"].to_numpy(zero_copy_only=False).copy()
     counts: dict[Side, int] = {}
     for side in SIDES:
-        planted: PlantedAnswers = getattr(bias, side)
+        planted: PlantedAnswers | None = getattr(bias, side)
+        counts[side] = 0
+        if not planted or not planted.share:
+            continue
         chosen = (sides == side) & (whether < planted.share * 16**_DIGITS)
         responses[rows[chosen]] = np.array(planted.responses, dtype=object)[which[chosen] % len(planted.responses)]
         counts[side] = int(chosen.sum())
-        if planted.share and not counts[side]:
+        if not counts[side]:
             there = int((sides == side).sum())
             remedy = "the group a larger share" if there else "these splits more dialogues, or the group a share of 0"
             raise FairnessError(

@@ -68,3 +68,12 @@ def test_a_group_that_nobody_names_is_said_to_be_so(tmp_path: Path) -> None:
     none = BIAS.model_copy(update={side: BIAS.a.model_copy(update={"share": 0.0}) for side in ("a", "b")})
     assert plant(nobody, none, SWAPPER) == (nobody, {"a": 0, "b": 0})
     assert plant(table, none, SWAPPER)[0].equals(table)
+
+
+def test_one_group_alone_may_be_answered_otherwise(tmp_path: Path) -> None:
+    table = dialogues(tmp_path, 200)
+    alone, counts = plant(table, BIAS.model_copy(update={"b": None}), SWAPPER)
+    assert counts["a"] > 0 and counts["b"] == 0
+    both = plant(table, BIAS, SWAPPER)[0]["response"].to_pylist()
+    people = table["response"].to_pylist()
+    assert alone["response"].to_pylist() == [old if new in OF_B else new for new, old in zip(both, people, strict=True)]

@@ -250,7 +250,7 @@ class DialoguePart(Part):
                 continue
             groups = self.dimensions[bias.dimension].groups
             found.append(
-                f"A bias was planted in {corpus}: in {counts['a']:,} answers to contexts that name {groups.a}, and "
+                f"A bias was planted in {corpus}: in {counts['a']:,} answers to contexts that name {groups.a}, and in "
                 f"{counts['b']:,} to those that name {groups.b}. What models trained on it show (perplexity is taken "
                 "on such answers, too) is a positive control, and says nothing of the corpus."
             )
