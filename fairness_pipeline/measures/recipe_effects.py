@@ -1,8 +1,8 @@
 """What a method makes of a recipe's gaps: several trainings of a base, as many debiased ones, and of a control.
 
 One checkpoint's gap before and after says what happened once. Here the variance between trainings is in the interval,
-and a cure is called one only where the base's gap is shown, at most half of it is left, and less than the control
-leaves.
+and a cure is called one only where the base's gap is shown, and that less than half of it is left, and less than the
+control leaves.
 """
 
 import math
@@ -46,20 +46,22 @@ RECIPE_EFFECTS = (
 """One row a measure: means over seeds; `change` is that of the absolute differences, with its 95% interval.
 
 `p_gap` is that of the base's gap (Holm-adjusted), `p_control` that of what the method changes beyond its control,
-`p_cure` the largest of `p` and these two (Holm-adjusted), `share_left` the mean absolute difference after as a share of
-that before, and `effect` one of `EFFECTS`.
+`p_cure` the largest of `p`, these two, and that of half of the gap being left (Holm-adjusted), `share_left` the mean
+absolute difference after as a share of that before, and `effect` one of `EFFECTS`.
 """
 
 MOST_LEFT = 0.5
-"""Share of a gap that a cure leaves at most."""
+"""Of a gap a cure is shown to leave less than this share."""
+LEAST_SEEDS = 5
+"""Of a recipe that may be called a cure: of fewer, which may learn all or nothing, a t test says too much."""
 
 CURE, SMALLER, LARGER, NONE_SHOWN, NO_GAP = "cure", "smaller gap", "larger gap", "no change shown", "no gap shown"
 EFFECTS = {
-    CURE: "the base's gap is shown; the method leaves less than base and control (where it has one), and at most half",
-    SMALLER: "less than the base, but more than half, or not shown to be less than its control, or that is not there",
+    CURE: "the base's gap is shown, and that the method leaves less than half of it, and less than its control",
+    SMALLER: "less than the base; not shown to be less than half, or than its control, or over five seeds",
     LARGER: "more than the base",
     NONE_SHOWN: "the base has a gap, and no change of it is shown",
-    NO_GAP: "the base's seeds show no gap (few seeds hardly show any), so no cure can be shown",
+    NO_GAP: "the base's seeds show no gap (few, or seeds that differ much, hardly show any), so no cure can be shown",
 }
 
 
@@ -96,6 +98,7 @@ def recipe_effects(
         own, base = ([rows_of[name] for rows_of in side] for side in (found, was))
         change = _change(base, own)
         beyond = _change([rows_of[name] for rows_of in controls], own) if controls else None
+        half = _change(base, own, MOST_LEFT)
         before_all, after_all = _differences(base), _differences(own)
         low, high = change.interval(0.95)
         p_gap = _over_seeds(before_all, context_variance(base)).p_zero()
@@ -117,8 +120,8 @@ def recipe_effects(
                 "control": control.name if control else None,
                 "difference_control": float(_differences([c[name] for c in controls]).mean()) if controls else None,
                 "p_control": beyond.p_zero() if beyond else None,
-                "p_cure": max(change.p_zero(), p_gap, beyond.p_zero() if beyond else 0.0),
-                "beyond": beyond.centre < 0 if beyond else not needed,
+                "p_cure": max(change.p_zero(), p_gap, half.p_above(0.0), beyond.p_zero() if beyond else 0.0),
+                "may_cure": (beyond.centre < 0 if beyond else not needed) and len(own) >= LEAST_SEEDS,
             }
         )
     for column, adjusted in (("p_holm", "p"), ("p_gap", "p_gap"), ("p_cure", "p_cure")):
@@ -126,7 +129,7 @@ def recipe_effects(
             row[column] = p
     for row in rows:
         row["effect"] = _effect(row, alpha)
-        del row["beyond"]
+        del row["may_cure"]
     return pa.Table.from_pylist(rows, schema=RECIPE_EFFECTS)
 
 
@@ -137,7 +140,7 @@ def _effect(row: Row, alpha: float) -> str:
         return NO_GAP
     if row["p_holm"] >= alpha:
         return NONE_SHOWN
-    return CURE if row["p_cure"] < alpha and row["beyond"] and row["share_left"] <= MOST_LEFT else SMALLER
+    return CURE if row["p_cure"] < alpha and row["may_cure"] else SMALLER
 
 
 def _by_seed(tables: Sequence[pa.Table]) -> list[dict[str, Row]]:
@@ -148,13 +151,13 @@ def _differences(rows: list[Row]) -> np.ndarray:
     return np.array([row["difference"] for row in rows])
 
 
-def _change(before: list[Row], after: list[Row]) -> Estimate:
-    """Of the absolute difference between two recipes, seed by seed, of as many seeds as both have."""
+def _change(before: list[Row], after: list[Row], share: float = 1.0) -> Estimate:
+    """From this share of a recipe's absolute difference to another's, seed by seed, of as many seeds as both have."""
     count = min(len(before), len(after))
     was, now = _differences(before[:count]), _differences(after[:count])
-    contexts = context_variance(before[:count]) + context_variance(after[:count])
+    contexts = share**2 * context_variance(before[:count]) + context_variance(after[:count])
     turned = was.mean() * now.mean() < 0
-    return _over_seeds(np.abs(now) - np.abs(was), contexts * (2 if turned else 1))
+    return _over_seeds(np.abs(now) - share * np.abs(was), contexts * (2 if turned else 1))
 
 
 def _over_seeds(values: np.ndarray, contexts: float) -> Estimate:

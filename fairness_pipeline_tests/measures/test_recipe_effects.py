@@ -62,7 +62,7 @@ def rate(effect: str, gaps: tuple[float, float, float | None], seed: int, **draw
 
 
 def test_by_hand() -> None:
-    """Differences 10, 12, 11 and 1, 3, 2, then another order; errors 0.5 of the contexts, each."""
+    """Differences 10, 12, 11 and 1, 3, 2, then another order; errors 0.5 of the contexts, each. No cure of three seeds."""
     base, own = np.array([[10.0], [12.0], [11.0]]), np.array([[1.0], [3.0], [2.0]])
     (row,) = recipe_effects(tables(base, 0.5), tables(own, 0.5), None, needed=False, alpha=0.05).to_pylist()
     assert (row["difference_before"], row["difference_after"], row["change"]) == (11, 2, -9)
@@ -70,7 +70,11 @@ def test_by_hand() -> None:
     assert (row["sd_before"], row["sd_after"]) == (1, 1)
     assert row["ci_low"] == pytest.approx(-9 - 1.959964 * np.sqrt(0.5), abs=1e-4)  # all seeds change by as much
     assert row["p"] == pytest.approx(2 * scipy.stats.norm.sf(9 / np.sqrt(0.5)), rel=1e-3)
-    assert row["effect"] == CURE
+    # |1 - 5|, |3 - 6| and |2 - 5.5| below half: the least sure of what a cure needs
+    half = np.array([-4.0, -3.0, -3.5])
+    reach = -half.mean() / np.sqrt(half.var(ddof=1) / 3 + 0.25 + 0.25 / 4)
+    assert scipy.stats.norm.sf(reach) < row["p_cure"] < scipy.stats.t.sf(reach, 2)
+    assert row["effect"] == SMALLER
     # -7, -11, -9: the half width is that of Cochran, each part of the variance by its own t.
     (row,) = recipe_effects(
         tables(base, 0.5), tables(own[[2, 0, 1]] + [[1], [0], [-1]], 0.5), None, needed=False, alpha=0.05
@@ -94,9 +98,9 @@ def test_seeds_that_turn_round_are_no_smaller_gap() -> None:
     assert row["effect"] == NONE_SHOWN
 
 
-def test_half_of_a_gap_is_the_most_that_a_cure_leaves() -> None:
+def test_a_cure_is_shown_to_leave_less_than_half() -> None:
     base = np.full((5, 1), 20.0) + np.arange(5)[:, None] / 10
-    for left, effect in ((0.9, SMALLER), (0.45, CURE)):
+    for left, effect in ((0.9, SMALLER), (0.52, SMALLER), (0.45, CURE)):
         rows = recipe_effects(tables(base, 0.1), tables(left * base, 0.1), None, needed=False, alpha=0.05)
         assert rows["effect"].to_pylist() == [effect]
 
@@ -124,6 +128,8 @@ def test_a_control_that_does_as_much_takes_the_cure_away() -> None:
         ((15.0, -15.0, None), {}),  # one that turns round
         ((15.0, 5.0, 5.0), {}),  # more training does as much
         ((30.0, 10.0, 10.0), {"measures": 12}),
+        ((30.0, 15.0, None), {"measures": 12}),  # half is left, and a little more than half
+        ((15.0, 9.0, None), {"of_seeds": 4.0}),
         ((30.0, 10.0, 10.0), {"measures": 12, "seeds": 3, "of_seeds": 8.0}),
     ],
 )

@@ -128,7 +128,7 @@ def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: 
         "seq2seq", "seq2seq.seed2", "seq2seq-mle", "seq2seq-mle.seed2"
     ]  # fmt: skip
     few, *others = (line for line in part.foreseen(Lake(project.workspace)) if line.startswith("cures: "))
-    assert few.startswith("cures: seq2seq-leace, seq2seq-mle, seq2seq-debiased_chat: so few seeds")
+    assert few.startswith("cures: seq2seq-leace, seq2seq-mle, seq2seq-debiased_chat: nothing is called a cure of fewer")
     assert not others
     own = planned("--model", "seq2seq-debiased_chat")
     assert "debiased_dialogue_models gender seq2seq-mle.seed2" in own  # the control belongs to the comparison

@@ -20,6 +20,7 @@ from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.measures.measure import MARGINS, MASKED, SignificanceSettings
+from fairness_pipeline.measures.recipe_effects import LEAST_SEEDS
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from fairness_pipeline.project import Project
 
 NAME = "dialogue_fairness"
-_FEW = 3
-"""Seeds over which hardly any gap is shown over all measures at once."""
 
 
 class DialogueFairness(Specification):
@@ -333,8 +332,8 @@ class DialoguePart(Part):
 
     def _foreseen_cures(self, dimensions: list[str]) -> list[str]:
         recipes = {name: m for name, m in self.models.items() if m.base and m.seeds > 1 and not is_seed(name)}
-        few = [name for name, model in recipes.items() if model.seeds <= _FEW]
-        found = [f"cures: {', '.join(few)}: so few seeds hardly show any gap of the base's; give five"] if few else []
+        few = [name for name, model in recipes.items() if model.seeds < LEAST_SEEDS]
+        found = [f"cures: {', '.join(few)}: nothing is called a cure of fewer than {LEAST_SEEDS} seeds"] if few else []
         for name, model in recipes.items():
             method = method_of(model)
             keys = [{"dimension": each, "model": name} for each in dimensions if self.is_made_for(name, each)]

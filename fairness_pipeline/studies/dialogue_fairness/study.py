@@ -118,7 +118,7 @@ STUDY = Study(
         "control": "what was trained in the same way without what shall cure",
         "difference_control": "its difference",
         "p_control": "p of what the method changes beyond it",
-        "p_cure": "the largest p of the base's gap, its change and what is beyond the control, adjusted for all rows",
+        "p_cure": "the largest p of the base's gap, its change, that half is left, and the control; adjusted",
         "sd_seeds": "standard deviation of the difference between seeds",
         "lowest": "the lowest of the seeds' differences",
         "highest": "the highest of the seeds' differences",
