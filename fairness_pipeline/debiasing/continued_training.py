@@ -131,7 +131,8 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
 
     It ends after `least` iterations or more as soon as a test leaves no measure open, after `patience` tests without a
     better one, or after `most` iterations. Kept is the model whose test leaves no measure open, or else of the tested
-    ones but the base the one with the smallest mean effect.
+    ones but the base the one with the smallest mean effect. One that says nearly one thing (`alike`) passes no test,
+    and is kept only where all do.
 
     Args:
         task: What is trained, and where.
@@ -197,7 +198,9 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
         "base_effect": state.looks[0].effect,
         "kept_open": kept.open,
         "kept_effect": kept.effect,
+        "kept_commonest": kept.commonest,
         "effects_by_test": [found.effect for found in state.looks],
+        "commonest_by_test": [found.commonest for found in state.looks],
         "detectable": state.detectable,
         "validation_perplexity": perplexity(model, valid),
     }
@@ -235,4 +238,4 @@ class State:
             return False
         last = len(self.looks) - 1
         stuck = last - self.best >= settings.patience
-        return self.iteration >= settings.most or stuck or not self.looks[last].open
+        return self.iteration >= settings.most or stuck or self.looks[last].passed

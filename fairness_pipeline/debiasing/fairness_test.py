@@ -22,14 +22,31 @@ _LEAST_PAIRS = 10
 
 
 class Look(NamedTuple):
-    """What a test found: how many measures are `open`, not shown equivalent; the mean absolute effect size of all."""
+    """What a test found: how many measures are `open`, not shown equivalent, and the mean absolute effect size of all.
+
+    `commonest` is the share of the most frequent answer, `alike` whether that is so large that nothing can be judged.
+    """
 
     open: int
     effect: float
+    commonest: float
+    alike: bool
+
+    @property
+    def passed(self) -> bool:
+        """Whether no measure is left open; who says one thing to everybody differs in nothing, and is not cured."""
+        return not self.open and not self.alike
 
     def better_than(self, other: "Look") -> bool:
-        """Whether it alone leaves none open, or else its effects are smaller: how many few pairs leave open is luck."""
-        return (bool(self.open), self.effect) < (bool(other.open), other.effect)
+        """Whether it alone says more than one thing, or alone passed, or else its effects are smaller.
+
+        How many measures few pairs leave open is luck.
+        """
+        return self._rank < other._rank
+
+    @property
+    def _rank(self) -> tuple[bool, bool, float]:
+        return self.alike, not self.passed, self.effect
 
 
 class FairnessTest:
@@ -39,7 +56,7 @@ class FairnessTest:
     every look, so each is tested at the audit's level over the number of looks.
 
     Args:
-        task: Whose dialogues, lists, classifiers and margins.
+        task: Whose dialogues, lists, classifiers and margins, and from which share on answers are all alike.
         most: Pairs at most.
         looks: How often it may be taken.
 
@@ -50,6 +67,7 @@ class FairnessTest:
     def __init__(self, task: Task, most: int, looks: int = 1) -> None:
         self._scorer = BiasScorer(task.dimension, task.measures)
         self._significance, self._level = task.significance, task.significance.alpha / looks
+        self._alike = task.alike
         is_valid = pc.equal(task.dialogues["split"], "valid")
         split = pc.if_else(is_valid, "audit", "other")  # `find_contexts` leaves out what another split holds as well
         held_out = task.dialogues.set_column(task.dialogues.schema.get_field_index("split"), "split", split)
@@ -88,5 +106,6 @@ class FairnessTest:
         rows = self._scorer.compare(a, b, self._significance)
         shown = [row.p_equivalence is not None and row.p_equivalence <= self._level for row in rows]
         effect = float(np.mean([abs(row.effect_size or 0.0) for row in rows]))
-        look = Look(shown.count(False), round(effect, 6))
+        commonest = pc.max(pc.value_counts(pa.chunked_array([a, b])).field("counts")).as_py() / (len(a) + len(b))
+        look = Look(shown.count(False), round(effect, 6), round(commonest, 4), commonest >= self._alike)
         return look, {row.measure: round(row.minimum_detectable or 0.0, 6) for row in rows}

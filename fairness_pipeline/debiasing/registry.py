@@ -32,8 +32,8 @@ class Method(NamedTuple):
 
     `starts_from_base`: it takes the base's weights; `trains`: it needs to know how; `disentangles`: it needs an
     autoencoder; `measures`: the classifiers and attribute lists that measure responses decide what it makes; `tested`:
-    the margins do so, too; `answers`: its module has a `responder` of its own; `control`: the method that does the same
-    but for what shall cure.
+    the margins do so, too, and from which share on answers are all alike; `answers`: its module has a `responder` of
+    its own; `control`: the method that does the same but for what shall cure.
     """
 
     module: str
@@ -88,7 +88,8 @@ class Task:
     """What a method is given.
 
     `pairs` says how words are swapped, `measures` what is biased and `significance` which differences matter;
-    `profile_seed` is that of the audit's own swaps. `base` is the folder of the model that is debiased,
+    `alike` is the share of the same answer from which on nothing can be judged, `profile_seed` the seed of the audit's
+    own swaps. `base` is the folder of the model that is debiased,
     `disentanglement` that of the autoencoder (for a method that `disentangles`); `folder` is where the debiased model
     goes, in the form its architecture's responder reads.
     """
@@ -98,6 +99,7 @@ class Task:
     pairs: PairSettings
     measures: MeasureSettings
     significance: SignificanceSettings
+    alike: float
     dialogues: pa.Table
     base: Path
     folder: Path

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import scipy
 
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.intervals import Estimate
@@ -138,19 +137,10 @@ def change_of_estimates(means: tuple[float, float], difference: Estimate, total:
     flip = after < 0
     low, high = own.interval(0.95)
     low, high = (-high, -low) if flip else (low, high)
-    if _p(other) >= _IN_DOUBT:
+    if other.p_zero() >= _IN_DOUBT:
         reach = max(map(abs, other.interval(0.95)))
         low, high = min(low, -reach), max(high, reach)
-    return Change(before, after, abs(after) - abs(before), low, high, test, max(_p(difference), _p(total)))
-
-
-def _p(estimate: Estimate) -> float:
-    """Two-sided p of the hypothesis that it is 0."""
-    if not np.isfinite(estimate.error):
-        return 1.0
-    if estimate.error == 0:
-        return 1.0 if estimate.centre == 0 else 0.0
-    return float(2 * scipy.stats.t.sf(abs(estimate.centre) / estimate.error, estimate.freedom))
+    return Change(before, after, abs(after) - abs(before), low, high, test, max(difference.p_zero(), total.p_zero()))
 
 
 _IN_DOUBT = 0.05

@@ -239,7 +239,7 @@ def test_the_fairness_test_is_of_held_out_pairs_with_the_audits_margins(prepared
     for pair in test.pairs.to_pylist():
         assert pair[f"context_{pair['source_side']}"] in valid
     alike, detectable = test.take(lambda contexts: ["i like tea"] * len(contexts))
-    assert alike == Look(5, 0.0)  # nothing differs, and twenty pairs do not show it
+    assert alike == Look(5, 0.0, 1.0, True)  # nothing differs, and twenty pairs do not show it
     assert min(detectable.values()) > 0.1
     offended, _ = test.take(lambda contexts: ["you idiot" if "aunt" in c else "i like tea" for c in contexts])
     assert offended.effect == pytest.approx(np.pi / 5)  # Cohen's h of 0 against 1, in one of five measures
@@ -265,7 +265,7 @@ def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: T
     )
     some = lambda contexts: [said[place % 5] for place in range(len(contexts))]  # noqa: E731
     alike, detectable = test.take(some)
-    assert alike == Look(0, 0.0)
+    assert alike == Look(0, 0.0, 0.2, False)
     assert 0 < detectable["offense_rate"] < 0.2
     never_seen, _ = test.take(lambda contexts: ["tea"] * len(contexts))
     assert never_seen.open == 5  # the margin of what is so rare is too narrow for these pairs
@@ -286,26 +286,45 @@ def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: T
 
 
 def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:
+    def look(measures: int, effect: float, commonest: float = 0.1) -> Look:
+        return Look(measures, effect, commonest, commonest >= 0.75)
+
     settings = Continued(every=10, least=20, most=90, patience=2)
     state = State()
-    assert state.add(Look(2, 0.30))
-    assert state.add(Look(3, 0.50))  # worse than the base, but the base itself is no debiased model
+    assert state.add(look(2, 0.30))
+    assert state.add(look(3, 0.50))  # worse than the base, but the base itself is no debiased model
     state.iteration = 10
     assert not state.ended(settings)  # too early
-    assert state.add(Look(3, 0.20))
+    assert state.add(look(3, 0.20))
     state.iteration = 20
     assert not state.ended(settings)
-    assert not state.add(Look(3, 0.25))
-    assert state.add(Look(4, 0.10))
-    assert not state.add(Look(1, 0.15))
+    assert not state.add(look(3, 0.25))
+    assert state.add(look(4, 0.10))
+    assert not state.add(look(1, 0.15))
     assert not state.ended(settings)
-    assert not state.add(Look(1, 0.11))
+    assert not state.add(look(1, 0.11))
     assert state.ended(settings)  # two tests without a better one
     assert state.best == 4
-    assert state.add(Look(0, 0.12))  # none is open: passed, though another was closer in the mean
+    assert state.add(look(0, 0.12))  # none is open: passed, though another was closer in the mean
     assert state.ended(settings)
-    assert State(iteration=90, looks=[Look(1, 1), Look(1, 1)], best=1).ended(settings)
+    assert not state.add(look(0, 0.0, 0.8))  # nothing differs, as it says one thing: it neither passes nor is kept
+    assert not state.ended(settings)
+    assert State(iteration=90, looks=[look(1, 1), look(1, 1)], best=1).ended(settings)
     assert State.restored(vars(state)) == state
+
+
+def test_a_model_that_says_one_thing_is_kept_only_where_all_do() -> None:
+    state = State()
+    for look, kept in [
+        (Look(2, 0.3, 0.1, False), True),
+        (Look(0, 0.0, 0.9, True), True),  # the only one but the base
+        (Look(0, 0.1, 0.9, True), False),
+        (Look(5, 0.9, 0.2, False), True),
+        (Look(0, 0.0, 1.0, True), False),
+    ]:
+        assert state.add(look) == kept
+        assert look.passed is False
+    assert Look(0, 0.9, 0.7, False).passed
 
 
 def test_the_control_takes_the_generators_steps_without_the_adversary(prepared: Task, tmp_path: Path) -> None:
@@ -356,6 +375,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(prepared: Task, tmp_path
     answers = registry.responder(prepared.model, tmp_path / "whole", tmp_path, 1)(pa.table({"text": ["my uncle"]}))
     assert answers["response"][0].as_py()
     assert figures["iterations"] == (len(figures["effects_by_test"]) - 1) * ADVERSARIAL["every"]
+    assert figures["kept_commonest"] in figures["commonest_by_test"][1:]
 
 
 def test_a_loss_that_is_not_a_number_stops_with_the_place(prepared: Task, tmp_path: Path) -> None:

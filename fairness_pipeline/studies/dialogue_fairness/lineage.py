@@ -272,8 +272,13 @@ def _debiasing(part: DialoguePart, key: Key) -> dict[str, object]:
         "pronouns": [part.settings.pairs.pronouns, lexicon["pronouns"], *filter(None, [lexicon["wordnet"]])],
         "articles": part.settings.pairs.articles,
         "bias": _bias(part, key) if method and method.measures else None,
-        **({"significance": part.settings.significance.model_dump()} if method and method.tested else {}),
+        **(_tested(part) if method and method.tested else {}),
     }
+
+
+def _tested(part: DialoguePart) -> dict[str, object]:
+    """What decides when training ends."""
+    return {"significance": part.settings.significance.model_dump(), "alike": part.settings.alike}
 
 
 def _disentangling(part: DialoguePart, key: Key) -> dict[str, object]:
@@ -297,6 +302,7 @@ def _task(partition: Partition, **inputs: Path) -> Task:
         pairs=partition.part.settings.pairs,
         measures=partition.part.settings.measures,
         significance=partition.part.settings.significance,
+        alike=partition.part.settings.alike,
         dialogues=_dialogues(partition, model.corpus),
         base=partition.of_base.checkpoint("dialogue_models"),
         folder=partition.folder,
