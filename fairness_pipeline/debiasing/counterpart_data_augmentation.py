@@ -21,6 +21,19 @@ def debias(task: Task) -> dict[str, Any]:
     """Trains the model on the augmented dialogues, with the base's settings.
 
     Raises:
+        FairnessError: as `train_on_more`.
+    """
+    return train_on_more(task)
+
+
+def train_on_more(task: Task, *, swap: bool = True) -> dict[str, Any]:
+    """Trains the model on the dialogues and, once more, on those that hold a listed word.
+
+    Args:
+        task: What is trained, and where.
+        swap: Whether these are swapped, as `augment` says.
+
+    Raises:
         FairnessError: nothing is added, or what the architecture's training raises.
     """
     swapper = Swapper(
@@ -29,17 +42,18 @@ def debias(task: Task) -> dict[str, Any]:
         seed=task.profile_seed,
         adapt_articles=task.pairs.articles == "adapt",
     )
-    augmented = augment(task.dialogues, swapper)
+    augmented = augment(task.dialogues, swapper, swap=swap)
     if augmented.num_rows == task.dialogues.num_rows:
         raise FairnessError(
-            "no training dialogue holds a listed word, so 'cda' adds nothing; give it a larger corpus or commoner words"
+            f"no training dialogue holds a listed word, so '{task.model.debiasing}' adds nothing; give it a larger "
+            "corpus or commoner words"
         )
     figures = registry.prepare(task.model, augmented, task.folder, task.seed, task.progress)
     return {**figures, "added_dialogues": augmented.num_rows - task.dialogues.num_rows}
 
 
 @collector_paused()
-def augment(dialogues: pa.Table, swapper: Swapper) -> pa.Table:
+def augment(dialogues: pa.Table, swapper: Swapper, *, swap: bool = True) -> pa.Table:
     """The dialogues, and after them the counterpart of each one of the `train` split that holds a listed word.
 
     Context and response are swapped together, both directions at once (`he told her` becomes `she told him` where the
@@ -48,6 +62,7 @@ def augment(dialogues: pa.Table, swapper: Swapper) -> pa.Table:
     Args:
         dialogues: Columns `dialogue_id`, `context`, `response`, `split`, and others, which are kept.
         swapper: Exchanges the words.
+        swap: False adds the same dialogues as they stand.
     """
     train = dialogues.filter(pc.equal(dialogues["split"], "train"))
     keys = train["dialogue_id"].to_pylist()
@@ -60,7 +75,7 @@ def augment(dialogues: pa.Table, swapper: Swapper) -> pa.Table:
             for key, text, (matches, _) in zip(keys, texts.to_pylist(), found, strict=True)
         ]
     changed = pc.or_(*(pc.not_equal(train[name], pa.array(texts, pa.string())) for name, texts in swapped.items()))
-    counterparts = train
-    for name, texts in swapped.items():
-        counterparts = counterparts.set_column(train.schema.get_field_index(name), name, pa.array(texts, pa.string()))
-    return pa.concat_tables([dialogues, counterparts.filter(changed).cast(dialogues.schema)])
+    added = train
+    for name, texts in swapped.items() if swap else ():
+        added = added.set_column(train.schema.get_field_index(name), name, pa.array(texts, pa.string()))
+    return pa.concat_tables([dialogues, added.filter(changed).cast(dialogues.schema)])

@@ -49,7 +49,8 @@ class Method(NamedTuple):
 
 
 METHODS = {
-    "cda": Method("counterpart_data_augmentation", ("seq2seq", "retrieval", "causal_lm")),
+    "cda": Method("counterpart_data_augmentation", ("seq2seq", "retrieval", "causal_lm"), control="duplication"),
+    "duplication": Method("duplication", ("seq2seq", "retrieval", "causal_lm")),
     "wer": Method(
         "word_embedding_regularization", ("seq2seq", "retrieval", "causal_lm"), settings.WordEmbeddingRegularization
     ),

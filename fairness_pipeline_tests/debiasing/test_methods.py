@@ -41,6 +41,8 @@ def test_augmentation_by_hand() -> None:
         {"dialogue_id": "1", "context": "My mom left", "response": "poor girl", "split": "train"},
         {"dialogue_id": "3", "context": "it rains", "response": "ask your Uncle", "split": "train"},
     ]
+    as_they_stand = augment(table, Swapper(load_dimension("gender")), swap=False).to_pylist()
+    assert as_they_stand == [*table.to_pylist(), table.to_pylist()[0], table.to_pylist()[2]]
 
 
 def test_augmentation_swaps_both_directions_at_once() -> None:
@@ -75,15 +77,21 @@ def test_augmentation_adds_one_for_each_dialogue_with_a_listed_word(dimension: s
     assert augment(table, swapper).num_rows == len(turns) + listed
 
 
-def test_a_model_is_trained_on_what_was_added(tmp_path: Path) -> None:
-    figures = debias(task(tmp_path, "cda"))
+@pytest.mark.parametrize("method", ["cda", "duplication"])
+def test_a_model_is_trained_on_what_was_added(method: str, tmp_path: Path) -> None:
+    figures = debias(task(tmp_path, method))
     train = dialogues().filter(pc.equal(dialogues()["split"], "train")).num_rows
     assert figures["added_dialogues"] == figures["training_dialogues"] - train == 140
     assert figures["validation_dialogues"] == 30
 
 
 @pytest.mark.parametrize(
-    ("method", "message"), [("cda", "'cda' adds nothing"), ("wer", "of none of [0-9]+ pairs .* 'wer' draws nothing")]
+    ("method", "message"),
+    [
+        ("cda", "'cda' adds nothing"),
+        ("duplication", "'duplication' adds nothing"),
+        ("wer", "of none of [0-9]+ pairs .* 'wer' draws nothing"),
+    ],
 )
 def test_a_method_with_nothing_to_do_says_so(method: str, message: str, tmp_path: Path) -> None:
     """Its model would be another seed of the base, and pass for a cure."""

@@ -210,7 +210,7 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ({"base": "seq2seq", "debiasing": "magic"}, "debiasing: expected one of cda, wer, debiased_chat, mle, dropout, leace, self_debias, prompt, filtered, found 'magic'"),
+        ({"base": "seq2seq", "debiasing": "magic"}, "debiasing: expected one of cda, duplication, wer, debiased_chat, mle, dropout, leace, self_debias, prompt, filtered, found 'magic'"),
         ({"base": "seq2seq"}, "debiasing: expected one of"),
         ({"debiasing": "cda"}, "key 'base' is missing: the model that 'mine' is made from"),
         ({"base": "gpt9", "debiasing": "cda"}, "base: 'gpt9' is no model of"),
@@ -347,6 +347,20 @@ def test_a_control_is_trained_by_the_same_steps(debiased: Project, data: Path) -
         controls(mle=other)
     with pytest.raises(FairnessError, match=re.escape(said.format("dialect") + differ)):
         controls(mle={**other, "dimensions": ["dialect"]}, mle_long={**same, "dimensions": ["gender"]})
+
+
+def test_the_control_of_augmentation_is_trained_as_it_is(tiny: Project, data: Path) -> None:
+    def control(own: dict, other: dict) -> dict[str, str] | None:
+        models = {"seq2seq-cda": own, "seq2seq-duplication": other}
+        change(data / "profiles" / "tiny.yaml", lambda document: document["models"].update(models))
+        return Project("tiny").parts["dialogue_fairness"].control_of({"dimension": "gender", "model": "seq2seq-cda"})
+
+    assert control({}, {}) == {"dimension": "gender", "model": "seq2seq-duplication"}
+    assert control({}, {"training": {"checkpoint_seconds": 1}})  # how often it is saved changes nothing
+    with pytest.raises(
+        FairnessError, match=r"must be trained by the same steps; their settings differ in epochs \(\d+, 9\)"
+    ):
+        control({}, {"training": {"epochs": 9}})
 
 
 def test_papers_settings_are_those_of_the_thesis() -> None:

@@ -26,6 +26,7 @@ from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
+from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.plain_text import visible
 from fairness_pipeline.project import changed, check_settings, each_once, find, merged
 from fairness_pipeline.study import Part
@@ -388,9 +389,14 @@ class DialoguePart(Part):
 
     def _strays(self, key: str, control: str) -> dict[str, tuple[object, object]]:
         """The settings of its training in which a control differs from what it shall control: this one's, and its."""
-        own, other = (continued(self.models[name]) for name in (key, control))
-        both = {field: (getattr(own, field), getattr(other, field)) for field in Continued.model_fields}
-        return {field: (of_own, of_other) for field, (of_own, of_other) in both.items() if of_own != of_other}
+        own, other = (self._steps(name) for name in (key, control))
+        return {field: (value, other[field]) for field, value in own.items() if value != other[field]}
+
+    def _steps(self, key: str) -> dict[str, object]:
+        """What decides a debiased model's updates: how its base is trained on, or how it is trained anew."""
+        on, anew = continued(self.models[key]), self.models[key].training
+        fields = Continued.model_fields if on else TrainingSettings.model_fields.keys() - {"checkpoint_seconds"}
+        return {field: getattr(on or anew, field) for field in fields}
 
     def is_made_for(self, model: str, dimension: str) -> bool:
         """Whether a model answers in a dimension: one that names its `dimensions` does in those."""
