@@ -2,15 +2,25 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 
 # One thread a process: the models are tiny, and tests start several processes at once. Set before libraries load.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test waits for a hub that it must not reach
 
 from fairness_pipeline.project import Project
+
+
+@event.listens_for(Engine, "connect")
+def _do_not_wait_for_the_disk(connection: Any, _record: object) -> None:
+    """Dagster's events are written to a file each; what a test writes need not outlive a power cut."""
+    connection.execute("PRAGMA synchronous = OFF")
+
 
 TINY = {
     "description": "for tests",
@@ -34,6 +44,10 @@ TINY = {
         "significance": {"permutations": 50, "jackknife_blocks": 10},
     },
 }  # fmt: skip
+
+_INSTANCE = {"telemetry": {"enabled": False}, "nux": {"enabled": False}}
+_ONE_FILE = {"module": "dagster._core.storage.event_log", "class": "ConsolidatedSqliteEventLogStorage"}
+"""Of all runs: made for tests, where a new file of tables a run would take a tenth of the time."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -70,6 +84,12 @@ def tiny(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
         },
     )
     write_yaml(data / "profiles" / "tiny.yaml", TINY)
+    instance = data.parent / "home" / "tiny" / "dagster"
+    instance.mkdir(parents=True)
+    write_yaml(
+        instance / "dagster.yaml",
+        _INSTANCE | {"event_log_storage": _ONE_FILE | {"config": {"base_dir": str(instance / "events")}}},
+    )
     monkeypatch.setenv("FAIRNESS_PROFILE", "tiny")
     return Project("tiny")
 

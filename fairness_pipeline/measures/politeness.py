@@ -1,7 +1,6 @@
 """Politeness: is a response offensive? (Liu et al. 2020, section 2.4.2)"""
 
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ from fairness_pipeline import checks
 from fairness_pipeline.corpora.labelled_texts import LabelledFile, read_labelled, versions
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.libraries import library_versions
 from fairness_pipeline.measures.measure import Measure, Outcome
 from fairness_pipeline.measures.settings import TRAINED, MeasureSettings
 from fairness_pipeline.measures.text import collapsed
@@ -148,7 +148,7 @@ def _made_from(settings: MeasureSettings, dimension: Dimension) -> dict[str, Any
             include={"offence_classifier", "offence_revision", "offence_label", "offence_threshold"}
         ),
         "classifier": classifier_version(settings, settings.offence_classifier),
-        "versions": {name: version(name) for name in (DEFAULT_CLASSIFIER, "scikit-learn", "transformers")},
+        "versions": library_versions(DEFAULT_CLASSIFIER, "scikit-learn", "transformers"),
     }
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import torch
 
 from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.libraries import library_version
 from fairness_pipeline.measures.downstream import Given, ResponseSettings, rows_of
 from fairness_pipeline.models.language import fine_tuning
 from fairness_pipeline.progress import report
@@ -70,12 +71,12 @@ def metrics(answers: Sequence[str], references: Sequence[Sequence[str]]) -> list
     except ZeroDivisionError:  # no n-gram of any answer is in a reference
         nist = 0.0
     meteor, with_synonyms = _meteor(known, tokens)
-    count = len(answers)
+    count, nltk = len(answers), library_version("nltk")
     return [
         ("crg_bleu4", score, "percent", count, str(bleu.get_signature())),
-        ("crg_meteor" if with_synonyms else "meteor_no_synonyms", 100 * meteor, "percent", count, f"nltk {_nltk()}|"
+        ("crg_meteor" if with_synonyms else "meteor_no_synonyms", 100 * meteor, "percent", count, f"nltk {nltk}|"
          f"{'exact, stem, WordNet' if with_synonyms else 'exact, stem'}|best reference"),
-        ("crg_nist2", nist, "bits", count, f"nltk {_nltk()}|corpus_nist n=2"),
+        ("crg_nist2", nist, "bits", count, f"nltk {nltk}|corpus_nist n=2"),
         ("crg_entropy4", entropy(tokens, 4), "nats", count, "entropy of 4-grams, natural logarithm"),
         ("crg_dist2", 100 * distinct(tokens, 2), "percent", count, "distinct 2-grams / 2-grams"),
     ]  # fmt: skip
@@ -126,12 +127,6 @@ def _meteor(references: Sequence[Sequence[list[str]]], answers: Sequence[list[st
         for own, answer in zip(references, answers, strict=True)
     ]
     return sum(scores) / len(scores), found is not None
-
-
-def _nltk() -> str:
-    from importlib.metadata import version
-
-    return version("nltk")
 
 
 def _answers(given: Given, contexts: list[str], settings: ResponseSettings, longest: int) -> list[str]:

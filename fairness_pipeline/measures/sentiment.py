@@ -1,12 +1,12 @@
 """Sentiment: is a response clearly positive, or clearly negative? (Liu et al. 2020, section 2.4.3)"""
 
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline import checks
+from fairness_pipeline.libraries import library_versions
 from fairness_pipeline.measures.measure import Measure, Outcome
 from fairness_pipeline.measures.text import collapsed
 from fairness_pipeline.schemas import schema
@@ -63,7 +63,7 @@ MEASURE = Measure(
     scorer=lambda settings, dimension: SentimentScorer(settings.sentiment_threshold),
     made_from=lambda settings, dimension: {
         "threshold": settings.sentiment_threshold,
-        "versions": {"vaderSentiment": version("vaderSentiment")},
+        "versions": library_versions("vaderSentiment"),
     },
     checks=(checks.both_sides_present, checks.compounds_in_range),
     thresholds=(0.5, 0.6, 0.7, 0.9),

@@ -6,7 +6,6 @@ bottom, this file is the lineage: labels, who gave them, verdicts on groups, inf
 
 from collections import Counter
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from fairness_pipeline.corpora.annotations import ANNOTATIONS, ANNOTATORS, ITEMS
 from fairness_pipeline.corpora.downloads import file_version
 from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.lake import Key
+from fairness_pipeline.libraries import library_version, library_versions
 from fairness_pipeline.measures.annotator_groups import (
     ANNOTATOR_ANOVA,
     GROUP_POSITIVE_RATES,
@@ -111,7 +111,7 @@ def _labelled(partition: Partition) -> Labelled:
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
         "published": published.positive_rates(part.corpora[key["corpus"]]),
-        "versions": {name: version(name) for name in ("numpy", "scipy")},
+        "versions": library_versions("numpy", "scipy"),
     },
     schema=GROUP_POSITIVE_RATES,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -134,7 +134,7 @@ def group_positive_rates(partition: Partition) -> Result:
     code_version="1",
     settings=lambda part, key: {
         "published": [[*k, *v] for k, v in published.anova(part.corpora[key["corpus"]]).items()],
-        "versions": {name: version(name) for name in ("numpy", "scipy")},
+        "versions": library_versions("numpy", "scipy"),
     },
     schema=ANNOTATOR_ANOVA,
     checks=(checks.not_empty,),
@@ -146,7 +146,7 @@ def annotator_anova(partition: Partition) -> Result:
 
 
 def _method(part: AnnotatorBiasPart, key: Key) -> dict[str, Any]:
-    return {"settings": part.settings.methods[key["method"]], "versions": {n: version(n) for n in ("numpy", "scipy")}}
+    return {"settings": part.settings.methods[key["method"]], "versions": library_versions("numpy", "scipy")}
 
 
 @of_a_method(
@@ -262,7 +262,7 @@ def truth_inference_scores(partition: Partition) -> Result:
         "settings": part.settings.model_dump(),
         "corpora": {key: own.model_dump() for key, own in part.corpora.items()},
         "published": checksums(published.TABLES),
-        "matplotlib": version("matplotlib"),
+        "matplotlib": library_version("matplotlib"),
     },
 )  # fmt: skip
 def annotator_bias_report(partition: Partition) -> Result:

@@ -7,7 +7,6 @@ significance, quality, and what debiasing changed.
 
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_co
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.libraries import library_version, library_versions
 from fairness_pipeline.measures.breakdown import BREAKDOWN, carrying, swapped_words
 from fairness_pipeline.measures.breakdown import breakdown as break_down
 from fairness_pipeline.measures.classifier_quality import CLASSIFIER_QUALITY
@@ -91,11 +91,6 @@ def _is_debiased(part: DialoguePart, key: Key) -> bool:
 
 of_a_model = partial(asset, axes=("dimension", "model"), covers=_answers)
 of_a_debiased_model = partial(asset, axes=("dimension", "model"), covers=_is_debiased)
-
-
-def _versions(*libraries: str) -> dict[str, str]:
-    """The libraries that an asset's content depends on; they are part of its fingerprint."""
-    return {name: version(name) for name in libraries}
 
 
 DIALOGUES = ("twitter_dialogues", "reddit_dialogues", "other_dialogues")
@@ -230,7 +225,7 @@ def _model(part: DialoguePart, key: Key) -> dict[str, object]:
         "model": model.identity(),
         "folder": folder_version(model.huggingface.name) if model.huggingface else None,
         "round": part.round_of(key["model"]),
-        "versions": _versions(*model.libraries),
+        "versions": library_versions(*model.libraries),
     }
 
 
@@ -451,7 +446,7 @@ def _instrument(part: DialoguePart, key: Key) -> dict[str, object]:
         "measures": {measure.table: _measuring(measure)(part, key) for measure in _OF_SINGLE},
         "pairs": dimension.all_pairs("extended"),
         "significance": part.settings.significance.model_dump(exclude={"permutations", "jackknife_blocks"}),
-        "versions": _versions("numpy", "scipy"),
+        "versions": library_versions("numpy", "scipy"),
     }
 
 
@@ -524,7 +519,7 @@ def classifier_quality(partition: Partition) -> Result:
     stage="verdicts",
     upstream=(*DIALOGUES, "context_pairs", *_TABLES),
     code_version="1",
-    settings=lambda part, key: {"versions": _versions("numpy")},
+    settings=lambda part, key: {"versions": library_versions("numpy")},
     schema=BREAKDOWN,
     checks=(checks.not_empty,),
 )
@@ -551,7 +546,7 @@ def _varied(part: DialoguePart, key: Key) -> dict[str, object]:
         "titles": part.dimensions[key["dimension"]].titles,
         "thresholds": {measure.table: measure.thresholds for measure in measures()},
         "others": {name: classifier_version(settings, name) for name in settings.classifiers},
-        "versions": _versions("numpy", "scipy"),
+        "versions": library_versions("numpy", "scipy"),
     }
 
 
@@ -605,7 +600,7 @@ def _out_of_sight(partition: Partition, pairs: pa.Table) -> dict[str, np.ndarray
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
         "published": published_rows_of(part, **key),
-        "versions": _versions("numpy", "scipy"),
+        "versions": library_versions("numpy", "scipy"),
     },
     schema=DIALOGUE_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -650,7 +645,7 @@ def dialogue_significance(partition: Partition) -> Result:
     settings=lambda part, key: {
         "seeds": part.models[key["model"]].seeds,
         "alpha": part.settings.significance.alpha,
-        "versions": _versions("numpy", "scipy"),
+        "versions": library_versions("numpy", "scipy"),
     },
     schema=RECIPE_SIGNIFICANCE,
     checks=(checks.not_empty,),
@@ -676,7 +671,7 @@ def _was_trained(part: DialoguePart, key: Key) -> bool:
     settings=lambda part, key: {
         "answering": _answering(part, key),
         "published": published_quality_of(part, **key),
-        "versions": _versions("sacrebleu"),
+        "versions": library_versions("sacrebleu"),
     },
     schema=RESPONSE_QUALITY,
     checks=(checks.not_empty, checks.values_not_negative),
@@ -735,7 +730,7 @@ _COMPARED = ("responses", *_TABLES, "dialogue_significance")
     settings=lambda part, key: {
         **part.settings.significance.model_dump(include={"alpha", "jackknife_blocks"}),
         "alike": part.settings.alike,
-        "versions": _versions("numpy", "scipy"),
+        "versions": library_versions("numpy", "scipy"),
     },
     schema=DEBIASING_EFFECTS,
     checks=(checks.not_empty,),
@@ -771,7 +766,7 @@ def _found(partition: Partition) -> Measured:
         "alpha": part.settings.significance.alpha,
         "alike": part.settings.alike,
         "control": part.control_of(key),
-        "versions": _versions("numpy", "scipy"),
+        "versions": library_versions("numpy", "scipy"),
     },
     schema=RECIPE_EFFECTS,
     checks=(checks.not_empty,),
@@ -827,7 +822,7 @@ def recipe_effects(partition: Partition) -> Result:
         "models": {key: model.model_dump() for key, model in part.models.items()},
         "order": [list(part.dimensions), list(part.models)],
         "published": {name: checksum(paths.data_file(f"published/{name}.csv")) for name in TABLES},
-        "matplotlib": version("matplotlib"),
+        "matplotlib": library_version("matplotlib"),
     },
 )
 def dialogue_fairness_report(partition: Partition) -> Result:

@@ -7,7 +7,6 @@ top to bottom, this file is the lineage: texts, skewed training sets, classifier
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.distinct import each_distinct
 from fairness_pipeline.explanation.agreement import SALIENCY
 from fairness_pipeline.lake import Key
+from fairness_pipeline.libraries import library_version, library_versions
 from fairness_pipeline.measures.group_rates import (
     CLASSIFIER_FAIRNESS,
     CLASSIFIER_METRICS,
@@ -137,7 +137,7 @@ def _classifier(part: ImplicitBiasPart, key: Key) -> dict[str, Any]:
         "classifier": own.identity(),
         "settings": method.settings.model_validate(own.settings or {}).model_dump() if method else None,
         "folder": folder_version(source.name) if source else None,
-        "versions": {name: version(name) for name in own.libraries},
+        "versions": library_versions(*own.libraries),
     }
 
 
@@ -256,7 +256,7 @@ def _published_as(part: ImplicitBiasPart, key: Key) -> tuple[PublishedAs | None,
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
         "published": published.rates(*_published_as(part, key)),
-        "versions": {name: version(name) for name in ("numpy", "scipy")},
+        "versions": library_versions("numpy", "scipy"),
     },
     schema=CLASSIFIER_FAIRNESS,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -308,7 +308,7 @@ def classifier_debiasing_effects(partition: Partition) -> Result:
 
 def _explaining(part: ImplicitBiasPart) -> dict[str, Any]:
     own = part.settings.explainer.model_dump()
-    return {**own, "versions": {name: version(name) for name in ("captum", "torch", "scipy")}}
+    return {**own, "versions": library_versions("captum", "torch", "scipy")}
 
 
 def _explained_texts(partition: Partition) -> pa.Table:
@@ -402,7 +402,7 @@ def balance_rates(partition: Partition) -> Result:
         "corpora": {key: own.model_dump() for key, own in part.corpora.items()},
         "published": checksums(published.TABLES),
         "order": list(part.classifiers),
-        "matplotlib": version("matplotlib"),
+        "matplotlib": library_version("matplotlib"),
     },
 )  # fmt: skip
 def implicit_bias_report(partition: Partition) -> Result:

@@ -8,7 +8,6 @@ perplexities, verdicts, and what debiasing costs.
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -51,6 +50,7 @@ from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES, D
 from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases as exchange
 from fairness_pipeline.lexicons.counterfactuals import disagreements as compare_counterparts
 from fairness_pipeline.lexicons.stereotypes import Lexicon, attributes_of, stereotypes_of
+from fairness_pipeline.libraries import library_version, library_versions
 from fairness_pipeline.measures.downstream import DOWNSTREAM, Given
 from fairness_pipeline.measures.phrase_bias import (
     LANGUAGE_MODEL_BIAS,
@@ -203,7 +203,7 @@ def phrase_annotations(partition: Partition) -> Result:
     covers=_has_phrases,
     upstream=("phrase_annotations",),
     code_version="1",
-    settings=lambda part, key: {"krippendorff": version("krippendorff")},
+    settings=lambda part, key: library_versions("krippendorff"),
     schema=AGREEMENT,
 )
 def annotation_agreement(partition: Partition) -> Result:
@@ -342,7 +342,7 @@ def _model(part: LanguageModelPart, key: Key) -> dict[str, object]:
     return {
         "model": model.identity(),
         "folder": folder_version(model.huggingface.name) if model.huggingface else None,
-        "versions": {name: version(name) for name in model.libraries},
+        "versions": library_versions(*model.libraries),
     }
 
 
@@ -382,7 +382,7 @@ def _debiasing(part: LanguageModelPart, key: Key) -> dict[str, object]:
         "settings": method.settings.model_validate(own.settings or {}).model_dump(),
         "lexicon": _lexicon(part, key),
         "outliers_removed": part.corpus.outliers_removed,
-        "accelerate": version("accelerate"),
+        "accelerate": library_version("accelerate"),
     }
 
 
@@ -488,7 +488,7 @@ def phrase_perplexities(partition: Partition) -> Result:
         **part.settings.significance.model_dump(exclude={"unbiased"}),
         "outliers_removed": part.corpus.outliers_removed,
         "published": published.findings(part.models[key["model"]].published_as, key["dimension"]),
-        "versions": {name: version(name) for name in ("numpy", "scipy")},
+        "versions": library_versions("numpy", "scipy"),
     },
     schema=LANGUAGE_MODEL_BIAS,
     checks=(checks.not_empty,),
@@ -560,7 +560,7 @@ def _does(data: str, base: bool, part: LanguageModelPart, key: Key) -> bool:
 
 def _settings(name: str | None, part: LanguageModelPart, key: Key) -> dict[str, Any]:
     own = getattr(part.settings, name).model_dump() if name else {}
-    return {**_model(part, key), **own, "versions": {n: version(n) for n in ("nltk", "sacrebleu", "scikit-learn")}}
+    return {**_model(part, key), **own, "versions": library_versions("nltk", "sacrebleu", "scikit-learn")}
 
 
 def _done(make: Callable[[Given, Partition], pa.Table], partition: Partition) -> Result:
@@ -623,7 +623,7 @@ _TASKS = tuple(
         "published": checksums(published.TABLES),
         "labels": [[key, dimension.label] for key, dimension in part.dimensions.items()],
         "order": list(part.models),
-        "matplotlib": version("matplotlib"),
+        "matplotlib": library_version("matplotlib"),
     },
 )  # fmt: skip
 def language_model_bias_report(partition: Partition) -> Result:

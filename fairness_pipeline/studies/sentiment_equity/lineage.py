@@ -6,7 +6,6 @@ Read top to bottom, this file is the lineage: sentences, tweets to train on, sys
 
 from collections import Counter
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from fairness_pipeline.corpora.equity_sentences import EQUITY_SENTENCES, GROUPS
 from fairness_pipeline.corpora.equity_sentences import equity_sentences as generate
 from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.lake import Key
+from fairness_pipeline.libraries import library_version, library_versions
 from fairness_pipeline.measures.equity_pairs import EQUITY_PAIRS, Design, pair_table, scores_matrix, told_apart
 from fairness_pipeline.measures.equity_significance import EQUITY_SIGNIFICANCE
 from fairness_pipeline.measures.equity_significance import equity_significance as compare_groups
@@ -78,7 +78,7 @@ def _system(part: EquityPart, key: Key) -> dict[str, object]:
     return {
         "system": system.identity(),
         "folder": folder_version(system.huggingface.name) if system.huggingface else None,
-        "versions": {name: version(name) for name in system.libraries},
+        "versions": library_versions(*system.libraries),
     }
 
 
@@ -161,7 +161,7 @@ def equity_pairs(partition: Partition) -> Result:
     code_version="2",
     settings=lambda part, key: {
         **part.settings.model_dump(include={"alpha", "margin"}),
-        "versions": {name: version(name) for name in ("numpy", "scipy")},
+        "versions": library_versions("numpy", "scipy"),
     },
     schema=EQUITY_SIGNIFICANCE,
     checks=(checks.not_empty,),
@@ -197,7 +197,7 @@ def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray
         "systems": {key: system.identity() for key, system in part.systems.items()},
         "labels": [[key, dimension.label] for key, dimension in part.project.dimensions.items()],
         "order": list(part.systems),
-        "matplotlib": version("matplotlib"),
+        "matplotlib": library_version("matplotlib"),
     },
 )
 def equity_report(partition: Partition) -> Result:
