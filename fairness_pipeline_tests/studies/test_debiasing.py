@@ -150,6 +150,7 @@ def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: 
     page = (project.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
     for said in ("Over the seeds", "seq2seq-mle", "held-out pairs", "Such a test detects"):
         assert said in page, said
+    assert re.search(r"most frequent answer \d+%", page)
     assert page.count("seq2seq, debiased") == 1  # one section for the recipe, not one a seed
     assert page.count("trained on, as a control") == 2  # the two seeds of `mle`
 
