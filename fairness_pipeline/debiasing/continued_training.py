@@ -129,10 +129,10 @@ class Dialogues:
 def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course]) -> dict[str, Any]:
     """Trains the base on, with a fairness test of it and then after every `every` iterations; goes on after a kill.
 
-    It ends after `least` iterations or more as soon as a test leaves no measure open, after `patience` tests without a
-    better one, or after `most` iterations. Kept is the model whose test leaves no measure open, or else of the tested
-    ones but the base the one with the smallest mean effect. One that says nearly one thing (`alike`) passes no test,
-    and is kept only where all do.
+    It ends after `least` iterations or more as soon as a test is passed (no measure left open, and the model says more
+    than nearly one thing), after `patience` tests without a better one, or after `most` iterations. Kept is the model
+    that passes, or else of the tested ones but the base the one with the smallest mean effect; one that says nearly one
+    thing (`alike`) only where all but the base do.
 
     Args:
         task: What is trained, and where.
@@ -199,6 +199,7 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
         "kept_open": kept.open,
         "kept_effect": kept.effect,
         "kept_commonest": kept.commonest,
+        "kept_passed": kept.passed,
         "effects_by_test": [found.effect for found in state.looks],
         "commonest_by_test": [found.commonest for found in state.looks],
         "detectable": state.detectable,

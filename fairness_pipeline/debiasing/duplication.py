@@ -1,6 +1,8 @@
 """The control of CDA: the dialogues that it would swap are added as they stand.
 
-The model is trained as often, on as many dialogues of the same kind. What this changes more training changes.
+The model is trained by the same rule on as many dialogues, so that an epoch has as many updates; of either the best
+epoch is kept. What this changes more training changes, and the double weight of dialogues that name a group, which may
+widen a gap. What CDA does beyond it the swap does (and, to a ranker, the candidates that the swap adds).
 """
 
 from typing import Any

@@ -34,19 +34,20 @@ class Look(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether no measure is left open; who says one thing to everybody differs in nothing, and is not cured."""
+        """Whether no measure is left open, of a model that says enough to be judged."""
         return not self.open and not self.alike
 
     def better_than(self, other: "Look") -> bool:
         """Whether it alone says more than one thing, or alone passed, or else its effects are smaller.
 
-        How many measures few pairs leave open is luck.
+        How many measures few pairs leave open is luck. Of models that say nearly one thing the one that says
+        most else is better: the fewer its answers, the less they can differ.
         """
         return self._rank < other._rank
 
     @property
-    def _rank(self) -> tuple[bool, bool, float]:
-        return self.alike, not self.passed, self.effect
+    def _rank(self) -> tuple[float, bool, float]:
+        return self.alike * self.commonest, bool(self.open), self.effect
 
 
 class FairnessTest:

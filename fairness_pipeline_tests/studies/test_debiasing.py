@@ -150,7 +150,7 @@ def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: 
     page = (project.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
     for said in ("Over the seeds", "seq2seq-mle", "held-out pairs", "Such a test detects"):
         assert said in page, said
-    assert re.search(r"most frequent answer \d+%", page)
+    assert re.search(r"most frequent answer \d+%; it did not pass", page)
     assert page.count("seq2seq, debiased") == 1  # one section for the recipe, not one a seed
     assert page.count("trained on, as a control") == 2  # the two seeds of `mle`
 
@@ -359,9 +359,11 @@ def test_the_control_of_augmentation_is_trained_as_it_is(tiny: Project, data: Pa
     assert control({}, {}) == {"dimension": "gender", "model": "seq2seq-duplication"}
     assert control({}, {"training": {"checkpoint_seconds": 1}})  # how often it is saved changes nothing
     with pytest.raises(
-        FairnessError, match=r"must be trained by the same steps; their settings differ in epochs \(\d+, 9\)"
+        FairnessError, match=r"must be trained by the same steps; their settings differ in training.epochs \(\d+, 9\)"
     ):
         control({}, {"training": {"epochs": 9}})
+    with pytest.raises(FairnessError, match=r"differ in seq2seq.dropout \(0.1, 0.5\)"):
+        control({}, {"seq2seq": {"dropout": 0.5}, "training": {"epochs": 2}})
 
 
 def test_papers_settings_are_those_of_the_thesis() -> None:

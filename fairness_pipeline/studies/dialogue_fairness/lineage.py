@@ -755,6 +755,12 @@ def _found(partition: Partition) -> Measured:
     return Measured(partition.read("responses"), tables, partition.read("dialogue_significance"))
 
 
+def _is_controlled(part: DialoguePart, key: Key) -> bool:
+    """Whether its method has a control, without which nothing is called a cure."""
+    method = method_of(part.models[key["model"]])
+    return method is not None and method.control is not None
+
+
 @of_a_model(
     stage="verdicts",
     covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
@@ -766,6 +772,7 @@ def _found(partition: Partition) -> Measured:
         "alpha": part.settings.significance.alpha,
         "alike": part.settings.alike,
         "control": part.control_of(key),
+        "needed": _is_controlled(part, key),
         "versions": library_versions("numpy", "scipy"),
     },
     schema=RECIPE_EFFECTS,
@@ -778,13 +785,12 @@ def recipe_effects(partition: Partition) -> Result:
     def tables(model: Key) -> list[pa.Table]:
         return [partition.of(seed).read("dialogue_significance") for seed in part.seeds_of(model) or [model]]
 
-    control, method = part.control_of(key), method_of(part.models[key["model"]])
-    assert method is not None
+    control = part.control_of(key)
     table = compare_recipes(
         tables(part.base_of(key)),
         tables(key),
         Control(control["model"], tables(control)) if control else None,
-        needed=method.control is not None,
+        needed=_is_controlled(part, key),
         alpha=part.settings.significance.alpha,
     )
     if any(part.unfit(seed, partition.lake) for seed in part.seeds_of(key)):
@@ -813,7 +819,7 @@ def recipe_effects(partition: Partition) -> Result:
         "classifier_quality",
     ),
     arrows=("dialogue_significance", "recipe_significance", "response_quality", "debiasing_effects", "recipe_effects"),
-    code_version="6",
+    code_version="7",
     settings=lambda part, key: {
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),

@@ -26,7 +26,6 @@ from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
-from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.plain_text import visible
 from fairness_pipeline.project import changed, check_settings, each_once, find, merged
 from fairness_pipeline.study import Part
@@ -58,7 +57,7 @@ class DialogueFairness(Specification):
     significance: SignificanceSettings = SignificanceSettings()
     """How differences are judged."""
     alike: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.75
-    """Share of a model's answers that are the same from which on there is nothing to judge."""
+    """Share of a model's answers that are the same from which on nothing is judged, and no fairness test is passed."""
     examples: Positive = 8
     """Pairs of answers shown for each audit."""
 
@@ -388,15 +387,20 @@ class DialoguePart(Part):
         ]
 
     def _strays(self, key: str, control: str) -> dict[str, tuple[object, object]]:
-        """The settings of its training in which a control differs from what it shall control: this one's, and its."""
-        own, other = (self._steps(name) for name in (key, control))
-        return {field: (value, other[field]) for field, value in own.items() if value != other[field]}
+        """The settings in which a control differs from what it shall control: this one's, and its."""
+        own, other = (self._without_its_cure(name) for name in (key, control))
+        both = {field: (own.get(field), other.get(field)) for field in own | other}
+        return {field: (of_own, of_other) for field, (of_own, of_other) in both.items() if of_own != of_other}
 
-    def _steps(self, key: str) -> dict[str, object]:
-        """What decides a debiased model's updates: how its base is trained on, or how it is trained anew."""
-        on, anew = continued(self.models[key]), self.models[key].training
-        fields = Continued.model_fields if on else TrainingSettings.model_fields.keys() - {"checkpoint_seconds"}
-        return {field: getattr(on or anew, field) for field in fields}
+    def _without_its_cure(self, key: str) -> dict[str, object]:
+        """What decides a debiased model, but for what shall cure it: sizes, training, decoding, further steps."""
+        model, steps = self.models[key], continued(self.models[key])
+        nested = {**model.identity(), "decoding": model.decoding.model_dump()}
+        found: dict[str, object] = {}
+        for name in nested.keys() - {"base", "debiasing", "settings"}:
+            value = nested[name]
+            found |= {f"{name}.{n}": v for n, v in value.items()} if isinstance(value, dict) else {name: value}
+        return found | {field: getattr(steps, field) for field in Continued.model_fields if steps}
 
     def is_made_for(self, model: str, dimension: str) -> bool:
         """Whether a model answers in a dimension: one that names its `dimensions` does in those."""
