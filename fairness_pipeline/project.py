@@ -1,7 +1,7 @@
 """A profile with everything it names, read and checked: what runs, with which settings, into which workspace."""
 
 import os
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -247,6 +247,11 @@ def find(kind: str, key: str, named_in: Path | None = None, field: str = "") -> 
 
 def whole_profile() -> type[Profile]:
     """`Profile` with an optional section for each study."""
+    return _with_sections(*_names())
+
+
+@cache
+def _with_sections(*_: str) -> type[Profile]:
     sections: dict[str, Any] = {
         study.name: (study.section | None, pydantic.Field(None, description=f"The study: {study.title.lower()}."))
         for study in studies()

@@ -78,7 +78,7 @@ def check_address(address: str, *, allow_query: bool = False) -> None:
         raise PydanticCustomError(SECRET, "an address that carries a key or password ends up in files; leave it out")
 
 
-class _Loader(yaml.SafeLoader):
+class _KeysOnce(yaml.constructor.SafeConstructor):
     """YAML 1.1's safe subset, but a key given twice is an error instead of the last one winning silently."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -98,6 +98,21 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+class _Loader(_KeysOnce, yaml.SafeLoader):
+    """In Python: says best what is wrong with a file."""
+
+
+class _FastLoader(_KeysOnce, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """In C, where there is one: ten times as fast."""
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_FastLoader)
+    except yaml.YAMLError:
+        return yaml.load(text, Loader=_Loader)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping that a YAML file holds.
 
@@ -105,7 +120,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         FairnessError: the file is missing, not UTF-8, not YAML, no mapping, or gives a key twice.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        content = _parsed(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FairnessError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
