@@ -1,19 +1,24 @@
 """What tests share: a project of their own in a temporary folder, and the real corpora where they are available."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from sqlalchemy import event
+from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Engine
 
 # One thread a process: the models are tiny, and tests start several processes at once. Set before libraries load.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test waits for a hub that it must not reach
 
+from dagster._core.storage.event_log.sqlite import consolidated_sqlite_event_log
+from dagster._core.storage.runs.sqlite import sqlite_run_storage
+
 from fairness_pipeline.project import Project
+from fairness_pipeline_tests.commands import run
 
 
 @event.listens_for(Engine, "connect")
@@ -21,6 +26,18 @@ def _do_not_wait_for_the_disk(connection: Any, _record: object) -> None:
     """Dagster's events are written to a file each; what a test writes need not outlive a power cut."""
     connection.execute("PRAGMA synchronous = OFF")
 
+
+_engines: dict[str, Engine] = {}
+
+
+def _engine(url: str, **options: Any) -> Engine:
+    if url not in _engines:
+        _engines[url] = create_engine(url, **options)
+    return _engines[url]
+
+
+# Dagster makes an engine for each statement, which has each compiled anew.
+consolidated_sqlite_event_log.create_engine = sqlite_run_storage.create_engine = _engine
 
 TINY = {
     "description": "for tests",
@@ -61,18 +78,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder that lies over the project's own, and a home for workspaces; both empty."""
-    folder = tmp_path / "data"
+    return empty_data(tmp_path, monkeypatch)
+
+
+def empty_data(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """That data folder, in `folder`."""
+    data = folder / "data"
     for kind in ("dimensions", "models", "corpora", "profiles", "grammars"):
-        (folder / kind).mkdir(parents=True)
-    monkeypatch.setenv("FAIRNESS_DATA", str(folder))
-    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("FAIRNESS_PROFILE", raising=False)
-    return folder
+        (data / kind).mkdir(parents=True)
+    patch.setenv("FAIRNESS_DATA", str(data))
+    patch.setenv("FAIRNESS_HOME", str(folder / "home"))
+    patch.delenv("FAIRNESS_PROFILE", raising=False)
+    return data
 
 
 @pytest.fixture
 def tiny(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A profile `tiny` that two seconds train: 1,500 generated dialogues, two dimensions, one small model."""
+    return tiny_project(data, monkeypatch)
+
+
+def tiny_project(data: Path, patch: pytest.MonkeyPatch) -> Project:
+    """That profile, in `data`."""
     write_yaml(
         data / "corpora" / "tiny.yaml",
         {
@@ -90,8 +117,25 @@ def tiny(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
         instance / "dagster.yaml",
         _INSTANCE | {"event_log_storage": _ONE_FILE | {"config": {"base_dir": str(instance / "events")}}},
     )
-    monkeypatch.setenv("FAIRNESS_PROFILE", "tiny")
+    patch.setenv("FAIRNESS_PROFILE", "tiny")
     return Project("tiny")
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workspace of `tiny` after its first run."""
+    folder = tmp_path_factory.mktemp("made_once")
+    with pytest.MonkeyPatch.context() as patch:
+        project = tiny_project(empty_data(folder, patch), patch)
+        run()
+    return project.workspace
+
+
+@pytest.fixture
+def made(tiny: Project, made_once: Path) -> Project:
+    """`tiny` after its first run: a copy of one, which takes longer than most tests that begin with it."""
+    shutil.copytree(made_once, tiny.workspace, ignore=shutil.ignore_patterns("dagster.yaml"), dirs_exist_ok=True)
+    return tiny
 
 
 @pytest.fixture(scope="session")

@@ -324,8 +324,7 @@ def test_a_plot_in_characters() -> None:
 # The terminal
 
 
-def test_tables_fit_the_terminal(tiny: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    run()
+def test_tables_fit_the_terminal(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (80, 120, 160):
         monkeypatch.setenv("COLUMNS", str(width))
         fits(width)
@@ -365,8 +364,7 @@ def test_json_holds_no_bare_nan(tiny: Project) -> None:
     assert json.loads(done.stdout, parse_constant=lambda name: pytest.fail(name)) == [{"x": None, "y": [1.0, None]}]
 
 
-def test_the_reason_of_a_dry_run_is_short(tiny: Project, data: Path) -> None:
-    run()
+def test_the_reason_of_a_dry_run_is_short(made: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"]["splits"].update(train=0.4))
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"]["seq2seq"]["training"].update(
         epochs=3, patience=3, learning_rate=0.02, clipping=2.0, batch_tokens=400, optimiser="sgd", momentum=0.5

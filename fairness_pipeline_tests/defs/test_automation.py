@@ -76,8 +76,9 @@ def test_the_weekly_schedule_asks_again() -> None:
     assert weekly.cron_schedule == "0 3 * * 1"
 
 
-def test_the_job_brings_the_profile_up_to_date(tiny: Project, data: Path) -> None:
-    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
+def test_the_job_brings_the_profile_up_to_date(made: Project, data: Path) -> None:
+    change(data / "profiles" / "tiny.yaml", lambda p: p["dialogue_fairness"]["significance"].update(permutations=60))
+    assert "dialogue_significance gender seq2seq" in planned()
     with dg.DagsterInstance.ephemeral() as instance:
         done = automation.bring_up_to_date("tiny").execute_in_process(instance=instance)
         assert done.success
@@ -89,15 +90,13 @@ def test_the_job_brings_the_profile_up_to_date(tiny: Project, data: Path) -> Non
         assert "unknown dimension 'nonsense'" in event.step_failure_data.user_failure_data.description
 
 
-def test_each_run_is_kept_and_a_later_one_is_compared_with_it(tiny: Project, data: Path) -> None:
-    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
-    run()
-    (first,) = entries(tiny.workspace, DIALOGUE)
-    kept = tiny.workspace / "history" / first
-    report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
+def test_each_run_is_kept_and_a_later_one_is_compared_with_it(made: Project, data: Path) -> None:
+    (first,) = entries(made.workspace, DIALOGUE)
+    kept = made.workspace / "history" / first
+    report = made.workspace / "reports" / "dialogue_fairness_report.html"
     assert (kept / report.name).read_text() == report.read_text()
     run()
-    assert entries(tiny.workspace, DIALOGUE) == [first]  # nothing was made
+    assert entries(made.workspace, DIALOGUE) == [first]  # nothing was made
 
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"].update(significance={
         "margins": {kind: {"relative": 5.0} for kind in ("rates", "counts", "diversity")}, "permutations": 50, "jackknife_blocks": 10,
@@ -119,7 +118,7 @@ def test_each_run_is_kept_and_a_later_one_is_compared_with_it(tiny: Project, dat
     assert wrong.returncode == 1
     assert "no such run is kept; kept: 2026-01-01T00-00-00Z" in wrong.stderr
     run("--force", "--select", "dialogue_fairness_report")
-    assert len(entries(tiny.workspace, DIALOGUE)) == 2  # the tables are those of the last entry
+    assert len(entries(made.workspace, DIALOGUE)) == 2  # the tables are those of the last entry
 
 
 def test_which_entry_is_meant(tiny: Project) -> None:

@@ -241,9 +241,8 @@ def test_ctrl_c_stops_the_whole_run(tiny: Project, data: Path) -> None:
     assert not (tiny.workspace / "reports").exists()
 
 
-def test_old_results_are_marked_stale_in_the_report(tiny: Project, data: Path) -> None:
-    run()
-    report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
+def test_old_results_are_marked_stale_in_the_report(made: Project, data: Path) -> None:
+    report = made.workspace / "reports" / "dialogue_fairness_report.html"
     assert "Stale:" not in report.read_text(encoding="utf-8")
     change(
         data / "profiles" / "tiny.yaml",
