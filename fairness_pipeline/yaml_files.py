@@ -1,7 +1,8 @@
 """Reads the YAML files of `data/`: strict, safe, and with errors that name the file, the line and the key."""
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
@@ -106,11 +107,20 @@ class _FastLoader(_KeysOnce, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # 
     """In C, where there is one: ten times as fast."""
 
 
-def _parsed(text: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_FastLoader)
-    except yaml.YAMLError:
-        return yaml.load(text, Loader=_Loader)
+_NESTED = 1000
+_DEEP_BLOCK = re.compile(rf"^[ ?-]{{{_NESTED}}}", re.MULTILINE)
+
+
+def _read(read: Callable[..., Any], text: str) -> Any:
+    """`yaml.load` or `yaml.compose` of `text`, in C where Python's loader would read the same.
+
+    C's takes tabs where YAML has none, and a file nested without end would end the process.
+    """
+    deep = text.count("[") + text.count("{") > _NESTED or _DEEP_BLOCK.search(text)
+    if not deep and "\t" not in text:
+        with suppress(yaml.YAMLError):
+            return read(text, Loader=_FastLoader)
+    return read(text, Loader=_Loader)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -120,7 +130,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         FairnessError: the file is missing, not UTF-8, not YAML, no mapping, or gives a key twice.
     """
     try:
-        content = _parsed(path.read_text(encoding="utf-8"))
+        content = _read(yaml.load, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FairnessError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
@@ -135,6 +145,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise FairnessError(f"{path}, {error}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise FairnessError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise FairnessError(f"{path}: nested too deeply to be read") from None
     if not isinstance(content, dict):
         came = "an empty file" if content is None else type(content).__name__
         raise FairnessError(f"{path}: expected keys and values, found {came}")
@@ -203,7 +215,7 @@ def _line(path: Path, location: tuple[Any, ...]) -> int | None:
     """The line on which the deepest part of `location` that the file holds begins; None where there is no file yet."""
     if not path.is_file():
         return None
-    node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    node = _read(yaml.compose, path.read_text(encoding="utf-8"))
     line = None
     for part in location:
         if isinstance(node, yaml.MappingNode):

@@ -158,6 +158,19 @@ def test_a_sure_discriminator_still_moves_the_generator_where_even_odds_are_aske
     assert CONFUSION["uniform"](torch.zeros(3, 2)).item() == pytest.approx(np.log(2))
 
 
+def test_a_step_of_the_generator_asks_for_what_confusion_says(prepared: Task) -> None:
+    """D2 is sure and flat: L_D2 is the entropy of e^-20 then, or the mean of 0 and 20 nats, and k2 of it is all of L."""
+    losses = {}
+    for confusion in CONFUSION:
+        training, data = _parts(prepared, confusion=confusion, k0=0, k1=0, k2=3, batch=8)
+        last = list(training.d2.modules())[-1]
+        assert isinstance(last, torch.nn.Linear)
+        last.weight.data.zero_()
+        last.bias.data = torch.tensor([0.0, 20.0])
+        losses[confusion] = training.generator_step(data.gendered(np.random.default_rng(1), 8), 1.0).item()
+    assert losses == pytest.approx({"entropy": 0, "uniform": 3 * 10}, abs=1e-4)
+
+
 def test_the_placebo_is_told_as_many_of_each_group_but_not_which(prepared: Task) -> None:
     told = {}
     for shuffled in (False, True):

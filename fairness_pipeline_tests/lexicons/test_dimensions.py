@@ -48,6 +48,9 @@ def test_a_new_dimension_is_one_file(data: Path) -> None:
         ("label: {{corpus}}", "line 1: a key is a dict; expected plain text"),
         ("label: a\0b", "not valid YAML"),
         ("label: 2020-13-45", "not valid YAML"),
+        (GOOD.replace("label: Test", "label:\tTest"), "line 1, column 7: not valid YAML"),  # libyaml takes the tab
+        ("label: " + "[" * 100_000, "nested too deeply"),
+        ("- " * 100_000, "nested too deeply"),
         (GOOD.replace("  good: [fine]", "  {}"), "expected at least one list"),
         (GOOD + "pronouns: {pairs: [[x, y]], before_noun_phrase: {y: x}, elsewhere: {}}\n", "must tell the same words"),
         (GOOD + "pronouns: {pairs: [[two, one]], before_noun_phrase: {}, elsewhere: {}}\n", "on both sides: one, two"),

@@ -562,7 +562,10 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
 
 
 def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
-    """The claims on debiased models: each by its mean over the seeds, in every dimension, with its 95% interval."""
+    """The claims on debiased models, in every dimension, with 95% intervals over the seeds.
+
+    What says `mean` is judged by that alone; differences, and that a gap is smaller at all, by the whole interval.
+    """
     seeds, effects = outcome["seeds"], outcome["effects"]
     dimensions = list(seeds[0])
 
@@ -580,9 +583,9 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
         return lambda s: s["quality"][CHAT][metric] / s["quality"]["original"][metric]
 
     found = [
-        claim("the group is told from unbiased features with an accuracy over 0.9", lambda s: s["accuracy"]["unbiased"], lambda m: m[0] > 0.9),
-        claim("... and from semantic features, by the strict probe, hardly better than from content words alone (the difference, under 0.1)", lambda s: s["accuracy"]["semantic"] - s["accuracy"]["content"], lambda m: m[0] < 0.1),
-        claim("Debiased-Chat leaves under 40% of the gaps", lambda s: s["gaps"][CHAT], lambda m: m[0] < 0.4),
+        claim("the group is told from unbiased features with an accuracy over 0.9 (mean)", lambda s: s["accuracy"]["unbiased"], lambda m: m[0] > 0.9),
+        claim("... and from semantic features, by the strict probe, hardly better than from content words alone (mean difference under 0.1)", lambda s: s["accuracy"]["semantic"] - s["accuracy"]["content"], lambda m: m[0] < 0.1),
+        claim("Debiased-Chat leaves under 40% of the gaps (mean)", lambda s: s["gaps"][CHAT], lambda m: m[0] < 0.4),
     ]  # fmt: skip
     for name, control in CONTROLS.items():
         found.append(
@@ -597,11 +600,11 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
             claim(
                 f"{name}: the gaps are smaller than the original's (the share of the biased ones that is left, below 1)",
                 lambda s, name=name: s["gaps"][name],
-                lambda m: m[0] < 1,
+                lambda m: m[2] < 1,
             )
         )
     found += [
-        claim(f"Debiased-Chat keeps {metric} at {least:.0%} or better", kept(metric), lambda m, least=least: m[0] >= least)
+        claim(f"Debiased-Chat keeps {metric} at {least:.0%} or better (mean)", kept(metric), lambda m, least=least: m[0] >= least)
         for metric, least in (("distinct_1", 0.9), ("distinct_2", 0.9), ("bleu_1", 0.85), ("bleu_2", 0.85), ("bleu_3", 0.85))
     ]  # fmt: skip
     called = {
