@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, log_softmax, softmax
+from torch.nn.functional import cross_entropy, softmax
 
 from fairness_pipeline.debiasing import disentanglement
 from fairness_pipeline.debiasing.continued_training import Course, Dialogues, GenderedBatch, Step, train_on
@@ -124,18 +124,6 @@ def gradient_penalty(scores: torch.Tensor, features: torch.Tensor) -> torch.Tens
     return gradient.pow(2).sum(dim=1).mean() / 2
 
 
-def distance_from_even_odds(scores: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of even odds with softmax(`scores`) (batch, classes), mean over the batch: least where p is even.
-
-    Its gradient in a score is p - 1 / classes, so that it grows with D2's certainty; that of `negative_entropy`, the
-    same where p is nearly even, vanishes (the domain confusion of Tzeng et al. 2015).
-    """
-    return -log_softmax(scores, dim=1).mean()
-
-
-CONFUSION = {"entropy": negative_entropy, "uniform": distance_from_even_odds}
-
-
 class AdversarialTraining(Course):
     """Algorithm 1, step by step.
 
@@ -203,7 +191,7 @@ class AdversarialTraining(Course):
         loss = (
             self.settings.k0 * self.likelihood_loss(batch.dialogues)
             + self.settings.k1 * cross_entropy(self.d1(features.unbiased), batch.groups)
-            + self.settings.k2 * CONFUSION[self.settings.confusion](self.d2(features.semantic))
+            + self.settings.k2 * negative_entropy(self.d2(features.semantic))
         )
         self.update("generator", loss, self.model)
         self.d2.requires_grad_(True)

@@ -141,9 +141,6 @@ class Adversarial(Continued):
     """Weight of L_D1."""
     k2: Coefficient = 1.0
     """Weight of L_D2."""
-    confusion: Literal["entropy", "uniform"] = "entropy"
-    """What L_D2 asks of D2's guess at a response: the largest entropy, as the thesis does, whose gradient vanishes
-    where D2 is sure; or even odds by cross-entropy (domain confusion, Tzeng et al. 2015), whose gradient does not."""
     discriminator: Positive = 256
     """Width of the discriminators."""
     discriminator_learning_rate: Rate = 0.001
