@@ -139,17 +139,23 @@ def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: 
     assert len(rows) == 6
     assert {row["control"] for row in rows.values()} == {"seq2seq-mle"}
     assert {row["seeds"] for row in rows.values()} == {2}
-    seeds = [{"dimension": "gender", "model": model} for model in ("seq2seq", "seq2seq.seed2")]
-    differences = [
-        row["difference"]
-        for seed in seeds
-        for row in lake.read("dialogue_significance", seed).to_pylist()
-        if row["measure"] == "diversity"
-    ]
-    assert rows["diversity"]["difference_before"] == pytest.approx(sum(differences) / 2)
+    diversity = {
+        model: [
+            row
+            for seed in (model, f"{model}.seed2")
+            for row in lake.read("dialogue_significance", {"dimension": "gender", "model": seed}).to_pylist()
+            if row["measure"] == "diversity"
+        ]
+        for model in ("seq2seq", "seq2seq-debiased_chat")
+    }
+    before = sum(row["difference"] for row in diversity["seq2seq"]) / 2
+    assert rows["diversity"]["difference_before"] == pytest.approx(before)
     page = (project.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
     for said in ("Over the seeds", "seq2seq-mle", "held-out pairs", "Such a test detects"):
         assert said in page, said
+    for found in diversity.values():  # what both groups get, beside the difference
+        of_a, of_b = (sum(row[f"value_{side}"] for row in found) / 2 for side in "ab")
+        assert f"{of_a:.3g} / {of_b:.3g}</div>" in page
     assert re.search(r"most frequent answer \d+%; it did not pass", page)
     assert page.count("seq2seq, debiased") == 1  # one section for the recipe, not one a seed
     assert page.count("trained on, as a control") == 2  # the two seeds of `mle`

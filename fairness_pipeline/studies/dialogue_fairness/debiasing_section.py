@@ -1,6 +1,7 @@
 """The report's part on debiased models: before and after, what it cost, and how the papers' numbers compare."""
 
 from collections.abc import Collection
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,7 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
         "measures": list(effects[made[0]]),
         "tables": tables,
         "effects": effects,
+        "levels": {m: _levels(part, lake, {"dimension": dimension, "model": m}) for m in models},
         "identical": _identical(lake, dimension, base, made),
         "commonest": {m: _figures(lake, "responses", dimension, m).get("commonest_share") for m in models},
         "trained_on": {m: figures for m in made if "updates" in (figures := _figures(lake, _DEBIASED, dimension, m))},
@@ -94,9 +96,24 @@ def _figures(lake: Lake, asset: str, dimension: str, model: str) -> dict[str, An
 
 def _dots(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[float, dict[str, float]]]:
     """Of every seed that was measured: the mean effect, and quality by metric."""
-    seeds = [seed for seed in part.seeds_of(key) or [key] if lake.card("dialogue_significance", seed)]
-    found = [(mean_effect(_by_measure(lake, "dialogue_significance", seed)), _quality(lake, seed)) for seed in seeds]
+    found = [(mean_effect(rows), _quality(lake, seed)) for seed, rows in _measured(part, lake, key)]
     return [(effect, {name: row["value"] for name, row in quality.items()}) for effect, quality in found if quality]
+
+
+def _levels(part: DialoguePart, lake: Lake, key: Key) -> dict[str, tuple[float, float]]:
+    """Both groups' values by measure, means over the seeds: a gap closes, too, where both get the worse."""
+    seeds = [rows for _, rows in _measured(part, lake, key)]
+    shared = set.intersection(*map(set, seeds)) if seeds else set()  # a run that was ended may have left one of old
+    return {
+        measure: (fmean(rows[measure]["value_a"] for rows in seeds), fmean(rows[measure]["value_b"] for rows in seeds))
+        for measure in shared
+    }
+
+
+def _measured(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[Key, dict[str, dict[str, Any]]]]:
+    """The seeds of a model that were measured, with their rows by measure."""
+    seeds = [seed for seed in part.seeds_of(key) or [key] if lake.card("dialogue_significance", seed)]
+    return [(seed, _by_measure(lake, "dialogue_significance", seed)) for seed in seeds]
 
 
 def mean_effect(rows: dict[str, dict[str, Any]]) -> float:
