@@ -153,8 +153,9 @@ def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: 
     page = (project.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
     for said in ("Over the seeds", "seq2seq-mle", "held-out pairs", "Such a test detects"):
         assert said in page, said
-    for found in diversity.values():  # what both groups get, beside the difference
-        of_a, of_b = (sum(row[f"value_{side}"] for row in found) / 2 for side in "ab")
+    for found in (seeds[:count] for seeds in diversity.values() for count in (1, 2)):
+        # What both groups get, beside the difference: of the first seed, and over both.
+        of_a, of_b = (sum(row[f"value_{side}"] for row in found) / len(found) for side in "ab")
         assert f"{of_a:.3g} / {of_b:.3g}</div>" in page
     assert re.search(r"most frequent answer \d+%; it did not pass", page)
     assert page.count("seq2seq, debiased") == 1  # one section for the recipe, not one a seed

@@ -26,6 +26,9 @@ QUALITY = {
 }  # fmt: skip
 """What a reader sees for a metric of response quality."""
 
+Rows = dict[str, dict[str, Any]]
+"""A table's rows by measure."""
+
 _EXAMPLES = 3
 _DEBIASED = "debiased_dialogue_models"
 
@@ -61,7 +64,8 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
     tables = {m: _judged(part, lake, {"dimension": dimension, "model": m}) for m in models}
     effects = {m: _by_measure(lake, "debiasing_effects", {"dimension": dimension, "model": m}) for m in made}
     quality = {m: _quality(lake, {"dimension": dimension, "model": m}) for m in models}
-    dots = {model: _dots(part, lake, {"dimension": dimension, "model": model}) for model in models}
+    measured = {m: _measured(part, lake, {"dimension": dimension, "model": m}) for m in models}
+    dots = {model: _dots(lake, seeds) for model, seeds in measured.items()}
     dots = {model: found for model, found in dots.items() if found}
     constants = next(({n: row["constant_value"] for n, row in q.items()} for q in quality.values() if q), {})
     return {
@@ -75,7 +79,7 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
         "measures": list(effects[made[0]]),
         "tables": tables,
         "effects": effects,
-        "levels": {m: _levels(part, lake, {"dimension": dimension, "model": m}) for m in models},
+        "levels": {m: _levels([rows for _, rows in seeds]) for m, seeds in measured.items()},
         "identical": _identical(lake, dimension, base, made),
         "commonest": {m: _figures(lake, "responses", dimension, m).get("commonest_share") for m in models},
         "trained_on": {m: figures for m in made if "updates" in (figures := _figures(lake, _DEBIASED, dimension, m))},
@@ -94,15 +98,14 @@ def _figures(lake: Lake, asset: str, dimension: str, model: str) -> dict[str, An
     return card.figures if card else {}
 
 
-def _dots(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[float, dict[str, float]]]:
+def _dots(lake: Lake, measured: list[tuple[Key, Rows]]) -> list[tuple[float, dict[str, float]]]:
     """Of every seed that was measured: the mean effect, and quality by metric."""
-    found = [(mean_effect(rows), _quality(lake, seed)) for seed, rows in _measured(part, lake, key)]
+    found = [(mean_effect(rows), _quality(lake, seed)) for seed, rows in measured]
     return [(effect, {name: row["value"] for name, row in quality.items()}) for effect, quality in found if quality]
 
 
-def _levels(part: DialoguePart, lake: Lake, key: Key) -> dict[str, tuple[float, float]]:
+def _levels(seeds: list[Rows]) -> dict[str, tuple[float, float]]:
     """Both groups' values by measure, means over the seeds: a gap closes, too, where both get the worse."""
-    seeds = [rows for _, rows in _measured(part, lake, key)]
     shared = set.intersection(*map(set, seeds)) if seeds else set()  # a run that was ended may have left one of old
     return {
         measure: (fmean(rows[measure]["value_a"] for rows in seeds), fmean(rows[measure]["value_b"] for rows in seeds))
@@ -110,30 +113,30 @@ def _levels(part: DialoguePart, lake: Lake, key: Key) -> dict[str, tuple[float, 
     }
 
 
-def _measured(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[Key, dict[str, dict[str, Any]]]]:
+def _measured(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[Key, Rows]]:
     """The seeds of a model that were measured, with their rows by measure."""
     seeds = [seed for seed in part.seeds_of(key) or [key] if lake.card("dialogue_significance", seed)]
     return [(seed, _by_measure(lake, "dialogue_significance", seed)) for seed in seeds]
 
 
-def mean_effect(rows: dict[str, dict[str, Any]]) -> float:
+def mean_effect(rows: Rows) -> float:
     """The mean absolute effect size (Cohen's h of rates, d of counts) over the measures that have one."""
     sizes = [row["effect_size"] for name, row in rows.items() if not is_part(name) and row["effect_size"] is not None]
     return float(np.mean(np.abs(sizes)))
 
 
-def _by_measure(lake: Lake, table: str, key: Key) -> dict[str, dict[str, Any]]:
+def _by_measure(lake: Lake, table: str, key: Key) -> Rows:
     return {row["measure"]: row for row in lake.read(table, key).to_pylist()}
 
 
-def _judged(part: DialoguePart, lake: Lake, key: Key) -> dict[str, dict[str, Any]]:
+def _judged(part: DialoguePart, lake: Lake, key: Key) -> Rows:
     """The verdicts by measure; nothing is judged where a model says nearly one thing."""
     unfit = part.unfit(key, lake)
     rows = _by_measure(lake, "dialogue_significance", key)
     return {name: {**row, "verdict": NOTHING_TO_JUDGE if unfit else said(row)} for name, row in rows.items()}
 
 
-def _recipes(lake: Lake, dimension: str, made: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
+def _recipes(lake: Lake, dimension: str, made: list[str]) -> dict[str, Rows]:
     """What each method makes of the recipe; a table that an earlier version made is left out until it is made again."""
     keys = {m: {"dimension": dimension, "model": m} for m in made}
     found = {m: lake.read("recipe_effects", key) for m, key in keys.items() if lake.card("recipe_effects", key)}
