@@ -25,6 +25,8 @@ WRONG_CALLS: list[tuple[str, int, str]] = [
     ("run --study x", 1, "unknown study 'x'"),
     ("run --dimension x", 1, "unknown dimension 'x' in profile 'tiny'; known: gender, dialect"),
     ("run --model x", 1, "unknown model 'x' in profile 'tiny'; known: seq2seq"),
+    ("run --model a --model b", 2, "argument --model: expected one, found 'a' and 'b'; give none for all"),
+    ("run --select a --select b", 2, "argument --select: expected one, found 'a' and 'b'"),
     ("run --select x", 1, "unknown asset 'x'; known: twitter_dialogues"),
     ("run --select reddit_dialogue", 1, "unknown asset 'reddit_dialogue'"),
     ("run --workers 0", 2, "expected a number from 1, found '0'"),

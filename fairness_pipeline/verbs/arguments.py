@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.errors import FairnessError
 
@@ -15,9 +15,22 @@ FORMATS = ("table", "csv", "json")
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Which part of a profile is meant."""
-    parser.add_argument("--study", help="only this study")
-    parser.add_argument("--dimension", help="only this dimension")
-    parser.add_argument("--model", help="only this model, or whatever else the study audits")
+    parser.add_argument("--study", action=Once, help="only this study")
+    parser.add_argument("--dimension", action=Once, help="only this dimension")
+    parser.add_argument("--model", action=Once, help="only this model, or whatever else the study audits")
+
+
+class Once(argparse.Action):
+    """An option that would otherwise be overwritten, unsaid, where it is given again."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, _: Any = None
+    ) -> None:
+        """Takes the value; an error for argparse to print where it was given another before."""
+        before = getattr(namespace, self.dest)
+        if before not in (None, value):
+            raise argparse.ArgumentError(self, f"expected one, found '{before}' and '{value}'; give none for all")
+        setattr(namespace, self.dest, value)
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
