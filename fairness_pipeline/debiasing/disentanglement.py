@@ -64,19 +64,23 @@ class DisentanglementModel(nn.Module):
     """DET: a GRU reads an utterance into h, linear layers give f(u) and f(s), which start a GRU that writes it again.
 
     Args:
-        sizes: Widths, and the precision of what is as wide as the vocabulary.
+        sizes: Widths, and how many words are scored wherever the decoder writes.
         words: How many words it tells apart: the most frequent of the dialogue model's, with the same numbers.
     """
 
     def __init__(self, sizes: Disentanglement, words: int) -> None:
         super().__init__()
-        self._precision = sizes.precision
         self.embedding = nn.Embedding(words, sizes.embedding, padding_idx=PAD)
         self.encoder = nn.GRU(sizes.embedding, sizes.hidden, batch_first=True)
         self.to_unbiased = nn.Linear(sizes.hidden, sizes.unbiased)
         self.to_semantic = nn.Linear(sizes.hidden, sizes.semantic)
         self.decoder = nn.GRU(sizes.embedding, sizes.hidden, batch_first=True)
-        self.output = nn.Linear(sizes.hidden, words)
+        self.output: nn.Linear | nn.AdaptiveLogSoftmaxWithLoss = nn.Linear(sizes.hidden, words)
+        if sizes.frequent and sizes.frequent < words:
+            # One cluster of rare words, as wide as the rest (`div_value`): a batch of 32 holds few of them.
+            self.output = nn.AdaptiveLogSoftmaxWithLoss(
+                sizes.hidden, words, [sizes.frequent], div_value=1.0, head_bias=True
+            )
 
     def features(self, embedded: torch.Tensor, lengths: torch.Tensor) -> Features:
         """f(u) and f(s) of utterances given as word vectors (batch, words, embedding) of these lengths (on the CPU)."""
@@ -99,15 +103,14 @@ class DisentanglementModel(nn.Module):
         targets[torch.arange(len(targets)), (utterances != PAD).sum(dim=1)] = END
         hidden, _ = self.decoder(started, torch.cat(features, dim=1).unsqueeze(0).contiguous())
         present = targets != PAD
-        loss = cross_entropy(over_words(self.output, hidden[present], self._precision), targets[present])
-        return features, loss
+        return features, self._writing_loss(hidden[present], targets[present])
 
-
-def over_words(layer: nn.Linear, vectors: torch.Tensor, precision: str) -> torch.Tensor:
-    """`layer`, as wide as the vocabulary, of `vectors`: nearly all of a step's products, and all that may be coarse."""
-    with torch.autocast(vectors.device.type, torch.bfloat16, precision == "bfloat16"):
-        scores: torch.Tensor = layer(vectors)
-    return scores.float()
+    def _writing_loss(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Nats a word (places) of writing `targets` from the decoder's states (places, hidden)."""
+        if isinstance(self.output, nn.Linear):
+            return cross_entropy(self.output(hidden), targets)
+        loss: torch.Tensor = self.output(hidden, targets).loss
+        return loss
 
 
 class Discriminators(nn.Module):
@@ -223,11 +226,11 @@ def training_step(
     Then the autoencoder, D1 and D4 are updated on L(det) = L_rec + k1 L_D1 + k2 L_D2 + k3 L_D3 + k4 L_D4, with D2 and
     D3 at rest.
     """
-    d, precision = discriminators, settings.precision
+    d = discriminators
     features, reconstruction_loss = model.read(utterances)
     f_u, f_s = (vector.detach() for vector in features)
     adversaries.zero_grad(set_to_none=True)
-    (_group_loss(d.d2(f_s), groups) + bag_of_words_loss(over_words(d.d3, f_u, precision), bags)).backward()
+    (_group_loss(d.d2(f_s), groups) + bag_of_words_loss(d.d3(f_u), bags)).backward()
     adversaries.step()
     for adversary in (d.d2, d.d3):
         adversary.requires_grad_(False)
@@ -235,8 +238,8 @@ def training_step(
         reconstruction_loss
         + settings.k1 * _group_loss(d.d1(features.unbiased), groups)  # equation 3.1
         + settings.k2 * negative_entropy(d.d2(features.semantic))  # equation 3.2
-        + settings.k3 * negative_entropy(over_words(d.d3, features.unbiased, precision))
-        + settings.k4 * bag_of_words_loss(over_words(d.d4, features.semantic, precision), bags)
+        + settings.k3 * negative_entropy(d.d3(features.unbiased))
+        + settings.k4 * bag_of_words_loss(d.d4(features.semantic), bags)
     )
     autoencoder.zero_grad(set_to_none=True)
     loss.backward()

@@ -1,6 +1,6 @@
 """What `settings` of a debiased model's file may say, method by method."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 import pydantic
 
@@ -53,8 +53,9 @@ class Disentanglement(Specification):
     """Steps at least: a small corpus is passed over more often. The thesis's 20 epochs are 180,000 steps."""
     vocabulary: Several | None = None
     """Words told apart, the dialogue model's most frequent ones; all of them where it is left out."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the products with the vocabulary; bfloat16 is faster where the processor has it, else slower."""
+    frequent: Positive | None = None
+    """Words scored wherever the decoder writes, the most frequent; the others only where it shall write one of them
+    (adaptive softmax), which is faster with thousands of words. All of them where it is left out, as in the thesis."""
     batch: Positive = 32
     """Utterances in a step."""
     learning_rate: Rate = 0.001

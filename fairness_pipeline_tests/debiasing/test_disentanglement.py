@@ -1,5 +1,6 @@
 """The autoencoder of Debiased-Chat and its losses."""
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -119,6 +120,31 @@ def test_reconstruction_loss_of_a_model_that_guesses() -> None:
     assert loss.item() == pytest.approx(math.log(10))
 
 
+def test_rare_words_are_scored_in_two_steps() -> None:
+    """By hand: a model that guesses says one of 4 frequent words or "a rare one" first, then one of 6 rare words."""
+    model = DisentanglementModel(SIZES.model_copy(update={"frequent": 4}), words=10)
+    for weights in model.output.parameters():
+        nn.init.zeros_(weights)
+    _, loss = model.read(torch.tensor([[4, 5, 3], [7, 0, 0]]))  # and END, frequent, after each
+    assert loss.item() == pytest.approx((6 * math.log(5) + 3 * math.log(6)) / 6)
+
+
+def test_rare_words_are_learned_as_when_all_are_scored_at_once() -> None:
+    """Planted: what follows a word is the next one; taught it, both write it again with hardly a loss."""
+    utterances = (torch.arange(12).unsqueeze(1) + torch.arange(3)) % 12 + 4
+    for frequent in (None, 7, 16):  # 16: all of them
+        torch.manual_seed(0)
+        model = DisentanglementModel(SIZES.model_copy(update={"frequent": frequent}), words=16)
+        assert isinstance(model.output, nn.Linear) == (frequent != 7)
+        optimiser = torch.optim.Adam(model.parameters(), 0.05)
+        for _ in range(300):
+            _, loss = model.read(utterances)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        assert loss.item() < 0.05, frequent
+
+
 def test_features_do_not_depend_on_padding() -> None:
     model = DisentanglementModel(SIZES, words=10)
     alone = model.features(model.embedding(torch.tensor([[7, 8]])), torch.tensor([2]))
@@ -218,10 +244,11 @@ def test_content_words_tell_the_group_as_far_as_they_differ() -> None:
     assert content_accuracy(blank, 6, rest, test, 1) == pytest.approx(0.5, abs=0.05)
 
 
-def test_training_resumes_exactly_and_keeps_what_the_report_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("frequent", [None, 20])
+def test_training_resumes_exactly_and_keeps_what_the_report_needs(frequent: int | None, tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     (tmp_path / "cut").mkdir()
-    settings = {"disentanglement": DET}
+    settings = {"disentanglement": {**DET, "frequent": frequent}}
     figures = disentanglement.train(task(tmp_path / "whole", "debiased_chat", settings))
 
     def interrupt(done: int, total: int | None, note: str) -> None:
@@ -237,6 +264,10 @@ def test_training_resumes_exactly_and_keeps_what_the_report_needs(tmp_path: Path
     points = pq.read_table(tmp_path / "whole" / "debiased" / "projection.parquet")
     assert set(points["features"].to_pylist()) == {"unbiased", "semantic"}
     assert figures["test_utterances"] == DET["held_out"]
+    trained = dataclasses.replace(
+        task(tmp_path, "debiased_chat", settings), disentanglement=tmp_path / "whole" / "debiased"
+    )
+    assert isinstance(disentanglement.load(trained).output, nn.Linear) == (frequent is None)
 
 
 def test_a_loss_that_is_not_a_number_stops_with_the_place(tmp_path: Path) -> None:
