@@ -75,12 +75,7 @@ class DisentanglementModel(nn.Module):
         self.to_unbiased = nn.Linear(sizes.hidden, sizes.unbiased)
         self.to_semantic = nn.Linear(sizes.hidden, sizes.semantic)
         self.decoder = nn.GRU(sizes.embedding, sizes.hidden, batch_first=True)
-        self.output: nn.Linear | nn.AdaptiveLogSoftmaxWithLoss = nn.Linear(sizes.hidden, words)
-        if sizes.frequent and sizes.frequent < words:
-            # One cluster of rare words, as wide as the rest (`div_value`): a batch of 32 holds few of them.
-            self.output = nn.AdaptiveLogSoftmaxWithLoss(
-                sizes.hidden, words, [sizes.frequent], div_value=1.0, head_bias=True
-            )
+        self.output = _output(sizes, words)
 
     def features(self, embedded: torch.Tensor, lengths: torch.Tensor) -> Features:
         """f(u) and f(s) of utterances given as word vectors (batch, words, embedding) of these lengths (on the CPU)."""
@@ -111,6 +106,13 @@ class DisentanglementModel(nn.Module):
             return cross_entropy(self.output(hidden), targets)
         loss: torch.Tensor = self.output(hidden, targets).loss
         return loss
+
+
+def _output(sizes: Disentanglement, words: int) -> nn.Linear | nn.AdaptiveLogSoftmaxWithLoss:
+    """From the decoder's states to words; where some are rare, these in one cluster, and as wide as the rest."""
+    if sizes.frequent is None or sizes.frequent >= words:
+        return nn.Linear(sizes.hidden, words)
+    return nn.AdaptiveLogSoftmaxWithLoss(sizes.hidden, words, [sizes.frequent], div_value=1.0, head_bias=True)
 
 
 class Discriminators(nn.Module):
