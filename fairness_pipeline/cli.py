@@ -35,7 +35,7 @@ def main(words: list[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     from fairness_pipeline.project import profile_of_environment
     from fairness_pipeline.study import studies
-    from fairness_pipeline.verbs.arguments import profile
+    from fairness_pipeline.verbs.arguments import Once, profile
 
     parser = argparse.ArgumentParser(
         prog="fairness-pipeline",
@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         name: str, run: Callable[[argparse.Namespace], int], text: str, *, default_profile: str | None = None
     ) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
+        added.register("action", None, Once)
         added.add_argument(
             "--profile",
             type=profile,

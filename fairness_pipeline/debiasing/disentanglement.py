@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import torch
 from safetensors.torch import save_file
 from torch import nn
-from torch.nn.functional import cross_entropy, log_softmax
+from torch.nn.functional import cross_entropy, linear, log_softmax
 
 from fairness_pipeline.debiasing.gendered_utterances import (
     NEUTRAL,
@@ -64,7 +64,7 @@ class DisentanglementModel(nn.Module):
     """DET: a GRU reads an utterance into h, linear layers give f(u) and f(s), which start a GRU that writes it again.
 
     Args:
-        sizes: Widths, and how many words are scored wherever the decoder writes.
+        sizes: Widths, and the decoder's shortlist.
         words: How many words it tells apart: the most frequent of the dialogue model's, with the same numbers.
     """
 
@@ -75,7 +75,8 @@ class DisentanglementModel(nn.Module):
         self.to_unbiased = nn.Linear(sizes.hidden, sizes.unbiased)
         self.to_semantic = nn.Linear(sizes.hidden, sizes.semantic)
         self.decoder = nn.GRU(sizes.embedding, sizes.hidden, batch_first=True)
-        self.output = _output(sizes, words)
+        self.shortlist = sizes.shortlist if sizes.shortlist and sizes.shortlist < words else None
+        self.output = nn.Linear(sizes.hidden, words + (self.shortlist is not None))
 
     def features(self, embedded: torch.Tensor, lengths: torch.Tensor) -> Features:
         """f(u) and f(s) of utterances given as word vectors (batch, words, embedding) of these lengths (on the CPU)."""
@@ -101,18 +102,21 @@ class DisentanglementModel(nn.Module):
         return features, self._writing_loss(hidden[present], targets[present])
 
     def _writing_loss(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Nats a word (places) of writing `targets` from the decoder's states (places, hidden)."""
-        if isinstance(self.output, nn.Linear):
+        """Mean nats of writing `targets` (words) from the decoder's states (words, hidden).
+
+        With a shortlist p(word) of a rare word is p(a rare word) p(word | a rare word): two softmaxes, the second only
+        where it is asked for (section 3 of Grave et al. 2017, with one cluster as wide as the rest).
+        """
+        if self.shortlist is None:
             return cross_entropy(self.output(hidden), targets)
-        loss: torch.Tensor = self.output(hidden, targets).loss
-        return loss
-
-
-def _output(sizes: Disentanglement, words: int) -> nn.Linear | nn.AdaptiveLogSoftmaxWithLoss:
-    """From the decoder's states to words; where some are rare, these in one cluster, and as wide as the rest."""
-    if sizes.frequent is None or sizes.frequent >= words:
-        return nn.Linear(sizes.hidden, words)
-    return nn.AdaptiveLogSoftmaxWithLoss(sizes.hidden, words, [sizes.frequent], div_value=1.0, head_bias=True)
+        first, rare = self.shortlist + 1, targets >= self.shortlist
+        weight, bias = self.output.weight, self.output.bias
+        loss = cross_entropy(
+            linear(hidden, weight[:first], bias[:first]), targets.clamp(max=self.shortlist), reduction="sum"
+        )
+        among_rare = linear(hidden[rare], weight[first:], bias[first:])
+        loss = loss + cross_entropy(among_rare, targets[rare] - self.shortlist, reduction="sum")
+        return loss / len(targets)
 
 
 class Discriminators(nn.Module):

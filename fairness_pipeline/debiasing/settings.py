@@ -53,9 +53,9 @@ class Disentanglement(Specification):
     """Steps at least: a small corpus is passed over more often. The thesis's 20 epochs are 180,000 steps."""
     vocabulary: Several | None = None
     """Words told apart, the dialogue model's most frequent ones; all of them where it is left out."""
-    frequent: Positive | None = None
-    """Words scored wherever the decoder writes, the most frequent; the others only where it shall write one of them
-    (adaptive softmax), which is faster with thousands of words. All of them where it is left out, as in the thesis."""
+    shortlist: Positive | None = None
+    """Most frequent words (special marks among them) that are scored wherever the decoder writes; the others only where
+    it shall write one (adaptive softmax), which is faster with thousands of words. None: all, everywhere."""
     batch: Positive = 32
     """Utterances in a step."""
     learning_rate: Rate = 0.001

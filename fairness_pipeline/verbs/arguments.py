@@ -13,24 +13,26 @@ if TYPE_CHECKING:
 FORMATS = ("table", "csv", "json")
 
 
-def add_selection(parser: argparse.ArgumentParser) -> None:
-    """Which part of a profile is meant."""
-    parser.add_argument("--study", action=Once, help="only this study")
-    parser.add_argument("--dimension", action=Once, help="only this dimension")
-    parser.add_argument("--model", action=Once, help="only this model, or whatever else the study audits")
-
-
 class Once(argparse.Action):
-    """An option that would otherwise be overwritten, unsaid, where it is given again."""
+    """What argparse does by itself, but an option given twice is an error: else the first is dropped, unsaid."""
+
+    _given: Any = None
 
     def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, _: Any = None
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
     ) -> None:
-        """Takes the value; an error for argparse to print where it was given another before."""
-        before = getattr(namespace, self.dest)
-        if before not in (None, value):
-            raise argparse.ArgumentError(self, f"expected one, found '{before}' and '{value}'; give none for all")
-        setattr(namespace, self.dest, value)
+        """Takes the value; raises an `ArgumentError`, which argparse prints, where it was given another before."""
+        if self._given not in (None, values):
+            raise argparse.ArgumentError(self, f"expected one, found '{self._given}' and '{values}'")
+        self._given = values
+        setattr(namespace, self.dest, values)
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Which part of a profile is meant."""
+    parser.add_argument("--study", help="only this study")
+    parser.add_argument("--dimension", help="only this dimension")
+    parser.add_argument("--model", help="only this model, or whatever else the study audits")
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:

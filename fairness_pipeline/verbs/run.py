@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.plain_text import visible
-from fairness_pipeline.verbs.arguments import Once, add_selection, count, selection
+from fairness_pipeline.verbs.arguments import add_selection, count, selection
 
 if TYPE_CHECKING:
     from fairness_pipeline.console import RunDisplay
@@ -29,7 +29,7 @@ def add(command: Command) -> None:
     run = command("run", _run, "Make what is missing or stale, then print the verdicts.")
     add_selection(run)
     run.add_argument("--all", action="store_true", help="make also what the profile makes only when it is asked for")
-    run.add_argument("--select", action=Once, metavar="ASSET", help="only this asset and what it is made from")
+    run.add_argument("--select", metavar="ASSET", help="only this asset and what it is made from")
     run.add_argument("--force", action="store_true", help="also remake what is up to date")
     run.add_argument("--dry-run", action="store_true", help="say what would run and why, and stop")
     run.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")

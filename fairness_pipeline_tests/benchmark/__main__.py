@@ -306,7 +306,7 @@ def training() -> list[Ratio]:
 def disentanglement() -> list[Ratio]:
     """Steps of Debiased-Chat's autoencoder at the widths of profile `real` (GRU 96, features 20 and 76), 32 utterances.
 
-    With `frequent` ours scores rare words only where one stands; the plain step scores all of them everywhere.
+    With a shortlist ours scores rare words only where one stands; the plain step scores all of them everywhere.
     """
     table, which = dialogues()
     texts = table["response"].to_pylist()[:20_000]
@@ -316,9 +316,9 @@ def disentanglement() -> list[Ratio]:
     chosen = [rows[place] for place in np.random.default_rng(0).permutation(len(rows))[:60]]
     groups = torch.from_numpy(np.random.default_rng(1).integers(0, 2, len(turns)))
     ratios = []
-    for words, frequent, asked in ((8000, None, 1), (8000, 500, 2), (1500, 500, 1.2)):
+    for words, shortlist, asked in ((8000, None, 1), (8000, 500, 2), (1500, 500, 1.2)):
         as_published = Disentanglement(hidden=96, embedding=96, unbiased=20, semantic=76)
-        settings = as_published.model_copy(update={"frequent": frequent})
+        settings = as_published.model_copy(update={"shortlist": shortlist})
         known = [np.where(turn < words, turn, UNKNOWN) for turn in turns]
         counted = [turn[turn > 50] for turn in known]
 
@@ -344,8 +344,9 @@ def disentanglement() -> list[Ratio]:
             for batch in chosen:
                 own.step([known[i] for i in batch], groups[batch], [counted[i] for i in batch])
 
-        task = f"step of the autoencoder, {words:,} words" + (f", `frequent: {frequent}`" if frequent else "")
-        ratios.append(Ratio(task, "steps", rate(60, theirs, 2), rate(60, ours, 2), asked, which))
+        task = f"step of the autoencoder, {words:,} words" + (f", `shortlist: {shortlist}`" if shortlist else "")
+        note = which + ("; the plain step scores rare words everywhere" if shortlist else "")
+        ratios.append(Ratio(task, "steps", rate(60, theirs, 2), rate(60, ours, 2), asked, note))
     return ratios
 
 

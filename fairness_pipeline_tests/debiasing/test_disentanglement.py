@@ -33,7 +33,7 @@ from fairness_pipeline.debiasing.settings import Disentanglement
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.lexicons.stop_words import stop_words
-from fairness_pipeline.models.vocabulary import UNKNOWN, Vocabulary
+from fairness_pipeline.models.vocabulary import END, UNKNOWN, Vocabulary
 from fairness_pipeline_tests.conftest import Killed
 from fairness_pipeline_tests.debiasing.tasks import DET, dialogues, task
 
@@ -121,28 +121,46 @@ def test_reconstruction_loss_of_a_model_that_guesses() -> None:
 
 
 def test_rare_words_are_scored_in_two_steps() -> None:
-    """By hand: a model that guesses says one of 4 frequent words or "a rare one" first, then one of 6 rare words."""
-    model = DisentanglementModel(SIZES.model_copy(update={"frequent": 4}), words=10)
+    """By hand: a model that guesses says one of 4 listed words or "a rare one" first, then one of 6 rare words."""
+    model = DisentanglementModel(SIZES.model_copy(update={"shortlist": 4}), words=10)
     for weights in model.output.parameters():
         nn.init.zeros_(weights)
-    _, loss = model.read(torch.tensor([[4, 5, 3], [7, 0, 0]]))  # and END, frequent, after each
+    _, loss = model.read(torch.tensor([[4, 5, 3], [7, 0, 0]]))  # and END, which is listed, after each
     assert loss.item() == pytest.approx((6 * math.log(5) + 3 * math.log(6)) / 6)
+    _, loss = model.read(torch.tensor([[3, 1]]))
+    assert loss.item() == pytest.approx(math.log(5))
 
 
-def test_rare_words_are_learned_as_when_all_are_scored_at_once() -> None:
+def test_a_shortlist_is_the_adaptive_softmax_of_torch() -> None:
+    """Which has no bias for rare words, and projects what they are scored from."""
+    model = DisentanglementModel(SIZES.model_copy(update={"shortlist": 4}), words=10)
+    theirs = nn.AdaptiveLogSoftmaxWithLoss(SIZES.hidden, 10, [4], div_value=1, head_bias=True)
+    with torch.no_grad():
+        model.output.bias[5:] = 0
+        theirs.head.weight.copy_(model.output.weight[:5])
+        theirs.head.bias.copy_(model.output.bias[:5])
+        theirs.tail[0][0].weight.copy_(torch.eye(SIZES.hidden))
+        theirs.tail[0][1].weight.copy_(model.output.weight[5:])
+    written: list[tuple[torch.Tensor, ...]] = []
+    model.decoder.register_forward_hook(lambda module, given, found: written.append(found))
+    _, loss = model.read(torch.tensor([[4, 9, 3, 5]]))
+    assert loss.item() == pytest.approx(theirs(written[0][0][0], torch.tensor([4, 9, 3, 5, END])).loss.item())
+
+
+def test_rare_words_are_learned_as_when_all_are_scored_everywhere() -> None:
     """Planted: what follows a word is the next one; taught it, both write it again with hardly a loss."""
     utterances = (torch.arange(12).unsqueeze(1) + torch.arange(3)) % 12 + 4
-    for frequent in (None, 7, 16):  # 16: all of them
+    for shortlist in (None, 7, 16):  # 16: all of them
         torch.manual_seed(0)
-        model = DisentanglementModel(SIZES.model_copy(update={"frequent": frequent}), words=16)
-        assert isinstance(model.output, nn.Linear) == (frequent != 7)
+        model = DisentanglementModel(SIZES.model_copy(update={"shortlist": shortlist}), words=16)
+        assert model.shortlist == (7 if shortlist == 7 else None)
         optimiser = torch.optim.Adam(model.parameters(), 0.05)
         for _ in range(300):
             _, loss = model.read(utterances)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-        assert loss.item() < 0.05, frequent
+        assert loss.item() < 0.05, shortlist
 
 
 def test_features_do_not_depend_on_padding() -> None:
@@ -244,11 +262,11 @@ def test_content_words_tell_the_group_as_far_as_they_differ() -> None:
     assert content_accuracy(blank, 6, rest, test, 1) == pytest.approx(0.5, abs=0.05)
 
 
-@pytest.mark.parametrize("frequent", [None, 20])
-def test_training_resumes_exactly_and_keeps_what_the_report_needs(frequent: int | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shortlist", [None, 20])
+def test_training_resumes_exactly_and_keeps_what_the_report_needs(shortlist: int | None, tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     (tmp_path / "cut").mkdir()
-    settings = {"disentanglement": {**DET, "frequent": frequent}}
+    settings = {"disentanglement": {**DET, "shortlist": shortlist}}
     figures = disentanglement.train(task(tmp_path / "whole", "debiased_chat", settings))
 
     def interrupt(done: int, total: int | None, note: str) -> None:
@@ -267,7 +285,7 @@ def test_training_resumes_exactly_and_keeps_what_the_report_needs(frequent: int 
     trained = dataclasses.replace(
         task(tmp_path, "debiased_chat", settings), disentanglement=tmp_path / "whole" / "debiased"
     )
-    assert isinstance(disentanglement.load(trained).output, nn.Linear) == (frequent is None)
+    assert disentanglement.load(trained).shortlist == shortlist
 
 
 def test_a_loss_that_is_not_a_number_stops_with_the_place(tmp_path: Path) -> None:
