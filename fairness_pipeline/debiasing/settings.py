@@ -55,7 +55,8 @@ class Disentanglement(Specification):
     """Words told apart, the dialogue model's most frequent ones; all of them where it is left out."""
     shortlist: Positive | None = None
     """Most frequent words (special marks among them) that are scored wherever the decoder writes; the others only where
-    it shall write one (adaptive softmax), which is faster with thousands of words. None: all, everywhere."""
+    it shall write one (adaptive softmax), which is faster with thousands of words. None, or no fewer than
+    there are: all, everywhere."""
     batch: Positive = 32
     """Utterances in a step."""
     learning_rate: Rate = 0.001

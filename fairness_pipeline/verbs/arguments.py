@@ -14,7 +14,7 @@ FORMATS = ("table", "csv", "json")
 
 
 class Once(argparse.Action):
-    """What argparse does by itself, but an option given twice is an error: else the first is dropped, unsaid."""
+    """As argparse does by itself, but another value for the same option is an error: else one is dropped, unsaid."""
 
     _given: Any = None
 
@@ -23,7 +23,7 @@ class Once(argparse.Action):
     ) -> None:
         """Takes the value; raises an `ArgumentError`, which argparse prints, where it was given another before."""
         if self._given not in (None, values):
-            raise argparse.ArgumentError(self, f"expected one, found '{self._given}' and '{values}'")
+            raise argparse.ArgumentError(self, f"given twice: '{self._given}' and '{values}'")
         self._given = values
         setattr(namespace, self.dest, values)
 

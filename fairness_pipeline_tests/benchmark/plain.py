@@ -160,7 +160,7 @@ class Disentangler:
     def step(self, turns: list[np.ndarray], groups: torch.Tensor, counted: list[np.ndarray]) -> None:
         """One batch: word numbers, groups, and the numbers of the words that count for a bag."""
         model, d, s = self.model, self.d, self.settings
-        words = model.output.out_features
+        words = model.embedding.num_embeddings
         utterances = pad(turns, torch.device("cpu"))
         lengths = (utterances != PAD).sum(dim=1)
         bags = torch.zeros(len(turns), words)

@@ -121,12 +121,14 @@ def test_reconstruction_loss_of_a_model_that_guesses() -> None:
 
 
 def test_rare_words_are_scored_in_two_steps() -> None:
-    """By hand: a model that guesses says one of 4 listed words or "a rare one" first, then one of 6 rare words."""
+    """By hand: says one of 4 listed words or "a rare one", all alike, and then the rare words 4 to 9 as 1 to 6 to 21."""
     model = DisentanglementModel(SIZES.model_copy(update={"shortlist": 4}), words=10)
     for weights in model.output.parameters():
         nn.init.zeros_(weights)
-    _, loss = model.read(torch.tensor([[4, 5, 3], [7, 0, 0]]))  # and END, which is listed, after each
-    assert loss.item() == pytest.approx((6 * math.log(5) + 3 * math.log(6)) / 6)
+    with torch.no_grad():
+        model.output.bias[5:] = torch.log(torch.arange(1.0, 7.0))
+    _, loss = model.read(torch.tensor([[4, 5, 3], [9, 0, 0]]))  # and END, which is listed, after each
+    assert loss.item() == pytest.approx((6 * math.log(5) + math.log(21) + math.log(21 / 2) + math.log(21 / 6)) / 6)
     _, loss = model.read(torch.tensor([[3, 1]]))
     assert loss.item() == pytest.approx(math.log(5))
 

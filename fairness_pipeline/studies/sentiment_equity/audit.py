@@ -84,6 +84,8 @@ def _labels(given: Given, said: list[str]) -> dict[str, str]:
                     f"--label: expected AFFECT=LABEL, one of {', '.join(AFFECTS)} and one of {', '.join(known)}; "
                     f"found '{affect}={label}'"
                 )
+        if len(labels) < len(set(said)):
+            raise FairnessError(f"--label: expected one label for an affect, found {', '.join(said)}")
         return labels
     if len(known) <= 1:
         return {}
