@@ -105,11 +105,6 @@ WRONG_CALLS: list[tuple[str, int, str]] = [
     ("audit http://127.0.0.1:9/v1 --revision x", 1, "--revision is for: id; "),
     ("audit classifier --study dialogue_fairness", 1, "which dialogue_fairness does not audit"),
     ("audit model --measures joy", 1, "add --fail-on biased"),
-    (
-        "audit classifier --study sentiment_equity --label valence=POSITIVE --label valence=NEGATIVE",
-        1,
-        "--label: expected one label for an affect, found valence=POSITIVE, valence=NEGATIVE",
-    ),
     ("audit classifier --label joy=HAPPY", 1, "which no study audits; expected"),
     ("init", 2, "the following arguments are required: name"),
     ("init 'My Profile'", 1, "NAME: expected lower-case letters, digits, _ . -; found 'My Profile'"),

@@ -23,6 +23,7 @@ from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.local_server import serve
 from fairness_pipeline_tests.measures.test_equity import PLANTED
 from fairness_pipeline_tests.models.sentiment.test_systems import answering
+from fairness_pipeline_tests.models.tiny_models import classifier
 
 STUDY = ("--study", "sentiment_equity")
 
@@ -201,6 +202,13 @@ def test_a_wrong_system_file_is_named(audited: Project, data: Path) -> None:
     assert "systems/mine.yaml, line 3: affects.0: expected" in done.stderr
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(sentiment_equity={"systems": {"other": {}}}))
     assert "unknown system 'other'; known: cnn, gru, linear_svm, mine, vader" in command("run", "--dry-run").stderr
+
+
+def test_two_labels_for_one_affect_are_refused(audited: Project, tmp_path: Path) -> None:
+    model, labels = classifier(tmp_path / "model"), ("--label", "valence=POSITIVE", "--label", "valence=NEGATIVE")
+    done = command("audit", model, "--name", "mine", "--profile", audited.name, *STUDY, *labels)
+    assert done.returncode == 1
+    assert "--label: expected one label for an affect, found valence=POSITIVE, valence=NEGATIVE" in done.stderr
 
 
 def test_what_is_no_part_of_the_study_is_refused_with_what_is(audited: Project, data: Path) -> None:
