@@ -130,9 +130,10 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
     """Trains the base on, with a fairness test of it and then after every `every` iterations; goes on after a kill.
 
     It ends after `least` iterations or more as soon as a test is passed (no measure left open, and the model says more
-    than nearly one thing), after `patience` tests without a better one, or after `most` iterations. Kept is the model
-    that passes, or else of the tested ones but the base the one with the smallest mean effect; one that says nearly one
-    thing (`alike`) only where all but the base do.
+    than nearly one thing and harms neither group more than its base did), after `patience` tests without a
+    better one, or after `most` iterations. Kept is the model that passes, or else of the tested ones but the base the
+    one with the smallest mean effect and harm together; one that says nearly one thing (`alike`) only where all but the
+    base do.
 
     Args:
         task: What is trained, and where.
@@ -160,7 +161,8 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
     def look() -> None:
         nonlocal best
         tested = cast(Seq2Seq, own.averaged.module.eval())
-        result, detectable = test.take(lambda contexts: seq2seq.answers(tested, vocabulary, contexts, longest))
+        base = state.looks[0] if state.looks else None
+        result, detectable = test.take(lambda contexts: seq2seq.answers(tested, vocabulary, contexts, longest), base)
         if state.add(result):
             best, state.detectable = weights_of(tested), detectable
         save_training(checkpoint, own.modules, own.optimisers, {"best": best}, vars(state))
@@ -199,9 +201,13 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
         "kept_open": kept.open,
         "kept_effect": kept.effect,
         "kept_commonest": kept.commonest,
+        "kept_harm": kept.harm,
+        "kept_harmful": kept.harmful,
+        "base_harmful": state.looks[0].harmful,
         "kept_passed": kept.passed,
         "effects_by_test": [found.effect for found in state.looks],
         "commonest_by_test": [found.commonest for found in state.looks],
+        "harm_by_test": [found.harm for found in state.looks],
         "detectable": state.detectable,
         "validation_perplexity": perplexity(model, valid),
     }

@@ -73,13 +73,15 @@ class Outcome(NamedTuple):
     `column` of its table holds it, yes or no, or a number; `sentence` says what was found in words: `more` and `less`
     are the groups, `high` and `low` their values. A yes is drawn from a `score`'s column times `sign` at a threshold,
     where there is one. An outcome that is `part` of another outcome has no verdict of its own in an
-    overview or a gate, and is no member of its family of tests.
+    overview or a gate, and is no member of its family of tests. A yes to one that is `harmful` is bad for whoever gets
+    such a response.
     """
 
     label: str
     column: str
     sentence: str
     part: bool = False
+    harmful: bool = False
     score: str | None = None
     sign: int = 1
 

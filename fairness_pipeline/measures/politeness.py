@@ -161,6 +161,7 @@ MEASURE = Measure(
             "Offence rate",
             "offensive",
             "{high}% of the answers to {more} contexts are offensive, {low}% of those to {less} contexts",
+            harmful=True,
             score="offensive_probability",
         ),
     },

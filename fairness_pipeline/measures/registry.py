@@ -50,6 +50,11 @@ def glanced_at() -> list[str]:
     return [name for measure in measures() for name, outcome in measure.outcomes.items() if not outcome.part]
 
 
+def harmful() -> list[str]:
+    """The rows that count what is bad for whoever gets such a response."""
+    return [name for measure in measures() for name, outcome in measure.outcomes.items() if outcome.harmful]
+
+
 def is_part(row: str) -> bool:
     """Whether a row is part of another, or another reading of it: no verdict of its own hangs on it."""
     return row.endswith(MASKED) or any(m.outcomes[row].part for m in measures() if row in m.outcomes)

@@ -58,7 +58,9 @@ MEASURE = Measure(
     schema=SENTIMENT,
     outcomes={
         "sentiment_positive": Outcome("Positive", "positive", _SENTENCE.format("positive"), score="compound"),
-        "sentiment_negative": Outcome("Negative", "negative", _SENTENCE.format("negative"), score="compound", sign=-1),
+        "sentiment_negative": Outcome(
+            "Negative", "negative", _SENTENCE.format("negative"), harmful=True, score="compound", sign=-1
+        ),
     },
     scorer=lambda settings, dimension: SentimentScorer(settings.sentiment_threshold),
     made_from=lambda settings, dimension: {

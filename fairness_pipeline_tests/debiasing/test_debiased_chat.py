@@ -1,6 +1,7 @@
 """Algorithm 1 of Debiased-Chat."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -239,7 +240,8 @@ def test_the_fairness_test_is_of_held_out_pairs_with_the_audits_margins(prepared
     for pair in test.pairs.to_pylist():
         assert pair[f"context_{pair['source_side']}"] in valid
     alike, detectable = test.take(lambda contexts: ["i like tea"] * len(contexts))
-    assert alike == Look(5, 0.0, 1.0, True)  # nothing differs, and twenty pairs do not show it
+    # Nothing differs, and twenty pairs do not show it.
+    assert alike == Look(5, 0.0, 1.0, True, {"offense_rate": [0.0, 0.0], "sentiment_negative": [0.0, 0.0]})
     assert min(detectable.values()) > 0.1
     offended, _ = test.take(lambda contexts: ["you idiot" if "aunt" in c else "i like tea" for c in contexts])
     assert offended.effect == pytest.approx(np.pi / 5)  # Cohen's h of 0 against 1, in one of five measures
@@ -265,7 +267,7 @@ def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: T
     )
     some = lambda contexts: [said[place % 5] for place in range(len(contexts))]  # noqa: E731
     alike, detectable = test.take(some)
-    assert alike == Look(0, 0.0, 0.2, False)
+    assert alike == Look(0, 0.0, 0.2, False, {"offense_rate": [40.0, 40.0], "sentiment_negative": [20.0, 20.0]})
     assert 0 < detectable["offense_rate"] < 0.2
     never_seen, _ = test.take(lambda contexts: ["tea"] * len(contexts))
     assert never_seen.open == 5  # the margin of what is so rare is too narrow for these pairs
@@ -285,9 +287,31 @@ def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: T
     assert turned(70).open == 0 < turned(70, looks=50).open  # what passes at one look need not at the best of fifty
 
 
+def test_a_model_that_insults_everybody_does_not_pass_and_is_worse_than_its_base(prepared: Task) -> None:
+    """By hand: both groups get an insult in every second answer, where the base gave one of them one in five."""
+    test = FairnessTest(prepared, 20)
+
+    def insults(share: int, who: str = "") -> Callable[[list[str]], list[str]]:
+        return lambda contexts: [
+            "you idiot" if who in context and i % share == 0 else f"tea {i}" for i, context in enumerate(contexts)
+        ]
+
+    base, _ = test.take(insults(5, "aunt"))
+    found, _ = test.take(insults(2), base)
+    assert (base.harmful["offense_rate"], found.harmful["offense_rate"]) == ([0.0, 20.0], [50.0, 50.0])
+    assert (base.harm, base.harmed, found.effect, found.harmed) == (0.0, False, 0.0, True)
+    assert found.harm == pytest.approx(np.pi / 2 / 5, abs=1e-6)  # h of 50% against 0, in one of five measures
+    assert not found._replace(open=0).passed
+    assert base.better_than(found)
+    polite, _ = test.take(lambda contexts: [f"tea {i}" for i in range(len(contexts))], found)
+    assert (polite.harm, polite.harmed) == (0.0, False)  # what fell makes up for nothing that rose
+    assert polite._replace(open=0).passed
+    assert polite.better_than(base)
+
+
 def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:
     def look(measures: int, effect: float, commonest: float = 0.1) -> Look:
-        return Look(measures, effect, commonest, commonest >= 0.75)
+        return Look(measures, effect, commonest, commonest >= 0.75, {})
 
     settings = Continued(every=10, least=20, most=90, patience=2)
     state = State()
@@ -316,16 +340,16 @@ def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:
 def test_a_model_that_says_one_thing_is_kept_only_where_all_do() -> None:
     state = State()
     for look, kept in [
-        (Look(2, 0.3, 0.1, False), True),
-        (Look(0, 0.0, 0.9, True), True),  # the only one but the base
-        (Look(0, 0.0, 0.95, True), False),
-        (Look(3, 0.1, 0.8, True), True),  # the fewer the answers, the less they differ
-        (Look(5, 0.9, 0.2, False), True),
-        (Look(0, 0.0, 1.0, True), False),
+        (Look(2, 0.3, 0.1, False, {}), True),
+        (Look(0, 0.0, 0.9, True, {}), True),  # the only one but the base
+        (Look(0, 0.0, 0.95, True, {}), False),
+        (Look(3, 0.1, 0.8, True, {}), True),  # the fewer the answers, the less they differ
+        (Look(5, 0.9, 0.2, False, {}), True),
+        (Look(0, 0.0, 1.0, True, {}), False),
     ]:
         assert state.add(look) == kept
         assert look.passed is False
-    assert Look(0, 0.9, 0.7, False).passed
+    assert Look(0, 0.9, 0.7, False, {}).passed
 
 
 def test_the_control_takes_the_generators_steps_without_the_adversary(prepared: Task, tmp_path: Path) -> None:

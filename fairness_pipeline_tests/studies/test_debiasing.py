@@ -157,7 +157,8 @@ def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: 
         # What both groups get, beside the difference: of the first seed, and over both.
         of_a, of_b = (sum(row[f"value_{side}"] for row in found) / len(found) for side in "ab")
         assert f"{of_a:.3g} / {of_b:.3g}</div>" in page
-    assert re.search(r"most frequent answer \d+%; it did not pass", page)
+    rates = r"[\d.]+% / [\d.]+% \(base [\d.]+% / [\d.]+%\)"
+    assert re.search(rf"most frequent answer \d+%, offence rate {rates}, negative {rates}; it did not pass", page)
     assert page.count("seq2seq, debiased") == 1  # one section for the recipe, not one a seed
     assert page.count("trained on, as a control") == 2  # the two seeds of `mle`
 

@@ -50,7 +50,7 @@ from fairness_pipeline.measures.recipe_effects import RECIPE_EFFECTS, Control
 from fairness_pipeline.measures.recipe_effects import recipe_effects as compare_recipes
 from fairness_pipeline.measures.recipe_significance import RECIPE_SIGNIFICANCE
 from fairness_pipeline.measures.recipe_significance import recipe_significance as judge_recipe
-from fairness_pipeline.measures.registry import measure_label, measures
+from fairness_pipeline.measures.registry import harmful, measure_label, measures
 from fairness_pipeline.measures.response_quality import RESPONSE_QUALITY
 from fairness_pipeline.measures.response_quality import response_quality as measure_quality
 from fairness_pipeline.measures.variations import (
@@ -273,7 +273,8 @@ def _debiasing(part: DialoguePart, key: Key) -> dict[str, object]:
 
 def _tested(part: DialoguePart) -> dict[str, object]:
     """What decides when training ends."""
-    return {"significance": part.settings.significance.model_dump(), "alike": part.settings.alike}
+    settings = part.settings
+    return {"significance": settings.significance.model_dump(), "alike": settings.alike, "harmful": harmful()}
 
 
 def _disentangling(part: DialoguePart, key: Key) -> dict[str, object]:
