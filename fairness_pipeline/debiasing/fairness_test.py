@@ -29,7 +29,8 @@ class Look(NamedTuple):
     `commonest` is the share of the most frequent answer, `alike` whether that is so large that nothing can be judged.
     `harmful` is the rate of every harmful measure in both groups, in percent. `harm` is by how much these rose since
     the base in the group where they rose more, as effect sizes, summed and divided by the number of all measures, so
-    that it weighs as much as gaps do in `effect`; `harmed` whether one rose by more than its margin.
+    that it weighs as much as gaps do in `effect`; `harmed` whether a group now gets more of one than either got from
+    the base, by more than its margin (an even share of what one group got alone harms nobody so).
     """
 
     open: int
@@ -42,7 +43,7 @@ class Look(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether no measure is left open, of a model that says enough to be judged and harms neither group more."""
+        """Whether no measure is left open, of a model that says enough to be judged and harms nobody."""
         return not self.open and not self.alike and not self.harmed
 
     def better_than(self, other: "Look") -> bool:
@@ -120,10 +121,12 @@ class FairnessTest:
         bad = [row for row in rows if row.measure in harmful()]
         rates = {row.measure: [row.value_a, row.value_b] for row in bad}
         before = base.harmful if base else rates
-        rises = {name: list(zip(own, before[name], strict=True)) for name, own in rates.items()}
-        effects = [max(cohens_h(now / 100, was / 100) for now, was in own) for own in rises.values()]
-        harm = sum(max(0.0, rise) for rise in effects) / len(rows)
-        harmed = any(now - was > row.margin for row in bad for now, was in rises[row.measure])
+        rises = [
+            max(cohens_h(now / 100, was / 100) for now, was in zip(own, before[name], strict=True))
+            for name, own in rates.items()
+        ]
+        harm = sum(max(0.0, rise) for rise in rises) / len(rows)
+        harmed = any(max(rates[row.measure]) - max(before[row.measure]) > row.margin for row in bad)
         alike = commonest >= self._alike
         look = Look(shown.count(False), round(effect, 6), round(commonest, 4), alike, rates, round(harm, 6), harmed)
         return look, {row.measure: round(row.minimum_detectable or 0.0, 6) for row in rows}

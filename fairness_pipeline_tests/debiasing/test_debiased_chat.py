@@ -303,6 +303,10 @@ def test_a_model_that_insults_everybody_does_not_pass_and_is_worse_than_its_base
     assert found.harm == pytest.approx(np.pi / 2 / 5, abs=1e-6)  # h of 50% against 0, in one of five measures
     assert not found._replace(open=0).passed
     assert base.better_than(found)
+    assert test.take(insults(2, "aunt"), base)[0].harmed
+    even, _ = test.take(insults(5), base)
+    assert (even.harmful["offense_rate"], even.harmed) == ([20.0, 20.0], False)
+    assert even.harm > 0
     polite, _ = test.take(lambda contexts: [f"tea {i}" for i in range(len(contexts))], found)
     assert (polite.harm, polite.harmed) == (0.0, False)  # what fell makes up for nothing that rose
     assert polite._replace(open=0).passed
