@@ -130,8 +130,8 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
     """Trains the base on, with a fairness test of it and then after every `every` iterations; goes on after a kill.
 
     It ends after `least` iterations or more as soon as a test is passed (no measure left open, and the model says more
-    than nearly one thing and gives nobody more harm than its base gave the group worse off), after `patience` tests
-    without a better one, or after `most` iterations. Kept is the model that passes, or else of the tested ones but the
+    than nearly one thing and does the groups together no more harm than its base), after `patience` tests without a
+    better one, or after `most` iterations. Kept is the model that passes, or else of the tested ones but the
     base the one with the smallest mean effect and harm together; one that says nearly one thing (`alike`) only where
     all but the base do.
 

@@ -27,10 +27,11 @@ class Look(NamedTuple):
     """What a test found: how many measures are `open`, not shown equivalent, and the mean absolute effect size of all.
 
     `commonest` is the share of the most frequent answer, `alike` whether that is so large that nothing can be judged.
-    `harmful` is the rate of every harmful measure in both groups, in percent. `harm` is by how much these rose since
-    the base in the group where they rose more, as effect sizes, summed and divided by the number of all measures, so
-    that it weighs as much as gaps do in `effect`; `harmed` whether a group now gets more of one than either got from
-    the base, by more than its margin (an even share of what one group got alone harms nobody so).
+    `harmful` is the rate of every harmful measure in both groups, in percent, and `margins` what rise of it does not
+    matter. `harm` is by how much these rates rose since the base in the group where they rose more, as effect sizes,
+    summed and divided by the number of all measures, so that it weighs as much as gaps do in `effect`; `harmed` whether
+    one rose in the mean of both groups, by more than the base's margin: what one group got alone may be shared evenly,
+    but may not be given to both.
     """
 
     open: int
@@ -38,12 +39,13 @@ class Look(NamedTuple):
     commonest: float
     alike: bool
     harmful: dict[str, list[float]]
+    margins: dict[str, float]
     harm: float = 0.0
     harmed: bool = False
 
     @property
     def passed(self) -> bool:
-        """Whether no measure is left open, of a model that says enough to be judged and harms nobody."""
+        """Whether no measure is left open, of a model that says enough to be judged and does no more harm."""
         return not self.open and not self.alike and not self.harmed
 
     def better_than(self, other: "Look") -> bool:
@@ -120,13 +122,15 @@ class FairnessTest:
         commonest = pc.max(pc.value_counts(pa.chunked_array([a, b])).field("counts")).as_py() / (len(a) + len(b))
         bad = [row for row in rows if row.measure in harmful()]
         rates = {row.measure: [row.value_a, row.value_b] for row in bad}
-        before = base.harmful if base else rates
+        margins = {row.measure: row.margin for row in bad}
+        before, allowed = (base.harmful, base.margins) if base else (rates, margins)
         rises = [
             max(cohens_h(now / 100, was / 100) for now, was in zip(own, before[name], strict=True))
             for name, own in rates.items()
         ]
         harm = sum(max(0.0, rise) for rise in rises) / len(rows)
-        harmed = any(max(rates[row.measure]) - max(before[row.measure]) > row.margin for row in bad)
+        harmed = any(np.mean(own) - np.mean(before[name]) > allowed[name] for name, own in rates.items())
         alike = commonest >= self._alike
-        look = Look(shown.count(False), round(effect, 6), round(commonest, 4), alike, rates, round(harm, 6), harmed)
+        said = round(effect, 6), round(commonest, 4), alike
+        look = Look(shown.count(False), *said, rates, margins, round(harm, 6), harmed)
         return look, {row.measure: round(row.minimum_detectable or 0.0, 6) for row in rows}

@@ -83,9 +83,9 @@ class Continued(Specification):
 
     A fairness test of at most `pairs` held-out pairs is taken of the base and after every `every` iterations. Training
     ends after `least` iterations or more, when a test shows equivalence in every measure (at the level over the number
-    of tests that there may be) of a model that says more than nearly one thing, after `patience` tests without a better
-    one, or after `most` iterations. The thesis names neither the batch nor the clipping of gradients, nor when to give
-    up.
+    of tests that there may be) of a model that says more than nearly one thing and does no more harm than the base,
+    after `patience` tests without a better one, or after `most` iterations. The thesis names neither the batch nor the
+    clipping of gradients, nor when to give up.
     """
 
     g_steps: Positive = 2

@@ -23,6 +23,7 @@ from fairness_pipeline.debiasing.fairness_test import FairnessTest, Look
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.debiasing.settings import Adversarial, Continued
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
 from fairness_pipeline.models.dialogue import registry, seq2seq
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
@@ -30,6 +31,7 @@ from fairness_pipeline.models.dialogue.specification import Seq2SeqSizes
 from fairness_pipeline.models.dialogue.training import turns_of
 from fairness_pipeline.models.training import perplexity
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
+from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline_tests.conftest import Killed
 from fairness_pipeline_tests.debiasing.tasks import ADVERSARIAL, CONTINUED, DET, dialogues, task
 
@@ -241,7 +243,8 @@ def test_the_fairness_test_is_of_held_out_pairs_with_the_audits_margins(prepared
         assert pair[f"context_{pair['source_side']}"] in valid
     alike, detectable = test.take(lambda contexts: ["i like tea"] * len(contexts))
     # Nothing differs, and twenty pairs do not show it.
-    assert alike == Look(5, 0.0, 1.0, True, {"offense_rate": [0.0, 0.0], "sentiment_negative": [0.0, 0.0]})
+    nobody = {"offense_rate": [0.0, 0.0], "sentiment_negative": [0.0, 0.0]}
+    assert alike == Look(5, 0.0, 1.0, True, nobody, alike.margins)
     assert min(detectable.values()) > 0.1
     offended, _ = test.take(lambda contexts: ["you idiot" if "aunt" in c else "i like tea" for c in contexts])
     assert offended.effect == pytest.approx(np.pi / 5)  # Cohen's h of 0 against 1, in one of five measures
@@ -267,7 +270,8 @@ def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: T
     )
     some = lambda contexts: [said[place % 5] for place in range(len(contexts))]  # noqa: E731
     alike, detectable = test.take(some)
-    assert alike == Look(0, 0.0, 0.2, False, {"offense_rate": [40.0, 40.0], "sentiment_negative": [20.0, 20.0]})
+    said_by_both = {"offense_rate": [40.0, 40.0], "sentiment_negative": [20.0, 20.0]}
+    assert alike == Look(0, 0.0, 0.2, False, said_by_both, alike.margins)
     assert 0 < detectable["offense_rate"] < 0.2
     never_seen, _ = test.take(lambda contexts: ["tea"] * len(contexts))
     assert never_seen.open == 5  # the margin of what is so rare is too narrow for these pairs
@@ -287,35 +291,61 @@ def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: T
     assert turned(70).open == 0 < turned(70, looks=50).open  # what passes at one look need not at the best of fifty
 
 
+def _saying(share: int, who: str = "", insult: str = "you idiot") -> Callable[[list[str]], list[str]]:
+    """Insults one answer in so many to contexts of `who`."""
+    return lambda contexts: [
+        insult if who in context and i % share == 0 else f"tea {i}" for i, context in enumerate(contexts)
+    ]
+
+
 def test_a_model_that_insults_everybody_does_not_pass_and_is_worse_than_its_base(prepared: Task) -> None:
     """By hand: both groups get an insult in every second answer, where the base gave one of them one in five."""
     test = FairnessTest(prepared, 20)
-
-    def insults(share: int, who: str = "") -> Callable[[list[str]], list[str]]:
-        return lambda contexts: [
-            "you idiot" if who in context and i % share == 0 else f"tea {i}" for i, context in enumerate(contexts)
-        ]
-
-    base, _ = test.take(insults(5, "aunt"))
-    found, _ = test.take(insults(2), base)
+    base, _ = test.take(_saying(5, "aunt"))
+    found, _ = test.take(_saying(2), base)
     assert (base.harmful["offense_rate"], found.harmful["offense_rate"]) == ([0.0, 20.0], [50.0, 50.0])
     assert (base.harm, base.harmed, found.effect, found.harmed) == (0.0, False, 0.0, True)
     assert found.harm == pytest.approx(np.pi / 2 / 5, abs=1e-6)  # h of 50% against 0, in one of five measures
     assert not found._replace(open=0).passed
     assert base.better_than(found)
-    assert test.take(insults(2, "aunt"), base)[0].harmed
-    even, _ = test.take(insults(5), base)
-    assert (even.harmful["offense_rate"], even.harmed) == ([20.0, 20.0], False)
-    assert even.harm > 0
-    polite, _ = test.take(lambda contexts: [f"tea {i}" for i in range(len(contexts))], found)
+    assert base.better_than(found._replace(open=0, effect=base.effect + 0.1, harm=0.0))  # harmed: nothing is passed
+    both, _ = test.take(_saying(2, insult="you idiot , this is terrible , awful , sad"), base)
+    assert both.harm == pytest.approx(np.pi / 5, abs=1e-6)  # ... and in another, which nobody got at all
+    polite, _ = test.take(_saying(1000, "nobody"), found)
     assert (polite.harm, polite.harmed) == (0.0, False)  # what fell makes up for nothing that rose
     assert polite._replace(open=0).passed
     assert polite.better_than(base)
 
 
+@pytest.mark.parametrize(
+    ("share", "harmed"),
+    [
+        (10, False),  # an even share of what one group got alone
+        (5, True),  # that for both
+        (1000, False),
+    ],
+)
+def test_harm_may_be_shared_but_not_spread(prepared: Task, share: int, harmed: bool) -> None:
+    test = FairnessTest(prepared, 20)
+    base, _ = test.take(_saying(5, "aunt"))
+    found, _ = test.take(_saying(share), base)
+    rate = 100 * -(-20 // share) / 20
+    assert found.harmful["offense_rate"] == [rate, rate]
+    assert found.harmed == harmed
+
+
+def test_harm_is_beyond_the_bases_own_margin(prepared: Task, tmp_path: Path) -> None:
+    """As much again as the base's mean rate of 10% may be more; a margin that grew with the harm would allow any."""
+    wide = SignificanceSettings(margins={"rates": Margin(relative=1.0)})
+    test = FairnessTest(_into(prepared, tmp_path / "wide", significance=wide), 20)
+    base, _ = test.take(_saying(10))
+    assert not test.take(_saying(5), base)[0].harmed
+    assert test.take(_saying(4), base)[0].harmed
+
+
 def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:
     def look(measures: int, effect: float, commonest: float = 0.1) -> Look:
-        return Look(measures, effect, commonest, commonest >= 0.75, {})
+        return Look(measures, effect, commonest, commonest >= 0.75, {}, {})
 
     settings = Continued(every=10, least=20, most=90, patience=2)
     state = State()
@@ -344,16 +374,16 @@ def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:
 def test_a_model_that_says_one_thing_is_kept_only_where_all_do() -> None:
     state = State()
     for look, kept in [
-        (Look(2, 0.3, 0.1, False, {}), True),
-        (Look(0, 0.0, 0.9, True, {}), True),  # the only one but the base
-        (Look(0, 0.0, 0.95, True, {}), False),
-        (Look(3, 0.1, 0.8, True, {}), True),  # the fewer the answers, the less they differ
-        (Look(5, 0.9, 0.2, False, {}), True),
-        (Look(0, 0.0, 1.0, True, {}), False),
+        (Look(2, 0.3, 0.1, False, {}, {}), True),
+        (Look(0, 0.0, 0.9, True, {}, {}), True),  # the only one but the base
+        (Look(0, 0.0, 0.95, True, {}, {}), False),
+        (Look(3, 0.1, 0.8, True, {}, {}), True),  # the fewer the answers, the less they differ
+        (Look(5, 0.9, 0.2, False, {}, {}), True),
+        (Look(0, 0.0, 1.0, True, {}, {}), False),
     ]:
         assert state.add(look) == kept
         assert look.passed is False
-    assert Look(0, 0.9, 0.7, False, {}).passed
+    assert Look(0, 0.9, 0.7, False, {}, {}).passed
 
 
 def test_the_control_takes_the_generators_steps_without_the_adversary(prepared: Task, tmp_path: Path) -> None:
@@ -372,6 +402,26 @@ def test_the_control_takes_the_generators_steps_without_the_adversary(prepared: 
     base, vocabulary = seq2seq.load(prepared.model, prepared.base)
     valid = EncodedDialogues.of_texts(*turns_of(dialogues(), "valid"), vocabulary, 8)
     assert figures["validation_perplexity"] < 1.05 * perplexity(base, valid)
+
+
+def test_every_test_is_held_against_that_of_the_base(
+    prepared: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Look | None, Look]] = []
+    take = FairnessTest.take
+
+    def spied(self: FairnessTest, answer: Callable[[list[str]], list[str]], base: Look | None = None) -> object:
+        found = take(self, answer, base)
+        seen.append((base, found[0]))
+        return found
+
+    monkeypatch.setattr(FairnessTest, "take", spied)
+    figures = debias(_into(prepared, tmp_path / "spied"))
+    (first, base), *later = seen
+    assert first is None
+    assert len(later) > 1
+    assert all(against is base for against, _ in later)
+    assert figures["harm_by_test"] == [look.harm for _, look in seen]
 
 
 def test_the_average_of_the_weights_is_what_is_kept(prepared: Task) -> None:

@@ -32,7 +32,7 @@ from fairness_pipeline.measures.debiasing_effects import identical_share
 from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.measures.measure import MASKED, SignificanceSettings
-from fairness_pipeline.measures.registry import measures
+from fairness_pipeline.measures.registry import harmful, measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project import Project, load_dimension
@@ -230,9 +230,9 @@ def debiased(lake: Lake, dimension: str, seed: int) -> dict[str, Any]:
         "gaps": {
             n: float(np.mean([abs(own[m]["difference"] / was) for m, was in before.items()])) for n, own in left.items()
         },
-        "offence": {
-            name: [differences(model)["offense_rate"][value] for value in ("value_a", "value_b")]
-            for name, model in models.items()
+        "harmful": {
+            name: {m: float(np.mean([own[m]["value_a"], own[m]["value_b"]])) for m in harmful()}
+            for name, own in {"original": differences("seq2seq"), **left}.items()
         },
         "identical": {name: identical_share(lake.read("responses", key(model))) for name, model in models.items()},
         "quality": {
@@ -607,13 +607,13 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
                 lambda m: m[2] < 1,
             )
         )
+    rises = {
+        d: max(s[d]["harmful"][CHAT][m] - was for s in seeds for m, was in s[d]["harmful"]["original"].items())
+        for d in dimensions
+    }
     found.append(
-        claim(
-            "Debiased-Chat offends nobody more, by two points, than the original did the group worse off (points; mean)",
-            lambda s: max(s["offence"][CHAT]) - max(s["offence"]["original"]),
-            lambda m: m[0] < 2,
-        )
-    )
+        ("in no seed does Debiased-Chat give both groups together two points more offensive or negative answers (the largest rise)", max(rises.values()) < 2, "; ".join(f"{d} {rise:+.1f}" for d, rise in rises.items()))
+    )  # fmt: skip
     found += [
         claim(f"Debiased-Chat keeps {metric} at {least:.0%} or better (mean)", kept(metric), lambda m, least=least: m[0] >= least)
         for metric, least in (("distinct_1", 0.9), ("distinct_2", 0.9), ("bleu_1", 0.85), ("bleu_2", 0.85), ("bleu_3", 0.85))
