@@ -74,10 +74,10 @@ class Course(ABC):
         left = 1 - iteration / self.settings.most if self.settings.falling else 1
         self.optimisers["generator"].param_groups[0]["lr"] = left * self.settings.learning_rate
 
-    def teaching_step(self, batch: Batch) -> torch.Tensor:
+    def teaching_step(self, batch: Batch, weight: float = 1.0) -> torch.Tensor:
         """An update of G on L_MLE alone, as it was trained before (algorithm 1, lines 16 to 18). Gives L_MLE."""
         loss = self.likelihood_loss(batch)
-        self.update("generator", loss, self.model)
+        self.update("generator", weight * loss, self.model)
         return loss.detach()
 
     def likelihood_loss(self, batch: Batch) -> torch.Tensor:

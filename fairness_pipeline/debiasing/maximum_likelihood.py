@@ -15,12 +15,12 @@ from fairness_pipeline.debiasing.settings import Continued
 
 
 class MaximumLikelihood(Course):
-    """The generator's steps of algorithm 1 on L_MLE alone."""
+    """The generator's steps of algorithm 1 on L_MLE alone, which weighs as much in each (`k0`)."""
 
     def steps(self, data: Dialogues, random: np.random.Generator, iteration: int) -> list[Step]:
         """The generator's steps of an iteration."""
         s = self.settings
-        gendered = Step("G", lambda: self.teaching_step(data.gendered(random, s.batch).dialogues))
+        gendered = Step("G", lambda: self.teaching_step(data.gendered(random, s.batch).dialogues, s.k0))
         neutral = Step("G (teaching)", lambda: self.teaching_step(data.neutral(random, s.batch)))
         return [gendered] * s.g_steps + [neutral] * s.g_teach_steps
 

@@ -92,6 +92,8 @@ class Continued(Specification):
     """Steps of the generator on dialogues whose message names one group."""
     g_teach_steps: Positive = 1
     """Steps on dialogues that name none."""
+    k0: Coefficient = 1.0
+    """Weight of L_MLE in the former (k0' in the thesis, which does not set it)."""
     learning_rate: Rate = 0.001
     """Learning rate of the generator (and of D1)."""
     falling: bool = False
@@ -126,9 +128,9 @@ class Continued(Specification):
 class Adversarial(Continued):
     """Algorithm 1 itself.
 
-    `k0`, `k1`, `k2` weigh L_MLE, L_D1 and L_D2 (k0', k1' and k2' there; k0' is named and not set). The temperature of
-    Gumbel-softmax is divided by `cooling` every `cooling_every` iterations until it is below `coldest`. The thesis does
-    not name the width of D1 and D2 (`discriminator`).
+    `k1` and `k2` weigh L_D1 and L_D2 (k1' and k2' there). The temperature of Gumbel-softmax is divided by `cooling`
+    every `cooling_every` iterations until it is below `coldest`. The thesis does not name the width of D1 and D2
+    (`discriminator`).
     """
 
     shuffled: bool = False
@@ -137,8 +139,6 @@ class Adversarial(Continued):
     """Batches of responses that the discriminators learn from in an iteration."""
     passes: Positive = 1
     """Passes over them."""
-    k0: Coefficient = 1.0
-    """Weight of L_MLE (k0' in the thesis, which does not set it)."""
     k1: Coefficient = 1.0
     """Weight of L_D1."""
     k2: Coefficient = 1.0

@@ -404,6 +404,28 @@ def test_the_control_takes_the_generators_steps_without_the_adversary(prepared: 
     assert figures["validation_perplexity"] < 1.05 * perplexity(base, valid)
 
 
+def test_the_control_learns_from_dialogues_that_name_a_group_as_much_as_debiased_chat(prepared: Task) -> None:
+    """Without the adversary's losses the steps are one and the same; so are they where dialogues name nobody."""
+    training, data = _parts(prepared, k0=0.25, k1=0, k2=0, clipping=1e9)
+    model = training.model.eval()
+    course = maximum_likelihood.MaximumLikelihood(Continued(**CONTINUED, k0=0.25, clipping=1e9), model)
+    before = {name: weights.clone() for name, weights in model.state_dict().items()}
+
+    def gradients(take: Callable[[], torch.Tensor]) -> list[torch.Tensor]:
+        model.load_state_dict(before)
+        take()
+        return [weights.grad.clone() for weights in model.parameters() if weights.grad is not None]
+
+    named, *_ = course.steps(data, np.random.default_rng(1), 0)
+    torch.testing.assert_close(
+        gradients(named.take),
+        gradients(lambda: training.generator_step(data.gendered(np.random.default_rng(1), 4), 1.0)),
+    )
+    same = data.neutral(np.random.default_rng(2), 4)
+    nobody = course.steps(data, np.random.default_rng(2), 0)[-1]
+    torch.testing.assert_close(gradients(nobody.take), gradients(lambda: training.teaching_step(same)))
+
+
 def test_every_test_is_held_against_that_of_the_base(
     prepared: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
