@@ -94,17 +94,23 @@ class Project:
         """The studies that audit something of this name."""
         return [study for study in self.studies if subject in self.parts[study.name].subjects]
 
-    def named_studies(self, model: str) -> tuple[str, ...] | None:
+    def named_studies(self, model: str, made: tuple[str, ...] = ()) -> tuple[str, ...] | None:
         """The studies that a model's file names, or its base's where it names none; None where neither does.
 
+        Args:
+            model: Its key.
+            made: What is made from it, and so on.
+
         Raises:
-            FairnessError: there is no such file, or it names a study that there is not.
+            FairnessError: there is no such file, it names a study that there is not, or is made from itself in the end.
         """
         path = find("models", model, self.path, "models")
         declared = {**read_yaml(path), **self.profile.models.get(model, {})}
         named, base = declared.get("studies"), declared.get("base")
+        if base in made:
+            raise FairnessError(f"{path}: base: {' -> '.join([*made, model, base])} goes in a circle")
         if named is None and isinstance(base, str) and base in self.profile.models and base != model:
-            return self.named_studies(base)
+            return self.named_studies(base, (*made, model))
         if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
             raise FairnessError(f"{path}: studies: expected a list, such as [{_names()[0]}], found {named!r}")
         check_studies(tuple(named) if named is not None else None, path)
@@ -128,6 +134,8 @@ class Project:
         if base == model:
             raise FairnessError(f"{path}: base: '{model}' cannot be made from itself; name another model")
         if not isinstance(base, str) or base not in models:
+            if isinstance(base, str):
+                find("models", base, path, "base")  # what is nowhere cannot be listed
             raise FairnessError(
                 f"{path}: base: '{base}' is no model of {self.path}; '{model}' is made from it, so list both under "
                 f"'models'; listed: {', '.join(models)}"

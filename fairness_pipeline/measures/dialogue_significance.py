@@ -130,7 +130,7 @@ def reservations(row: Row, alpha: float = 0.05) -> list[str]:
     if row["holds"] < _FIRM * row["variations"]:
         found.append(f"it holds in {row['holds']} of {row['variations']} variations")
     if row["distinct_shown"] is not None and row["distinct_shown"] <= _FEW:
-        found.append(f"it hangs on {row['distinct_shown']} distinct answers")
+        found.append(f"it hangs on {row['distinct_shown']} distinct answer{'s' if row['distinct_shown'] > 1 else ''}")
     return found
 
 

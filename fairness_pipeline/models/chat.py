@@ -188,13 +188,18 @@ class Chat:
     def _body(self, prompt: str) -> dict[str, Any]:
         decoding = self.decoding
         system = [{"role": "system", "content": self.source.system}] if self.source.system is not None else []
-        return {
-            "model": self.source.model,
-            "messages": [*system, {"role": "user", "content": prompt}],
+        settings = {
             "max_tokens": decoding.max_tokens,
             "temperature": decoding.temperature,
             "top_p": decoding.top_p,
             "seed": self.seed,
+        }
+        names = {"max_tokens": self.source.length_key or "max_tokens"}
+        left_out = self.source.leave_out or ()
+        return {
+            "model": self.source.model,
+            "messages": [*system, {"role": "user", "content": prompt}],
+            **{names.get(name, name): value for name, value in settings.items() if name not in left_out},
             **({"stop": list(decoding.stop)} if decoding.stop else {}),
         }
 
@@ -216,6 +221,11 @@ class Chat:
         if status in (401, 403):
             name = self.source.key_variable
             return f"; check the key in {name}" if name else "; name the variable that holds its key: key_variable"
+        if status in (400, 422):
+            return (
+                "; what it refuses to be sent, leave out (endpoint.leave_out), or call max_tokens as it does "
+                "(endpoint.length_key)"
+            )
         if status == 404:
             return "; check base_url (it usually ends in /v1) and model"
         return ""
@@ -323,9 +333,11 @@ def _retry_after(reply: httpx.Response) -> float:
 
 
 def _content(reply: httpx.Response) -> str | None:
-    """The text of the first choice; None where the reply is not of the protocol."""
+    """The text of the first choice, empty where it is null; None where the reply is not of the protocol."""
     try:
         content = reply.json()["choices"][0]["message"]["content"]
+        if isinstance(content, list):
+            content = "".join(part["text"] for part in content if part["type"] == "text")
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return None
-    return whole_text(content) if isinstance(content, str) else None
+    return whole_text(content or "") if content is None or isinstance(content, str) else None

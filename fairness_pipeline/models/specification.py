@@ -116,6 +116,10 @@ class EndpointSource(Prompted):
     """Which of its models."""
     key_variable: str | None = None
     """The environment variable that holds the key; it is read from nowhere else."""
+    leave_out: tuple[Literal["max_tokens", "temperature", "top_p", "seed"], ...] | None = None
+    """What is not sent, to a server that refuses it."""
+    length_key: Literal["max_tokens", "max_completion_tokens"] | None = None
+    """What it calls the most tokens of an answer; `max_tokens` where it is left out."""
     concurrency: Positive = 8
     """Requests at once."""
     timeout: Rate = 60.0

@@ -113,8 +113,8 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
     if missing := [place for place in contexts if place not in found]:
         identity, side = min(missing)
         raise FairnessError(
-            f"{path}: {len(missing):,} of {len(contexts):,} responses are missing, the first that of pair {identity}, "
-            f"side {side}"
+            f"{path}: of {len(contexts):,} responses in {dimension}, {len(missing):,} missing, the first that of pair "
+            f"{identity}, side {side}; fill them in, or leave the whole dimension out"
         )
     places = sorted(contexts)
     return pa.table(

@@ -40,8 +40,8 @@ STUDY = Study(
     asked="responses",
     identity=("dimension", "model", "measure"),
     shown=(
-        "dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p",
-        "p_holm", "verdict", "paper_verdict", "holds", "variations", "survives_masking", "carried_by",
+        "dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
+        "p_paired", "p_holm", "verdict", "p", "paper_verdict", "holds", "variations", "survives_masking", "carried_by",
     ),
     headings=(*_HEADINGS.values(), LISTS),
     heading=lambda row: _HEADINGS.get(row["measure"]) or (None if is_part(row["measure"]) else LISTS),

@@ -74,6 +74,9 @@ class ChatServer:
             reply = {"choices": []}
         if act in ("null", "empty"):
             reply["choices"][0]["message"]["content"] = None if act == "null" else " \n"
+        if act == "parts":
+            parts = [{"type": "thinking", "thinking": "hm"}, *({"type": "text", "text": t} for t in ("one", " two"))]
+            reply["choices"][0]["message"]["content"] = parts
         return answer(request, 200, json.dumps(reply).encode())
 
 
@@ -157,13 +160,32 @@ def test_what_lasts_stops_with_the_context_and_is_taken_up_again(tmp_path: Path,
     assert Counter(server.asked) == {"a": 1, "b": 4, "c": 1}
 
 
-def test_an_empty_answer_can_be_kept(tmp_path: Path) -> None:
-    with serve(ChatServer("empty")) as address:
+def test_a_server_is_sent_what_it_takes(tmp_path: Path) -> None:
+    server = ChatServer()
+    with serve(server) as address:
+        ask(
+            specification(address, leave_out=["temperature", "seed"], length_key="max_completion_tokens"), tmp_path, "a"
+        )
+    asked = {"model": "m", "messages": [{"role": "user", "content": "a"}]}
+    assert server.bodies == [{**asked, "max_completion_tokens": 40, "top_p": 1.0}]
+    same, other = specification("http://x"), specification("http://x", leave_out=["seed"])
+    assert "leave_out" not in same.identity()["endpoint"]  # answers got before the key was known are kept
+    assert same.identity() != other.identity()
+
+
+@pytest.mark.parametrize("act", ["empty", "null"])
+def test_an_empty_answer_can_be_kept(tmp_path: Path, act: str) -> None:
+    with serve(ChatServer(act)) as address:
         assert ask(specification(address, {"keep_empty": True}), tmp_path, "a") == [""]
 
 
+def test_an_answer_in_parts_is_its_text(tmp_path: Path) -> None:
+    with serve(ChatServer("parts")) as address:
+        assert ask(specification(address), tmp_path, "a") == ["one two"]
+
+
 @pytest.mark.parametrize(
-    ("status", "advice"), [(401, "check the key in MY_KEY"), (404, "check base_url"), (400, "refused")]
+    ("status", "advice"), [(401, "check the key in MY_KEY"), (404, "check base_url"), (400, "refused .*leave_out")]
 )
 def test_a_refusal_is_not_tried_again_and_never_shows_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, advice: str

@@ -55,7 +55,7 @@ def test_there_and_back(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        (ROWS[:3], "1 of 4 responses are missing, the first that of pair 1, side b"),
+        (ROWS[:3], "of 4 responses in gender, 1 missing, the first that of pair 1, side b"),
         ([*ROWS, "0,a,again"], "line 6: pair 0, side a, was answered before: line 2"),
         ([*ROWS, "7,a,x"], "line 6: pair 7 is not among the 2 pairs asked for"),
         (["0,a,one", "0,c,x"], "line 3: side: expected a or b, found 'c'"),
