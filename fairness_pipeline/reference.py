@@ -35,8 +35,9 @@ def reference() -> str:
     settings: dict[str, type[Specification]] = {name: method.settings for name, method in METHODS.items()}
     settings |= {f"{name} (language models)": method.settings for name, method in LANGUAGE_METHODS.items()}
     settings |= {f"{name} (text classifiers)": method.settings for name, method in CLASSIFIER_METHODS.items()}
-    for name, own in settings.items():
-        lines += [f"### {name}", "", _says(own), "", *_table(own), ""]
+    for own in dict.fromkeys(settings.values()):
+        names = ", ".join(name for name, kind in settings.items() if kind is own)
+        lines += [f"### {names}", "", _says(own), "", *_table(own), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from fairness_pipeline.lake import Card, Lake
+from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project import Project
-from fairness_pipeline_tests.commands import command, run
+from fairness_pipeline_tests.commands import change, command, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 
@@ -424,3 +426,15 @@ def test_a_dry_run_says_which_source_is_not_there(tiny: Project, data: Path, tmp
 
 def test_there_are_many() -> None:
     assert len(WRONG_CALLS) + len(WRONG_FILES) > 200
+
+
+def test_a_model_that_a_rate_too_high_has_broken_is_not_judged(tiny: Project, data: Path) -> None:
+    """Its weights are numbers, its perplexity is past counting; whatever it answers, it learned nothing."""
+    change(data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(learning_rate=1e30))
+    done = run("--dimension", "gender")
+    assert "nothing to judge: " in done.stdout
+    lake, key = Lake(tiny.workspace), {"dimension": "gender", "model": "seq2seq"}
+    assert lake.card("dialogue_models", {"model": "seq2seq"}).figures["validation_perplexity"] > 1e100
+    with lake.writing("responses", key, RESPONSES.empty_table(), RESPONSES, Card("0" * 64, {}, {})):
+        pass  # as if it had not answered alike
+    assert "no better than guessing; try a lower learning rate" in tiny.parts["dialogue_fairness"].unfit(key, lake)

@@ -82,7 +82,7 @@ def make_cures_small(data: Path) -> None:
     short = {"every": 1, "least": 1, "most": 2, "pairs": 20}
     small["models"] = {
         "seq2seq": {**TINY["models"]["seq2seq"], "corpus": "twitter_sample", "seeds": 2},
-        "seq2seq-leace": {}, "seq2seq-self_debias": {}, "seq2seq-mle": {"settings": short},
+        "seq2seq-leace": {}, "seq2seq-self_debias": {}, "seq2seq-mle": {"settings": short}, "seq2seq-placebo": SMALL_CHAT,
         "seq2seq-debiased_chat": SMALL_CHAT,
     }  # fmt: skip
     write_yaml(data / "profiles" / "cures.yaml", small)
@@ -268,6 +268,11 @@ def test_the_reference_is_that_of_the_code() -> None:
     assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == reference(), (
         "run: python -m fairness_pipeline.reference > docs/reference.md"
     )
+
+
+def test_no_page_has_a_place_left_to_fill() -> None:
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        assert not re.search(r"@[A-Z]{3,}@|TODO|FIXME", page.read_text(encoding="utf-8")), page
 
 
 def test_every_key_has_a_meaning() -> None:

@@ -132,13 +132,16 @@ class AdversarialTraining(Course):
         model: G, trained by maximum likelihood.
         det: The frozen disentanglement model.
         longest: Words of a response at most.
+        shuffled: Whether the discriminators are told groups drawn at random: a placebo.
     """
 
     settings: Adversarial
 
-    def __init__(self, settings: Adversarial, model: Seq2Seq, det: DisentanglementModel, longest: int) -> None:
+    def __init__(
+        self, settings: Adversarial, model: Seq2Seq, det: DisentanglementModel, longest: int, *, shuffled: bool = False
+    ) -> None:
         device = model.output.weight.device
-        self.det, self.longest = det, longest
+        self.det, self.longest, self.shuffled = det, longest, shuffled
         self.d1 = Discriminator(det.to_unbiased.out_features, settings.discriminator).to(device)
         self.d2 = Discriminator(det.to_semantic.out_features, settings.discriminator).to(device)
         super().__init__(settings, model, self.d1.parameters())
@@ -157,7 +160,7 @@ class AdversarialTraining(Course):
     def drawn(self, data: Dialogues, random: np.random.Generator, batches: int) -> GenderedBatch:
         """Dialogues whose message names one group, as many as fill these batches."""
         found = data.gendered(random, batches * self.settings.batch)
-        return found.shuffled(random) if self.settings.shuffled else found
+        return found.shuffled(random) if self.shuffled else found
 
     def discriminator_steps(self, drawn: GenderedBatch, temperature: float) -> torch.Tensor:
         """Lines 3 to 6: D2 learns the group from f(s) of sampled responses, `batch` at a time; G is at rest.
@@ -200,10 +203,15 @@ class AdversarialTraining(Course):
 
 def debias(task: Task) -> dict[str, Any]:
     """Trains the base on by algorithm 1; figures and errors are those of `train_on`."""
+    return train(task)
+
+
+def train(task: Task, *, shuffled: bool = False) -> dict[str, Any]:
+    """Algorithm 1, with the dialogues' own groups or, as a placebo, `shuffled` ones."""
     settings = DebiasedChat.model_validate(task.model.settings or {}).adversarial
     assert task.model.seq2seq is not None
     longest, det = task.model.seq2seq.longest, disentanglement.load(task)
-    return train_on(task, settings, lambda model: AdversarialTraining(settings, model, det, longest))
+    return train_on(task, settings, lambda model: AdversarialTraining(settings, model, det, longest, shuffled=shuffled))
 
 
 def temperature_at(iteration: int, settings: Adversarial) -> float:

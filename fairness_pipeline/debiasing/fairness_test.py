@@ -5,6 +5,7 @@ test passes any model, so here equivalence must be shown, on contexts of threads
 sees, and what the test could have seen is told beside its outcome.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,13 +19,18 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.registry import harmful
+from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.effects import cohens_h
 
 _LEAST_PAIRS = 10
+_LARGEST = math.pi
+"""The largest Cohen's h."""
 
 
 class Look(NamedTuple):
     """What a test found: how many measures are `open`, not shown equivalent, and the mean absolute effect size of all.
+
+    No effect size counts for more than the largest h, so that one count of words does not outweigh all.
 
     `commonest` is the share of the most frequent answer, `alike` whether that is so large that nothing can be judged.
     `harmful` is the rate of every harmful measure in both groups, in percent, and `margins` what rise of it does not
@@ -118,7 +124,7 @@ class FairnessTest:
         a, b = (pa.array(answer(self.pairs[name].to_pylist()), pa.string()) for name in ("context_a", "context_b"))
         rows = self._scorer.compare(a, b, self._significance)
         shown = [row.p_equivalence is not None and row.p_equivalence <= self._level for row in rows]
-        effect = float(np.mean([abs(row.effect_size or 0.0) for row in rows]))
+        effect = float(np.mean([_size(row) for row in rows]))
         commonest = pc.max(pc.value_counts(pa.chunked_array([a, b])).field("counts")).as_py() / (len(a) + len(b))
         bad = [row for row in rows if row.measure in harmful()]
         rates = {row.measure: [row.value_a, row.value_b] for row in bad}
@@ -134,3 +140,8 @@ class FairnessTest:
         said = round(effect, 6), round(commonest, 4), alike
         look = Look(shown.count(False), *said, rates, margins, round(harm, 6), harmed)
         return look, {row.measure: round(row.minimum_detectable or 0.0, 6) for row in rows}
+
+
+def _size(row: Comparison) -> float:
+    """The absolute effect size, `_LARGEST` at most; it is that where the sides differ and nothing varies."""
+    return _LARGEST if row.effect_size is None else min(abs(row.effect_size), _LARGEST)

@@ -33,7 +33,7 @@ class Method(NamedTuple):
     `starts_from_base`: it takes the base's weights; `trains`: it needs to know how; `disentangles`: it needs an
     autoencoder; `measures`: the classifiers and attribute lists that measure responses decide what it makes; `tested`:
     the margins do so, too, and from which share on answers are all alike; `answers`: its module has a `responder` of
-    its own; `control`: the method that does the same but for what shall cure.
+    its own; `controls`: the methods that do the same but for what shall cure.
     """
 
     module: str
@@ -45,11 +45,11 @@ class Method(NamedTuple):
     measures: bool = False
     tested: bool = False
     answers: bool = False
-    control: str | None = None
+    controls: tuple[str, ...] = ()
 
 
 METHODS = {
-    "cda": Method("counterpart_data_augmentation", ("seq2seq", "retrieval", "causal_lm"), control="duplication"),
+    "cda": Method("counterpart_data_augmentation", ("seq2seq", "retrieval", "causal_lm"), controls=("duplication",)),
     "duplication": Method("duplication", ("seq2seq", "retrieval", "causal_lm")),
     "wer": Method(
         "word_embedding_regularization", ("seq2seq", "retrieval", "causal_lm"), settings.WordEmbeddingRegularization
@@ -62,7 +62,16 @@ METHODS = {
         disentangles=True,
         measures=True,
         tested=True,
-        control="mle",
+        controls=("mle", "placebo"),
+    ),
+    "placebo": Method(
+        "placebo",
+        ("seq2seq",),
+        settings.DebiasedChat,
+        starts_from_base=True,
+        disentangles=True,
+        measures=True,
+        tested=True,
     ),
     "mle": Method(
         "maximum_likelihood", ("seq2seq",), settings.Continued, starts_from_base=True, measures=True, tested=True
@@ -134,16 +143,17 @@ def method_of(model: ModelSpecification) -> Method | None:
 
 def is_control(model: ModelSpecification) -> bool:
     """Whether a model's method is another's without what shall cure."""
-    return model.debiasing in {method.control for method in METHODS.values() if method.control}
+    return any(model.debiasing in method.controls for method in METHODS.values())
 
 
-def continued(model: ModelSpecification) -> settings.Continued | None:
-    """How a debiased model's base is trained on; None where it is not."""
+def settings_of(model: ModelSpecification) -> dict[str, Any]:
+    """What holds for a debiased model's method, defaults included; algorithm 1's are called as in `mle`."""
     method = method_of(model)
-    own = method.settings.model_validate(model.settings or {}) if method else None
+    own = method.settings.model_validate(model.settings or {}) if method else settings.NoSettings()
     if isinstance(own, settings.DebiasedChat):
-        return own.adversarial
-    return own if isinstance(own, settings.Continued) else None
+        of_autoencoder = own.disentanglement.model_dump().items()
+        return {**own.adversarial.model_dump(), **{f"disentanglement.{name}": value for name, value in of_autoencoder}}
+    return own.model_dump()
 
 
 def debias(task: Task) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Disentanglement(Specification):
     """
 
     hidden: Positive = 1000
-    """Units of encoder and decoder."""
+    """Units of encoder and decoder: `unbiased` and `semantic` together."""
     embedding: Positive = 300
     """Width of a word."""
     unbiased: Several = 200
@@ -133,8 +133,6 @@ class Adversarial(Continued):
     (`discriminator`).
     """
 
-    shuffled: bool = False
-    """A placebo: the discriminators are told groups drawn at random, so what happens is not for fairness' sake."""
     d_steps: Positive = 2
     """Batches of responses that the discriminators learn from in an iteration."""
     passes: Positive = 1
@@ -198,7 +196,7 @@ class Prompt(Specification):
 
 
 class DebiasedChat(Specification):
-    """Settings of the method `debiased_chat`."""
+    """Settings of the method `debiased_chat`, and of its placebo."""
 
     disentanglement: Disentanglement = Disentanglement()
     """Settings of the autoencoder."""

@@ -1,7 +1,7 @@
 """What a method makes of a recipe's gaps: several trainings of a base, as many debiased ones, and of a control.
 
 One checkpoint's gap before and after says what happened once. Here the variance between trainings is in the interval,
-and a cure is called one only where the base's gap is shown, and that less than half of it is left, and less than the
+and a cure is called one only where the base's gap is shown, and that less than half of it is left, and less than any
 control leaves.
 """
 
@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import chdtr
 
+from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Row
 from fairness_pipeline.measures.recipe_significance import context_variance
 from fairness_pipeline.measures.registry import is_part
@@ -45,9 +47,10 @@ RECIPE_EFFECTS = (
 )
 """One row a measure: means over seeds; `change` is that of the absolute differences, with its 95% interval.
 
-`p_gap` is that of the base's gap (Holm-adjusted), `p_control` that of what the method changes beyond its control,
-`p_cure` the largest of `p`, these two, and that of half of the gap being left (Holm-adjusted), `share_left` the mean
-absolute difference after as a share of that before, and `effect` one of `EFFECTS`.
+`p_gap` is that of the base's gap (Holm-adjusted), `p_control` that of what the method changes beyond `control` (of
+several the one beyond which it is least sure), `p_cure` the largest of `p`, these two, and that of half of the gap
+being left (Holm-adjusted), `share_left` the mean absolute difference after as a share of that before, and `effect` one
+of `EFFECTS`.
 """
 
 MOST_LEFT = 0.5
@@ -57,8 +60,8 @@ LEAST_SEEDS = 5
 
 CURE, SMALLER, LARGER, NONE_SHOWN, NO_GAP = "cure", "smaller gap", "larger gap", "no change shown", "no gap shown"
 EFFECTS = {
-    CURE: "the base's gap is shown, and that the method leaves less than half of it, and less than its control",
-    SMALLER: "less than the base; not shown to be less than half, or than its control, or over five seeds",
+    CURE: "the base's gap is shown, and that the method leaves less than half of it, and less than its controls",
+    SMALLER: "less than the base; not shown to be less than half, or than every control, or over five seeds",
     LARGER: "more than the base",
     NONE_SHOWN: "the base has a gap, and no change of it is shown",
     NO_GAP: "the base's seeds show no gap (few, or seeds that differ much, hardly show any), so no cure can be shown",
@@ -66,39 +69,57 @@ EFFECTS = {
 
 
 class Control(NamedTuple):
-    """A control's name, and the significance table of each of its seeds; None where the profile lacks it."""
+    """A control's name, and the significance table of each of its seeds, as many as the method's or more."""
 
     name: str
     tables: Sequence[pa.Table]
 
 
 def recipe_effects(
-    before: Sequence[pa.Table], after: Sequence[pa.Table], control: Control | None, *, needed: bool, alpha: float
+    before: Sequence[pa.Table],
+    after: Sequence[pa.Table],
+    controls: Sequence[Control],
+    *,
+    controlled: bool,
+    alpha: float,
 ) -> pa.Table:
     """A table of `RECIPE_EFFECTS`.
 
     A change is that of the absolute difference, seed by seed, so that a gap which turns round is none the smaller.
     Its error: between seeds s^2 / k, with k - 1 degrees of freedom, and that of the contexts, which all seeds share, of
-    both models as if they erred apart; at their worst where the gap turned round, when what they share adds up.
+    both models as if they erred apart; at their worst where the gap turned round, when what they share adds up. Seeds
+    that scatter round 0 have half-normal absolute differences, for which Student's t is too sure: there half of a gap
+    is left unless the scatter, by chi-square, is too small for that.
 
     Args:
         before: The base's significance tables, seed by seed.
         after: The method's, seed by seed; the first are those of the base's first seeds.
-        control: What was trained in the same way without what shall cure.
-        needed: Whether the method must do better than a control to be called a cure.
+        controls: What was trained in the same way without what shall cure.
+        controlled: Whether these are all that the method must do better than to be called a cure.
         alpha: The level.
+
+    Raises:
+        FairnessError: the method, its base or a control has fewer than two seeds, or fewer than the method.
     """
-    found, was = map(_by_seed, (after, before))
-    was = was[: len(found)]
-    controls = _by_seed(control.tables) if control else []
+    found = _by_seed(after)
+    rivals = {"the base": before, **{control.name: control.tables for control in controls}}
+    for name, tables in rivals.items():
+        if not 2 <= len(found) <= len(tables):
+            raise FairnessError(
+                f"expected two seeds or more of a method, and as many of {name}, found {len(found)} and {len(tables)}"
+            )
+    was = _by_seed(before[: len(found)])
+    others = {control.name: _by_seed(control.tables[: len(found)]) for control in controls}
     rows = []
     for name in found[0]:
         if is_part(name):
             continue
         own, base = ([rows_of[name] for rows_of in side] for side in (found, was))
         change = _change(base, own)
-        beyond = _change([rows_of[name] for rows_of in controls], own) if controls else None
-        half = _change(base, own, MOST_LEFT)
+        beyond = {other: _change([rows_of[name] for rows_of in seeds], own) for other, seeds in others.items()}
+        hardest = max(beyond, key=lambda other: beyond[other].p_above(0.0), default=None)
+        p_control = beyond[hardest].p_zero() if hardest else None
+        lower = beyond[hardest].centre < 0 if hardest else True
         before_all, after_all = _differences(base), _differences(own)
         low, high = change.interval(0.95)
         p_gap = _over_seeds(before_all, context_variance(base)).p_zero()
@@ -117,11 +138,13 @@ def recipe_effects(
                 "p": change.p_zero(),
                 "p_gap": p_gap,
                 "share_left": float(np.abs(after_all).mean()) / whole if whole else None,
-                "control": control.name if control else None,
-                "difference_control": float(_differences([c[name] for c in controls]).mean()) if controls else None,
-                "p_control": beyond.p_zero() if beyond else None,
-                "p_cure": max(change.p_zero(), p_gap, half.p_above(0.0), beyond.p_zero() if beyond else 0.0),
-                "may_cure": (beyond.centre < 0 if beyond else not needed) and len(own) >= LEAST_SEEDS,
+                "control": hardest,
+                "difference_control": float(_differences([c[name] for c in others[hardest]]).mean())
+                if hardest
+                else None,
+                "p_control": p_control,
+                "p_cure": max(change.p_zero(), p_gap, _p_half_left(base, own), p_control or 0.0),
+                "may_cure": controlled and lower and len(own) >= LEAST_SEEDS,
             }
         )
     for column, adjusted in (("p_holm", "p"), ("p_gap", "p_gap"), ("p_cure", "p_cure")):
@@ -158,6 +181,15 @@ def _change(before: list[Row], after: list[Row], share: float = 1.0) -> Estimate
     contexts = share**2 * context_variance(before[:count]) + context_variance(after[:count])
     turned = was.mean() * now.mean() < 0
     return _over_seeds(np.abs(now) - share * np.abs(was), contexts * (2 if turned else 1))
+
+
+def _p_half_left(before: list[Row], after: list[Row]) -> float:
+    """p that half of a gap is left, or more."""
+    p = _change(before, after, MOST_LEFT).p_above(0.0)
+    now, half = _differences(after), MOST_LEFT * np.abs(_differences(before)).mean()
+    if now.min() < 0 < now.max():  # a normal's mean absolute value is sqrt(2 / pi) of its standard deviation
+        p = max(p, float(chdtr(len(now), np.square(now).sum() * 2 / np.pi / half**2)) if half else 1.0)
+    return p
 
 
 def _over_seeds(values: np.ndarray, contexts: float) -> Estimate:

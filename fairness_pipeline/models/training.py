@@ -192,6 +192,11 @@ def perplexity(model: nn.Module, dialogues: Examples) -> float:
             total += loss.item()
             count += int(terms)
     model.train()
+    return exp_mean(total, count)
+
+
+def exp_mean(total: float, count: int) -> float:
+    """The perplexity of a summed loss in nats, finite for whatever is one."""
     return math.exp(min(total / count, 700.0))
 
 

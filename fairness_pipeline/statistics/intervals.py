@@ -83,7 +83,7 @@ def combined(centre: float, parts: Sequence[tuple[float, float]]) -> Estimate:
         parts: Variance and degrees of freedom (infinite: as good as known) of each; an infinite variance says that
             nothing is known.
     """
-    known = [(variance, min(max(1.0, freedom), _NORMAL)) for variance, freedom in parts if variance > 0]
+    known = [(variance, min(max(1.0, freedom), _NORMAL)) for variance, freedom in parts if variance != 0]
     total = sum(variance for variance, _ in known)
     if not known or not math.isfinite(total):
         return Estimate(centre, math.sqrt(total))

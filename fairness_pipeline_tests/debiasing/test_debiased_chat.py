@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from fairness_pipeline.debiasing import disentanglement, maximum_likelihood
+from fairness_pipeline.debiasing import disentanglement, maximum_likelihood, placebo
 from fairness_pipeline.debiasing.continued_training import Dialogues, State
 from fairness_pipeline.debiasing.debiased_chat import (
     AdversarialTraining,
@@ -52,11 +53,11 @@ def _into(prepared: Task, folder: Path, **changes: object) -> Task:
     return dataclasses.replace(prepared, folder=folder, **changes)
 
 
-def _parts(prepared: Task, **settings: object) -> tuple[AdversarialTraining, Dialogues]:
+def _parts(prepared: Task, *, shuffled: bool = False, **settings: object) -> tuple[AdversarialTraining, Dialogues]:
     model, vocabulary = seq2seq.load(prepared.model, prepared.base)
     torch.manual_seed(0)
     training = AdversarialTraining(
-        Adversarial(**{**ADVERSARIAL, **settings}), model, disentanglement.load(prepared), longest=8
+        Adversarial(**{**ADVERSARIAL, **settings}), model, disentanglement.load(prepared), longest=8, shuffled=shuffled
     )
     return training, Dialogues(prepared, vocabulary, 8, torch.device("cpu"))
 
@@ -151,6 +152,16 @@ def test_the_placebo_is_told_as_many_of_each_group_but_not_which(prepared: Task)
     torch.testing.assert_close(told[True].dialogues.contexts, told[False].dialogues.contexts)
     assert told[True].groups.sum() == told[False].groups.sum()
     assert 0.3 < (told[True].groups == told[False].groups).float().mean() < 0.7
+
+
+def test_the_placebo_takes_as_many_updates_and_others(prepared: Task, tmp_path: Path) -> None:
+    """The draws are the same but for whom the discriminators take the dialogues to name."""
+    found = {}
+    for name, run in {"chat": debias, "placebo": placebo.debias}.items():
+        figures = run(_into(prepared, tmp_path / name))
+        found[name] = figures["iterations"], load_file(tmp_path / name / "model.safetensors")["output.weight"]
+    assert found["chat"][0] == found["placebo"][0]
+    assert not torch.equal(found["chat"][1], found["placebo"][1])
 
 
 def test_a_falling_rate_ends_at_nothing(prepared: Task) -> None:
@@ -341,6 +352,23 @@ def test_harm_is_beyond_the_bases_own_margin(prepared: Task, tmp_path: Path) -> 
     base, _ = test.take(_saying(10))
     assert not test.take(_saying(5), base)[0].harmed
     assert test.take(_saying(4), base)[0].harmed
+
+
+def test_words_that_one_group_alone_gets_in_every_answer_are_the_largest_gap(prepared: Task) -> None:
+    """By hand: where both sides are constant no spread tells how far apart they are, and d has no value."""
+    test, said = FairnessTest(prepared, 20), {"aunt": "my family and home", "uncle": "tea"}
+
+    def take(every: int) -> Look:
+        return test.take(
+            lambda contexts: [
+                said["aunt"] if "aunt" in context and i % every == 0 else f"tea {i}" if every > 1 else said["uncle"]
+                for i, context in enumerate(contexts)
+            ]
+        )[0]
+
+    apart, seldom = take(1), take(10)
+    assert apart.effect == pytest.approx(np.pi / 5, abs=1e-6)  # in one of five measures
+    assert seldom.better_than(apart)
 
 
 def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pyarrow.compute as pc
 import pytest
+import yaml
 
 from fairness_pipeline.definitions import definitions
 from fairness_pipeline.errors import FairnessError
@@ -103,12 +104,13 @@ def test_from_base_to_report(debiased: Project) -> None:
     assert planned(*gender) == []
 
 
-def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: Path) -> None:
-    """Two seeds of each: what a method does is told over the seeds, beside the control of the same dimension."""
+def test_a_recipe_is_held_against_its_base_and_its_controls(tiny: Project, data: Path) -> None:
+    """Two seeds of each: what a method does is told over the seeds, beside the controls of the same dimension."""
     chat = {"settings": {"disentanglement": DET, "adversarial": ADVERSARIAL}, "dimensions": ["gender"]}
     models = {
         "seq2seq-leace": {},
         "seq2seq-mle": {"settings": CONTINUED, "dimensions": ["gender"]},
+        "seq2seq-placebo": chat,
         "seq2seq-debiased_chat": chat,
     }
 
@@ -121,23 +123,30 @@ def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: 
     project = Project("tiny")
     part = project.parts["dialogue_fairness"]
     gender = {"dimension": "gender", "model": "seq2seq-debiased_chat"}
-    assert part.control_of(gender) == {"dimension": "gender", "model": "seq2seq-mle"}
-    assert part.control_of({**gender, "dimension": "dialect"}) is None  # it is not made for that
-    assert part.control_of({**gender, "model": "seq2seq-leace"}) is None
+    assert part.controls_of(gender) == {
+        method: {"dimension": "gender", "model": f"seq2seq-{method}"} for method in ("mle", "placebo")
+    }
+    assert part.is_controlled(gender)
+    dialect = {**gender, "dimension": "dialect"}
+    assert (part.controls_of(dialect), part.is_controlled(dialect)) == ({}, False)  # they are not made for that
+    leace = {**gender, "model": "seq2seq-leace"}
+    assert (part.controls_of(leace), part.is_controlled(leace)) == ({}, True)
     assert [key["model"] for key in part.rivals_of(gender)] == [
-        "seq2seq", "seq2seq.seed2", "seq2seq-mle", "seq2seq-mle.seed2"
+        "seq2seq", "seq2seq.seed2", "seq2seq-mle", "seq2seq-mle.seed2", "seq2seq-placebo", "seq2seq-placebo.seed2"
     ]  # fmt: skip
     few, *others = (line for line in part.foreseen(Lake(project.workspace)) if line.startswith("cures: "))
-    assert few.startswith("cures: seq2seq-leace, seq2seq-mle, seq2seq-debiased_chat: nothing is called a cure of fewer")
+    named = "seq2seq-leace, seq2seq-mle, seq2seq-placebo, seq2seq-debiased_chat"
+    assert few.startswith(f"cures: {named}: nothing is called a cure of fewer")
     assert not others
     own = planned("--model", "seq2seq-debiased_chat")
-    assert "debiased_dialogue_models gender seq2seq-mle.seed2" in own  # the control belongs to the comparison
+    for control in ("mle", "placebo"):
+        assert f"debiased_dialogue_models gender seq2seq-{control}.seed2" in own  # it belongs to the comparison
     assert not [line for line in own if "leace" in line]
     assert " 0 not made" in run("--model", "seq2seq-debiased_chat").stdout
     lake = Lake(project.workspace)
     rows = {row["measure"]: row for row in lake.read("recipe_effects", gender).to_pylist()}
     assert len(rows) == 6
-    assert {row["control"] for row in rows.values()} == {"seq2seq-mle"}
+    assert {row["control"] for row in rows.values()} <= {"seq2seq-mle", "seq2seq-placebo"}
     assert {row["seeds"] for row in rows.values()} == {2}
     diversity = {
         model: [
@@ -160,11 +169,12 @@ def test_a_recipe_is_held_against_its_base_and_its_control(tiny: Project, data: 
     rates = r"[\d.]+% / [\d.]+% \(base [\d.]+% / [\d.]+%\)"
     assert re.search(rf"most frequent answer \d+%, offence rate {rates}, negative {rates}; it did not pass", page)
     assert page.count("seq2seq, debiased") == 1  # one section for the recipe, not one a seed
-    assert page.count("trained on, as a control") == 2  # the two seeds of `mle`
+    assert page.count("trained on, as a control") == 4  # the two seeds of both
 
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"].pop("seq2seq-mle"))
     foreseen = Project("tiny").parts["dialogue_fairness"].foreseen(lake, "gender")
-    assert "cures: seq2seq-debiased_chat has no control in gender and will not be called one" in foreseen[-1]
+    said = "cures: seq2seq-debiased_chat has no control 'mle' in gender and will not be called one; list a model of"
+    assert said in foreseen[-1]
 
 
 @pytest.mark.kills
@@ -219,10 +229,11 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ({"base": "seq2seq", "debiasing": "magic"}, "debiasing: expected one of cda, duplication, wer, debiased_chat, mle, dropout, leace, self_debias, prompt, filtered, found 'magic'"),
+        ({"base": "seq2seq", "debiasing": "magic"}, "debiasing: expected one of cda, duplication, wer, debiased_chat, placebo, mle, dropout, leace, self_debias, prompt, filtered, found 'magic'"),
         ({"base": "seq2seq"}, "debiasing: expected one of"),
         ({"debiasing": "cda"}, "key 'base' is missing: the model that 'mine' is made from"),
-        ({"base": "gpt9", "debiasing": "cda"}, "base: 'gpt9' is no model of"),
+        ({"base": "gpt9", "debiasing": "cda"}, "base: unknown model 'gpt9'; known: "),
+        ({"base": "seq2seq-wer", "debiasing": "cda"}, "base: 'seq2seq-wer' is no model of"),
         ({"base": "seq2seq", "debiasing": "filtered"}, "'filtered' is not defined for architecture 'seq2seq' (of 'seq2seq'); it is for: retrieval"),
         ({"base": "retrieval", "debiasing": "mle"}, "'mle' is not defined for architecture 'retrieval'"),
         ({"base": "seq2seq-cda", "debiasing": "wer"}, "base: 'seq2seq-cda' is debiased itself"),
@@ -244,6 +255,14 @@ def test_what_is_refused_when_the_file_is_read(tiny: Project, data: Path, model:
     message = refused(data, "mine", model)
     assert said in message
     assert "mine.yaml" in message
+
+
+def test_bases_in_a_circle_are_refused(tiny: Project, data: Path) -> None:
+    write_yaml(data / "models" / "theirs.yaml", {"base": "mine", "debiasing": "cda"})
+    change(data / "profiles" / "tiny.yaml", lambda document: document["models"].update(theirs={}))
+    assert "base: theirs -> mine -> theirs goes in a circle" in refused(
+        data, "mine", {"base": "theirs", "debiasing": "cda"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -333,36 +352,51 @@ def test_a_debiased_model_takes_what_its_file_does_not_say_from_its_base(debiase
 
 
 def test_a_control_is_trained_by_the_same_steps(debiased: Project, data: Path) -> None:
-    def controls(**models: dict) -> dict[str, str | None]:
+    def controls(**models: dict) -> dict[str, list[str]]:
         """Of `seq2seq-debiased_chat` (tested every 2 iterations), by dimension, beside these models."""
 
         def edit(document: dict) -> None:
-            document["models"] = {key: own for key, own in document["models"].items() if "mle" not in key}
+            others = ("mle", "mle_long", "placebo")
+            document["models"] = {key: own for key, own in document["models"].items() if not key.endswith(others)}
             document["models"].update({f"seq2seq-{name}": own for name, own in models.items()})
 
         change(data / "profiles" / "tiny.yaml", edit)
         part = Project("tiny").parts["dialogue_fairness"]
         chat = "seq2seq-debiased_chat"
-        found = {d: part.control_of({"dimension": d, "model": chat}) for d in part.dimensions}
-        return {dimension: control and control["model"] for dimension, control in found.items()}
+        found = {d: part.controls_of({"dimension": d, "model": chat}) for d in part.dimensions}
+        return {dimension: [control["model"] for control in own.values()] for dimension, own in found.items()}
 
     write_yaml(data / "models" / "seq2seq-mle_long.yaml", {"base": "seq2seq", "debiasing": "mle"})
     same, other = {"settings": {**CONTINUED, "every": 2}}, {"settings": {**CONTINUED, "every": 2, "most": 400}}
-    assert controls(mle=same) == {"gender": "seq2seq-mle", "dialect": "seq2seq-mle"}
-    assert controls(mle_long=other, mle=same) == {"gender": "seq2seq-mle", "dialect": "seq2seq-mle"}
+    assert controls(mle=same) == {"gender": ["seq2seq-mle"], "dialect": ["seq2seq-mle"]}
+    assert controls(mle_long=other, mle=same) == {"gender": ["seq2seq-mle"], "dialect": ["seq2seq-mle"]}
     said = "'seq2seq-mle' is the control of 'seq2seq-debiased_chat' in {}, and must be trained by the same steps; "
     differ = "their settings differ in most (12, 400)"
     with pytest.raises(FairnessError, match=re.escape(said.format("gender") + differ)):
         controls(mle=other)
     with pytest.raises(FairnessError, match=re.escape(said.format("dialect") + differ)):
         controls(mle={**other, "dimensions": ["dialect"]}, mle_long={**same, "dimensions": ["gender"]})
+    chat = yaml.safe_load((data / "profiles" / "tiny.yaml").read_text(encoding="utf-8"))["models"][
+        "seq2seq-debiased_chat"
+    ]
+    assert controls(mle=same, placebo=chat)["gender"] == ["seq2seq-mle", "seq2seq-placebo"]
+    for changed, differ in (
+        (
+            {"adversarial": {**chat["settings"]["adversarial"], "k2": 3}},
+            r"k2 \([\d.]+, 3.0\)",
+        ),  # what `mle` knows nothing of
+        ({"disentanglement": {**DET, "epochs": 9}}, r"disentanglement.epochs \(\d+, 9\)"),
+    ):
+        with pytest.raises(FairnessError, match=rf"'seq2seq-placebo' is the control .* differ in {differ}"):
+            controls(mle=same, placebo={"settings": {**chat["settings"], **changed}})
 
 
 def test_the_control_of_augmentation_is_trained_as_it_is(tiny: Project, data: Path) -> None:
     def control(own: dict, other: dict) -> dict[str, str] | None:
         models = {"seq2seq-cda": own, "seq2seq-duplication": other}
         change(data / "profiles" / "tiny.yaml", lambda document: document["models"].update(models))
-        return Project("tiny").parts["dialogue_fairness"].control_of({"dimension": "gender", "model": "seq2seq-cda"})
+        part = Project("tiny").parts["dialogue_fairness"]
+        return part.controls_of({"dimension": "gender", "model": "seq2seq-cda"}).get("duplication")
 
     assert control({}, {}) == {"dimension": "gender", "model": "seq2seq-duplication"}
     assert control({}, {"training": {"checkpoint_seconds": 1}})  # how often it is saved changes nothing

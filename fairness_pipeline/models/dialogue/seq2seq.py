@@ -18,7 +18,7 @@ from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogues
 from fairness_pipeline.models.erasure import Erasure, restore
-from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.training import Trainer, exp_mean
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
 from fairness_pipeline.progress import Progress
 
@@ -206,7 +206,7 @@ def perplexity(
         together = log_p[:, strange].logsumexp(dim=1)
         total -= float(torch.where(torch.isin(wanted, strange), together, own).sum())
         count += len(wanted)
-    return math.exp(total / count) if count else math.nan
+    return exp_mean(total, count) if count else math.nan
 
 
 @torch.inference_mode()

@@ -341,7 +341,7 @@ def disentanglement(partition: Partition) -> Result:
     kind="checkpoint",
     upstream=(*DIALOGUES, "disentanglement"),
     upstream_of_base=("dialogue_models",),
-    code_version="3",
+    code_version="4",
     settings=_debiasing,
 )
 def debiased_dialogue_models(partition: Partition) -> Result:
@@ -360,7 +360,7 @@ def _groups(partition: Partition) -> tuple[str, str]:
 
 def _trained_as(partition: Partition) -> str:
     """The asset that holds this partition's model."""
-    return "debiased_dialogue_models" if partition.part.models[partition.key["model"]].debiasing else "dialogue_models"
+    return str(partition.part.trained_as(partition.key["model"]))
 
 
 def _answering(part: DialoguePart, key: Key) -> dict[str, object]:
@@ -756,42 +756,35 @@ def _found(partition: Partition) -> Measured:
     return Measured(partition.read("responses"), tables, partition.read("dialogue_significance"))
 
 
-def _is_controlled(part: DialoguePart, key: Key) -> bool:
-    """Whether its method has a control, without which nothing is called a cure."""
-    method = method_of(part.models[key["model"]])
-    return method is not None and method.control is not None
-
-
 @of_a_model(
     stage="verdicts",
     covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
     upstream_of_seeds=("dialogue_significance", "responses"),
     upstream_of_rivals=("dialogue_significance",),
-    code_version="3",
+    code_version="4",
     settings=lambda part, key: {
         "seeds": part.models[key["model"]].seeds,
         "alpha": part.settings.significance.alpha,
         "alike": part.settings.alike,
-        "control": part.control_of(key),
-        "needed": _is_controlled(part, key),
+        "controls": part.controls_of(key),
+        "controlled": part.is_controlled(key),
         "versions": library_versions("numpy", "scipy"),
     },
     schema=RECIPE_EFFECTS,
     checks=(checks.not_empty,),
 )
 def recipe_effects(partition: Partition) -> Result:
-    """What a method makes of a recipe's gaps, over its seeds: beyond its base, another seed of it, and the control."""
+    """What a method makes of a recipe's gaps, over its seeds: beyond its base, another seed of it, and the controls."""
     part, key = partition.part, partition.key
 
     def tables(model: Key) -> list[pa.Table]:
         return [partition.of(seed).read("dialogue_significance") for seed in part.seeds_of(model) or [model]]
 
-    control = part.control_of(key)
     table = compare_recipes(
         tables(part.base_of(key)),
         tables(key),
-        Control(control["model"], tables(control)) if control else None,
-        needed=_is_controlled(part, key),
+        [Control(control["model"], tables(control)) for control in part.controls_of(key).values()],
+        controlled=part.is_controlled(key),
         alpha=part.settings.significance.alpha,
     )
     if any(part.unfit(seed, partition.lake) for seed in part.seeds_of(key)):

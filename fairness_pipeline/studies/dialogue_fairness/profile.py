@@ -13,8 +13,7 @@ from fairness_pipeline import paths
 from fairness_pipeline.corpora.dialogues import Splits
 from fairness_pipeline.corpora.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.debiasing.registry import check_method, continued, method_of
-from fairness_pipeline.debiasing.settings import Continued
+from fairness_pipeline.debiasing.registry import check_method, method_of, settings_of
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
@@ -164,11 +163,12 @@ class DialoguePart(Part):
                     "can be trained on it; give it another corpus"
                 )
             for dimension in self.dimensions:
-                self._check_control(key, dimension)
+                for method in self._controlling(key):
+                    self._check_control(key, method, dimension)
 
-    def _check_control(self, key: str, dimension: str) -> None:
+    def _check_control(self, key: str, method: str, dimension: str) -> None:
         """A control that is trained otherwise controls nothing: where there are only such, one is named."""
-        strays = {name: self._strays(key, name) for name in self._offered(key, dimension)}
+        strays = {name: self._strays(key, name) for name in self._offered(key, method, dimension)}
         if strays and all(strays.values()):
             name, fields = next(iter(strays.items()))
             told = ", ".join(f"{field} ({own}, {other})" for field, (own, other) in fields.items())
@@ -225,7 +225,7 @@ class DialoguePart(Part):
         return list(dict.fromkeys(n + MASKED for d in self.dimensions.values() for m in single for n in m.names(d)))
 
     def unfit(self, key: Key, lake: Lake) -> str | None:
-        """A model that answers nearly everything alike, or whose weights were never trained."""
+        """A model that answers nearly everything alike, or whose weights were never trained, or to no avail."""
         card = lake.card("responses", key)
         figures = card.figures if card else {}
         if figures.get("commonest_share", 0.0) >= self.settings.alike:
@@ -237,7 +237,16 @@ class DialoguePart(Part):
             )
         if figures.get("guesses"):
             return "its weights predict plain English no better than guessing; was it trained?"
+        whole = {"model": key["model"]}
+        trained = lake.card(self.trained_as(key["model"]), key if self.base_of(key) else whole)
+        learned = trained.figures if trained else {}
+        if learned.get("validation_perplexity", 0.0) >= learned.get("vocabulary", math.inf):
+            return "it predicts held-out dialogues no better than guessing; try a lower learning rate"
         return None
+
+    def trained_as(self, model: str) -> str:
+        """The asset that holds a model."""
+        return "debiased_dialogue_models" if self.models[model].debiasing else "dialogue_models"
 
     def warnings(self, lake: Lake) -> list[str]:
         """Where a bias was planted, and which models did not learn it."""
@@ -335,14 +344,14 @@ class DialoguePart(Part):
         few = [name for name, model in recipes.items() if model.seeds < LEAST_SEEDS]
         found = [f"cures: {', '.join(few)}: nothing is called a cure of fewer than {LEAST_SEEDS} seeds"] if few else []
         for name, model in recipes.items():
-            method = method_of(model)
             keys = [{"dimension": each, "model": name} for each in dimensions if self.is_made_for(name, each)]
-            without = [key["dimension"] for key in keys if not self.control_of(key)]
-            if method and method.control and without:
-                found.append(
-                    f"cures: {name} has no control in {', '.join(without)} and will not be called one; list a model of "
-                    f"'{model.base}' with debiasing '{method.control}', the same steps and {model.seeds} seeds"
-                )
+            for method in self._controlling(name):
+                without = [key["dimension"] for key in keys if method not in self.controls_of(key)]
+                if without:
+                    found.append(
+                        f"cures: {name} has no control '{method}' in {', '.join(without)} and will not be called one; "
+                        f"list a model of '{model.base}' with debiasing '{method}', the same settings and as many seeds"
+                    )
         return found
 
     def seeds_of(self, key: Key) -> list[Key]:
@@ -352,9 +361,9 @@ class DialoguePart(Part):
         return [{**key, "model": seed_name(key["model"], number)} for number in numbers]
 
     def rivals_of(self, key: Key) -> list[Key]:
-        """Every seed of a debiased model's base and of its control."""
-        base, control = self.base_of(key), self.control_of(key)
-        return [seed for rival in (base, control) if rival for seed in self.seeds_of(rival) or [rival]]
+        """Every seed of a debiased model's base and of its controls."""
+        rivals = [self.base_of(key), *self.controls_of(key).values()]
+        return [seed for rival in rivals if rival for seed in self.seeds_of(rival) or [rival]]
 
     # What the study itself asks
 
@@ -362,24 +371,33 @@ class DialoguePart(Part):
         """The table of its platform that a corpus is read into."""
         return f"{self.corpora[corpus].specification.platform}_dialogues"
 
-    def control_of(self, key: Key) -> Key | None:
-        """What was trained as a debiased model without what shall cure, in the same dimension, if it is there.
+    def controls_of(self, key: Key) -> dict[str, Key]:
+        """What was trained as a debiased model without what shall cure, in the same dimension, by method.
 
-        By the same steps, with as many seeds.
+        By the same steps, with as many seeds; a method of which nothing is there is left out.
         """
         model, seeds = key["model"], self.models[key["model"]].seeds
-        for name in self._offered(model, key["dimension"]):
-            if self.models[name].seeds >= seeds and not self._strays(model, name):
-                return {**key, "model": name}
-        return None
+        return {
+            method: {**key, "model": name}
+            for method in self._controlling(model)
+            for name in reversed(self._offered(model, method, key["dimension"]))  # of several, the first
+            if self.models[name].seeds >= seeds and not self._strays(model, name)
+        }
 
-    def _offered(self, key: str, dimension: str) -> list[str]:
-        """Models made from the same base, in the same dimension, by the method that controls this one's."""
-        model = self.models[key]
-        method = method_of(model)
-        if not method or not method.control or not self.is_made_for(key, dimension):
+    def is_controlled(self, key: Key) -> bool:
+        """Whether every control is there that a model's method must do better than to be called a cure."""
+        return self.controls_of(key).keys() == set(self._controlling(key["model"]))
+
+    def _controlling(self, key: str) -> tuple[str, ...]:
+        """The methods that control a model's."""
+        method = method_of(self.models[key])
+        return method.controls if method else ()
+
+    def _offered(self, key: str, method: str, dimension: str) -> list[str]:
+        """Models made from the same base, in the same dimension, by a method that controls this one's."""
+        if not self.is_made_for(key, dimension):
             return []
-        same = (method.control, model.base)
+        same = (method, self.models[key].base)
         return [
             name
             for name, other in self.models.items()
@@ -387,20 +405,25 @@ class DialoguePart(Part):
         ]
 
     def _strays(self, key: str, control: str) -> dict[str, tuple[object, object]]:
-        """The settings in which a control differs from what it shall control: this one's, and its."""
+        """The settings in which a control differs from what it shall control: this one's, and its.
+
+        Of those of the methods, what both know.
+        """
         own, other = (self._without_its_cure(name) for name in (key, control))
+        steps, others = (settings_of(self.models[name]) for name in (key, control))
         both = {field: (own.get(field), other.get(field)) for field in own | other}
-        return {field: (of_own, of_other) for field, (of_own, of_other) in both.items() if of_own != of_other}
+        both |= {field: (steps[field], others[field]) for field in steps.keys() & others.keys()}
+        return {field: both[field] for field in sorted(both) if both[field][0] != both[field][1]}
 
     def _without_its_cure(self, key: str) -> dict[str, object]:
-        """What decides a debiased model, but for what shall cure it: sizes, training, decoding, further steps."""
-        model, steps = self.models[key], continued(self.models[key])
+        """What decides a debiased model beside its method's settings: sizes, training, decoding."""
+        model = self.models[key]
         nested = {**model.identity(), "decoding": model.decoding.model_dump()}
         found: dict[str, object] = {}
         for name in nested.keys() - {"base", "debiasing", "settings"}:
             value = nested[name]
             found |= {f"{name}.{n}": v for n, v in value.items()} if isinstance(value, dict) else {name: value}
-        return found | {field: getattr(steps, field) for field in Continued.model_fields if steps}
+        return found
 
     def is_made_for(self, model: str, dimension: str) -> bool:
         """Whether a model answers in a dimension: one that names its `dimensions` does in those."""
