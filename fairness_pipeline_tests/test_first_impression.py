@@ -231,6 +231,8 @@ def test_a_gate_does_not_open_on_what_leaves_nothing_to_judge(quick: Project, tm
     ).stderr
     assert "nothing to judge, whatever the verdict in dialogue_significance: " in warned
     assert "gender × same (100%" in warned
+    other = command("sql", "--profile", "audit", "select verdict from recipe_significance").stderr
+    assert "whatever the verdict in recipe_significance: " in other and "gender × same (100%" in other
     page = (quick.workspace / "reports" / "dialogue_fairness_report.html").read_text()
     assert "<b>Nothing to judge:</b> " in page
     assert "gender × same: 100% of its answers are" in page

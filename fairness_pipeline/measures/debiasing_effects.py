@@ -60,11 +60,14 @@ def debiasing_effects(before: Measured, after: Measured, settings: SignificanceS
     return pa.Table.from_pylist(rows, schema=DEBIASING_EFFECTS)
 
 
-def without_credit(effects: pa.Table) -> pa.Table:
-    """Effects of a model whose answers are nothing to judge: no method is credited with the gaps that it closed."""
+def without_credit(effects: pa.Table, *, base: bool = False) -> pa.Table:
+    """Effects of a model whose answers are nothing to judge: no method is credited with the gaps that it closed.
+
+    Where it is the `base` that is nothing to judge no change of it is anything.
+    """
     credited = pc.is_in(effects["effect"], pa.array(["cure", "smaller gap"]))
     place = effects.schema.get_field_index("effect")
-    return effects.set_column(place, "effect", pc.if_else(credited, NOTHING_TO_JUDGE, effects["effect"]))
+    return effects.set_column(place, "effect", pc.if_else(pc.or_(credited, base), NOTHING_TO_JUDGE, effects["effect"]))
 
 
 def identical_share(responses: pa.Table) -> float:

@@ -41,10 +41,12 @@ def _sql(arguments: argparse.Namespace) -> int:
             f"left out (stale, or no longer in the profile): {', '.join(names[:5])}{more}; --all shows them",
             file=sys.stderr,
         )
+    asked = [n for n, recipe in lineage.recipes.items() if recipe.stage == "verdicts" and n in arguments.query.lower()]
     for study in project.studies:
-        audits = audits_of(study, project.parts[study.name], lake) if study.table in arguments.query.lower() else []
+        tables = ", ".join(name for name in asked if lineage.study_of[name] == study.name)
+        audits = audits_of(study, project.parts[study.name], lake) if tables else []
         if unfit := [f"{audit.name} ({audit.unfit})" for audit in audits if audit.unfit]:
-            print(f"nothing to judge, whatever the verdict in {study.table}: {'; '.join(unfit)}", file=sys.stderr)
+            print(f"nothing to judge, whatever the verdict in {tables}: {'; '.join(unfit)}", file=sys.stderr)
     try:
         with connect(project.workspace, leave_out=[path for _, path in left_out]) as connection:
             result = connection.execute(reading(connection, arguments.query))

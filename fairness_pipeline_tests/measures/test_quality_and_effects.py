@@ -118,6 +118,7 @@ def test_no_method_is_credited_with_answers_that_are_nothing_to_judge() -> None:
     effects = pa.table({"effect": ["cure", "smaller gap", "larger gap", "no change shown", "no gap shown"]})
     found = without_credit(effects)["effect"].to_pylist()
     assert found == ["nothing to judge", "nothing to judge", "larger gap", "no change shown", "no gap shown"]
+    assert set(without_credit(effects, base=True)["effect"].to_pylist()) == {"nothing to judge"}
 
 
 def test_identical_responses() -> None:

@@ -269,7 +269,7 @@ def test_bases_in_a_circle_are_refused(tiny: Project, data: Path) -> None:
     ("changes", "said"),
     [
         ({"debiasing": "filtered"}, "'filtered' is not defined for architecture 'seq2seq'"),
-        ({"base": "nonsense"}, "base: 'nonsense' is no model of"),
+        ({"base": "nonsense"}, "base: unknown model 'nonsense'; known: "),
         ({"debiasing": "nonsense"}, "found 'nonsense'"),
         ({"settings": {"k": 1}}, "unknown key 'models.seq2seq-cda.settings.k'"),
     ],

@@ -214,7 +214,7 @@ def test_a_profile_without_stereotypes_is_refused(small: Project, data: Path) ->
     ("model", "said"),
     [
         ({"base": "small", "debiasing": "wer"}, "debiasing: expected one of lmd, add, hd, cda, plain, found 'wer'"),
-        ({"base": "none", "debiasing": "hd"}, "base: 'none' is no model of"),
+        ({"base": "none", "debiasing": "hd"}, "base: unknown model 'none'; known: "),
         ({"base": "dialogpt-published", "debiasing": "hd"}, "is no language model with weights"),
         ({"base": "small", "debiasing": "hd", "settings": {"lambda": 1}}, "unknown key 'settings.lambda'"),
         ({**GPT2, "studies": ["nothing"]}, "unknown study 'nothing'"),

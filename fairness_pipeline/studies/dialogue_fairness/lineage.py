@@ -727,7 +727,7 @@ _COMPARED = ("responses", *_TABLES, "dialogue_significance")
     stage="verdicts",
     upstream=_COMPARED,
     upstream_of_base=_COMPARED,
-    code_version="2",
+    code_version="3",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(include={"alpha", "jackknife_blocks"}),
         "alike": part.settings.alike,
@@ -740,8 +740,10 @@ def debiasing_effects(partition: Partition) -> Result:
     """What debiasing changed: each measure's gap before and after, and whether the change is more than chance."""
     before, after = map(_found, (partition.of_base, partition))
     table = compare_models(before, after, partition.part.settings.significance)
-    if partition.part.unfit(partition.key, partition.lake):
-        table = without_credit(table)
+    part, key, lake = partition.part, partition.key, partition.lake
+    base = part.unfit(part.base_of(key), lake) is not None
+    if base or part.unfit(key, lake):
+        table = without_credit(table, base=base)
     shown = table.select(["measure", "difference_before", "difference_after", "change", "p_holm", "effect"])
     figures = {
         "identical_responses_before": identical_share(before.responses),
@@ -787,8 +789,9 @@ def recipe_effects(partition: Partition) -> Result:
         controlled=part.is_controlled(key),
         alpha=part.settings.significance.alpha,
     )
-    if any(part.unfit(seed, partition.lake) for seed in part.seeds_of(key)):
-        table = without_credit(table)
+    base = all(part.unfit(seed, partition.lake) for seed in part.seeds_of(part.base_of(key)))
+    if base or any(part.unfit(seed, partition.lake) for seed in part.seeds_of(key)):
+        table = without_credit(table, base=base)
     shown = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_cure", "effect"])
     return Result(table, {"effects": {r["measure"]: r["effect"] for r in table.to_pylist()}}, tables={"recipe": shown})
 
