@@ -96,6 +96,7 @@ WRONG_CALLS: list[tuple[str, int, str]] = [
     ("audit notes.txt", 1, "expected a folder, or a file that ends in .csv, .tsv, .jsonl"),
     ("audit empty.csv", 1, "empty.csv: expected a file with named columns, found an empty one"),
     ("audit other.csv", 1, "a file with the columns a, b, which no study audits"),
+    ("audit semicolons.csv", 1, "they are not parted by commas"),
     ("audit model --name 'Our Bot'", 1, "--name: expected lower-case letters, digits, _ . -; found 'Our Bot'"),
     ("audit model --name seq2seq", 1, "--name: profile 'tiny' has a model 'seq2seq' already"),
     ("audit model --dimension age", 1, "unknown dimension 'age' in profile 'tiny'"),
@@ -154,7 +155,7 @@ def desk(tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     for name, content in {
-        "notes.txt": "notes", "empty.csv": "", "other.csv": "a,b\n1,2\n", "rows.csv": "pair_id,side,response\n0,a,x\n",
+        "notes.txt": "notes", "empty.csv": "", "other.csv": "a,b\n1,2\n", "semicolons.csv": "pair_id;side\n", "rows.csv": "pair_id,side,response\n0,a,x\n",
         "ragged.csv": "pair_id,side,response\n0,a\n", "broken.jsonl": "{\n",
     }.items():  # fmt: skip
         (tmp_path / name).write_text(content)

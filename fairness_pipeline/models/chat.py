@@ -220,7 +220,11 @@ class Chat:
     def _advice(self, status: int) -> str:
         if status in (401, 403):
             name = self.source.key_variable
-            return f"; check the key in {name}" if name else "; name the variable that holds its key: key_variable"
+            return (
+                f"; check the key in {name}"
+                if name
+                else "; name the variable that holds its key: key_variable (or --key)"
+            )
         if status in (400, 422):
             return (
                 "; what it refuses to be sent, leave out (endpoint.leave_out), or call max_tokens as it does "
@@ -256,7 +260,9 @@ def only_model(base_url: str, key_variable: str | None) -> str:
     except (ValueError, KeyError, TypeError):
         served = []
     if len(served) != 1:
-        found = f"it serves {', '.join(served[:10])}" if served else f"it does not say (status {reply.status_code})"
+        missing = "; an address of this kind usually ends in /v1" if reply.status_code == httpx.codes.NOT_FOUND else ""
+        status = f"it does not say (status {reply.status_code}{missing})"
+        found = f"it serves {', '.join(served[:10])}" if served else status
         raise FairnessError(f"{base_url}: which of its models? {found}: name one with --served; --key names its key")
     return served[0]
 

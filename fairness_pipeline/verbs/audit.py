@@ -123,9 +123,11 @@ def study_of(project: "Project", given: "Given", asked: str | None) -> "Study":
                 print(f"{given.said}: {study.title.lower()}", file=sys.stderr)
             return study
     nobody = f"{asked} does not audit" if asked else "no study audits"
+    lone = len(given.columns) == 1
     raise FairnessError(
         f"{given.name}: {given.said}, which {nobody}; expected a language model, an encoder-decoder, a "
         "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id'"
+        + (": that it has one column alone may mean that they are not parted by commas (.csv) or tabs" if lone else "")
     )
 
 

@@ -41,6 +41,8 @@ class ChatServer:
         self._lock = threading.Lock()
 
     def __call__(self, request: BaseHTTPRequestHandler) -> None:
+        if request.command == "GET":
+            return answer(request, 404, b"")
         body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
         context = body["messages"][-1]["content"]
         with self._lock:
@@ -177,6 +179,11 @@ def test_a_server_is_sent_what_it_takes(tmp_path: Path) -> None:
 def test_an_empty_answer_can_be_kept(tmp_path: Path, act: str) -> None:
     with serve(ChatServer(act)) as address:
         assert ask(specification(address, {"keep_empty": True}), tmp_path, "a") == [""]
+
+
+def test_an_address_without_its_path_is_asked_for(tmp_path: Path) -> None:
+    with serve(ChatServer()) as address, pytest.raises(FairnessError, match=r"status 404; .* usually ends in /v1\)"):
+        chat.only_model(address, None)
 
 
 def test_an_answer_in_parts_is_its_text(tmp_path: Path) -> None:
