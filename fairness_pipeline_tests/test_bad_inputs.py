@@ -431,11 +431,18 @@ def test_there_are_many() -> None:
 
 def test_a_model_that_a_rate_too_high_has_broken_is_not_judged(tiny: Project, data: Path) -> None:
     """Its weights are numbers, its perplexity is past counting; whatever it answers, it learned nothing."""
-    change(data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(learning_rate=1e30))
+
+    def edit(document: dict) -> None:
+        document["models"]["seq2seq"]["training"]["learning_rate"] = 1e30
+        document["models"]["seq2seq-leace"] = {}
+
+    change(data / "profiles" / "tiny.yaml", edit)
     done = run("--dimension", "gender")
     assert "nothing to judge: " in done.stdout
-    lake, key = Lake(tiny.workspace), {"dimension": "gender", "model": "seq2seq"}
+    lake, part = Lake(tiny.workspace), Project("tiny").parts["dialogue_fairness"]
     assert lake.card("dialogue_models", {"model": "seq2seq"}).figures["validation_perplexity"] > 1e100
-    with lake.writing("responses", key, RESPONSES.empty_table(), RESPONSES, Card("0" * 64, {}, {})):
-        pass  # as if it had not answered alike
-    assert "no better than guessing; try a lower learning rate" in tiny.parts["dialogue_fairness"].unfit(key, lake)
+    for model in ("seq2seq", "seq2seq-leace"):
+        key = {"dimension": "gender", "model": model}
+        with lake.writing("responses", key, RESPONSES.empty_table(), RESPONSES, Card("0" * 64, {}, {})):
+            pass  # as if it had not answered alike
+        assert "no better than guessing; try a lower learning rate" in part.unfit(key, lake)

@@ -1,4 +1,4 @@
-"""Training a base on, iteration by iteration, until it is shown to be fair: Debiased-Chat and its control."""
+"""Training a base on, iteration by iteration, until it is shown to be fair: Debiased-Chat and its controls."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable

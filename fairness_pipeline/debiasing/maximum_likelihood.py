@@ -1,4 +1,4 @@
-"""The control of Debiased-Chat: its base, trained on by the same steps on the same dialogues, without the adversary.
+"""A control of Debiased-Chat: its base, trained on by the same steps on the same dialogues, without the adversary.
 
 It is tested, ends and is kept by the same rule, so that the models kept may have had more or fewer updates. What this
 changes more training changes. That Debiased-Chat does more is not yet the adversary's aim: a model that any adversary

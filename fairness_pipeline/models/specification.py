@@ -129,6 +129,12 @@ class EndpointSource(Prompted):
     max_requests: Positive | None = None
     """Requests that one run may make for one partition; more are refused before the first."""
 
+    @pydantic.model_validator(mode="after")
+    def _check_sent(self) -> Self:
+        if self.length_key and "max_tokens" in (self.leave_out or ()):
+            raise ValueError("expected 'length_key', or 'max_tokens' in 'leave_out': what is not sent has no name")
+        return self
+
     @property
     def may_change(self) -> bool:
         """Whether another model may stand behind it tomorrow: nothing pins it."""

@@ -1,6 +1,7 @@
 """`sql`: queries the tables."""
 
 import argparse
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.verbs.arguments import add_format
 
 if TYPE_CHECKING:
-    from fairness_pipeline.defs.lineage import Lineage, State
+    from fairness_pipeline.defs.lineage import Lineage, Recipe, State
     from fairness_pipeline.lake import Lake
 
 
@@ -41,7 +42,8 @@ def _sql(arguments: argparse.Namespace) -> int:
             f"left out (stale, or no longer in the profile): {', '.join(names[:5])}{more}; --all shows them",
             file=sys.stderr,
         )
-    asked = [n for n, recipe in lineage.recipes.items() if recipe.stage == "verdicts" and n in arguments.query.lower()]
+    words = set(re.findall(r"\w+", arguments.query.lower()))
+    asked = [name for name, recipe in lineage.recipes.items() if name in words and _judges(recipe)]
     for study in project.studies:
         tables = ", ".join(name for name in asked if lineage.study_of[name] == study.name)
         audits = audits_of(study, project.parts[study.name], lake) if tables else []
@@ -62,6 +64,11 @@ def _sql(arguments: argparse.Namespace) -> int:
         raise FairnessError(f"the query failed: {error}") from None
     print_rows(names, rows, arguments.format)
     return 0
+
+
+def _judges(recipe: "Recipe") -> bool:
+    """Whether a table says of a subject that it is fair or biased, or that a cure did something."""
+    return recipe.schema is not None and any(name.startswith(("verdict", "effect")) for name in recipe.schema.names)
 
 
 def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> list[tuple[str, str]]:

@@ -370,7 +370,7 @@ def test_a_control_is_trained_by_the_same_steps(debiased: Project, data: Path) -
     same, other = {"settings": {**CONTINUED, "every": 2}}, {"settings": {**CONTINUED, "every": 2, "most": 400}}
     assert controls(mle=same) == {"gender": ["seq2seq-mle"], "dialect": ["seq2seq-mle"]}
     assert controls(mle_long=other, mle=same) == {"gender": ["seq2seq-mle"], "dialect": ["seq2seq-mle"]}
-    said = "'seq2seq-mle' is the control of 'seq2seq-debiased_chat' in {}, and must be trained by the same steps; "
+    said = "'seq2seq-mle' is a control of 'seq2seq-debiased_chat' in {}, and must be trained by the same steps; "
     differ = "their settings differ in most (12, 400)"
     with pytest.raises(FairnessError, match=re.escape(said.format("gender") + differ)):
         controls(mle=other)
@@ -387,7 +387,7 @@ def test_a_control_is_trained_by_the_same_steps(debiased: Project, data: Path) -
         ),  # what `mle` knows nothing of
         ({"disentanglement": {**DET, "epochs": 9}}, r"disentanglement.epochs \(\d+, 9\)"),
     ):
-        with pytest.raises(FairnessError, match=rf"'seq2seq-placebo' is the control .* differ in {differ}"):
+        with pytest.raises(FairnessError, match=rf"'seq2seq-placebo' is a control .* differ in {differ}"):
             controls(mle=same, placebo={"settings": {**chat["settings"], **changed}})
 
 

@@ -762,7 +762,7 @@ def _found(partition: Partition) -> Measured:
     stage="verdicts",
     covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
     upstream_of_seeds=("dialogue_significance", "responses"),
-    upstream_of_rivals=("dialogue_significance",),
+    upstream_of_rivals=("dialogue_significance", "responses"),
     code_version="4",
     settings=lambda part, key: {
         "seeds": part.models[key["model"]].seeds,
@@ -789,8 +789,9 @@ def recipe_effects(partition: Partition) -> Result:
         controlled=part.is_controlled(key),
         alpha=part.settings.significance.alpha,
     )
-    base = all(part.unfit(seed, partition.lake) for seed in part.seeds_of(part.base_of(key)))
-    if base or any(part.unfit(seed, partition.lake) for seed in part.seeds_of(key)):
+    seeds = part.seeds_of(key)
+    base = all(part.unfit(seed, partition.lake) for seed in part.seeds_of(part.base_of(key))[: len(seeds)])
+    if base or any(part.unfit(seed, partition.lake) for seed in seeds):
         table = without_credit(table, base=base)
     shown = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_cure", "effect"])
     return Result(table, {"effects": {r["measure"]: r["effect"] for r in table.to_pylist()}}, tables={"recipe": shown})

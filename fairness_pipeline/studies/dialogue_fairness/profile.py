@@ -173,7 +173,7 @@ class DialoguePart(Part):
             name, fields = next(iter(strays.items()))
             told = ", ".join(f"{field} ({own}, {other})" for field, (own, other) in fields.items())
             raise FairnessError(
-                f"{self.project.path}: '{name}' is the control of '{key}' in {dimension}, and must be trained by the "
+                f"{self.project.path}: '{name}' is a control of '{key}' in {dimension}, and must be trained by the "
                 f"same steps; their settings differ in {told}"
             )
 
@@ -237,12 +237,19 @@ class DialoguePart(Part):
             )
         if figures.get("guesses"):
             return "its weights predict plain English no better than guessing; was it trained?"
-        whole = {"model": key["model"]}
-        trained = lake.card(self.trained_as(key["model"]), key if self.base_of(key) else whole)
-        learned = trained.figures if trained else {}
-        if learned.get("validation_perplexity", 0.0) >= learned.get("vocabulary", math.inf):
+        if self._guesses(key, lake):
             return "it predicts held-out dialogues no better than guessing; try a lower learning rate"
         return None
+
+    def _guesses(self, key: Key, lake: Lake) -> bool:
+        """Whether a Seq2Seq, debiased or not, predicts words no better than a draw among all of its base's would."""
+        base = self.base_of(key)
+        first = {"model": (base or key)["model"]}
+        own = lake.card(self.trained_as(key["model"]), key if base else first)
+        made = lake.card("dialogue_models", first)
+        if self.models[key["model"]].seq2seq is None or not own or not made:
+            return False
+        return bool(own.figures.get("validation_perplexity", 0.0) >= made.figures.get("vocabulary", math.inf))
 
     def trained_as(self, model: str) -> str:
         """The asset that holds a model."""

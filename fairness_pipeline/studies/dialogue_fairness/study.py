@@ -78,8 +78,8 @@ STUDY = Study(
         "difference_before": "side a minus side b of the base model",
         "difference_after": "side a minus side b of the debiased model",
         "change": "how much smaller (negative) or larger the absolute difference became",
-        "effect": "smaller gap, larger gap, no change shown, nothing to judge (the model says one thing); of a recipe "
-        "also: cure, no gap shown",
+        "effect": "smaller gap, larger gap, no change shown, nothing to judge (a model says one thing, or guesses); "
+        "of a recipe also: cure, no gap shown",
         "verdict_before": "of the base model",
         "verdict_after": "of the debiased model",
         "source": "the file, data set or grammar that a dialogue is from",

@@ -173,6 +173,8 @@ def test_a_server_is_sent_what_it_takes(tmp_path: Path) -> None:
     same, other = specification("http://x"), specification("http://x", leave_out=["seed"])
     assert "leave_out" not in same.identity()["endpoint"]  # answers got before the key was known are kept
     assert same.identity() != other.identity()
+    with pytest.raises(ValueError, match="what is not sent has no name"):
+        specification("http://x", leave_out=["max_tokens"], length_key="max_completion_tokens")
 
 
 @pytest.mark.parametrize("act", ["empty", "null"])
