@@ -48,31 +48,24 @@ class Method(NamedTuple):
     controls: tuple[str, ...] = ()
 
 
+_DEBIASED_CHAT = Method(
+    "debiased_chat",
+    ("seq2seq",),
+    settings.DebiasedChat,
+    starts_from_base=True,
+    disentangles=True,
+    measures=True,
+    tested=True,
+    controls=("mle", "placebo"),
+)
 METHODS = {
     "cda": Method("counterpart_data_augmentation", ("seq2seq", "retrieval", "causal_lm"), controls=("duplication",)),
     "duplication": Method("duplication", ("seq2seq", "retrieval", "causal_lm")),
     "wer": Method(
         "word_embedding_regularization", ("seq2seq", "retrieval", "causal_lm"), settings.WordEmbeddingRegularization
     ),
-    "debiased_chat": Method(
-        "debiased_chat",
-        ("seq2seq",),
-        settings.DebiasedChat,
-        starts_from_base=True,
-        disentangles=True,
-        measures=True,
-        tested=True,
-        controls=("mle", "placebo"),
-    ),
-    "placebo": Method(
-        "placebo",
-        ("seq2seq",),
-        settings.DebiasedChat,
-        starts_from_base=True,
-        disentangles=True,
-        measures=True,
-        tested=True,
-    ),
+    "debiased_chat": _DEBIASED_CHAT,
+    "placebo": _DEBIASED_CHAT._replace(module="placebo", controls=()),
     "mle": Method(
         "maximum_likelihood", ("seq2seq",), settings.Continued, starts_from_base=True, measures=True, tested=True
     ),
