@@ -201,13 +201,8 @@ class AdversarialTraining(Course):
         return loss.detach()
 
 
-def debias(task: Task) -> dict[str, Any]:
-    """Trains the base on by algorithm 1; figures and errors are those of `train_on`."""
-    return train(task)
-
-
-def train(task: Task, *, shuffled: bool = False) -> dict[str, Any]:
-    """Algorithm 1, with the dialogues' own groups or, as a placebo, `shuffled` ones."""
+def debias(task: Task, *, shuffled: bool = False) -> dict[str, Any]:
+    """Trains the base on by algorithm 1, or by its placebo (`shuffled`); figures and errors are those of `train_on`."""
     settings = DebiasedChat.model_validate(task.model.settings or {}).adversarial
     assert task.model.seq2seq is not None
     longest, det = task.model.seq2seq.longest, disentanglement.load(task)

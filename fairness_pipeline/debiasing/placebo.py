@@ -14,4 +14,4 @@ from fairness_pipeline.debiasing.registry import Task
 
 def debias(task: Task) -> dict[str, Any]:
     """Trains the base on; settings, figures and errors are those of Debiased-Chat."""
-    return debiased_chat.train(task, shuffled=True)
+    return debiased_chat.debias(task, shuffled=True)

@@ -1,4 +1,4 @@
-"""What a method makes of a recipe's gaps: several trainings of a base, as many debiased ones, and of a control.
+"""What a method makes of a recipe's gaps: several trainings of a base, as many debiased ones, and of controls.
 
 One checkpoint's gap before and after says what happened once. Here the variance between trainings is in the interval,
 and a cure is called one only where the base's gap is shown, and that less than half of it is left, and less than any

@@ -376,19 +376,15 @@ def test_a_control_is_trained_by_the_same_steps(debiased: Project, data: Path) -
         controls(mle=other)
     with pytest.raises(FairnessError, match=re.escape(said.format("dialect") + differ)):
         controls(mle={**other, "dimensions": ["dialect"]}, mle_long={**same, "dimensions": ["gender"]})
-    chat = yaml.safe_load((data / "profiles" / "tiny.yaml").read_text(encoding="utf-8"))["models"][
-        "seq2seq-debiased_chat"
-    ]
-    assert controls(mle=same, placebo=chat)["gender"] == ["seq2seq-mle", "seq2seq-placebo"]
-    for changed, differ in (
-        (
-            {"adversarial": {**chat["settings"]["adversarial"], "k2": 3}},
-            r"k2 \([\d.]+, 3.0\)",
-        ),  # what `mle` knows nothing of
+    profile = yaml.safe_load((data / "profiles" / "tiny.yaml").read_text(encoding="utf-8"))
+    chat = profile["models"]["seq2seq-debiased_chat"]["settings"]
+    assert controls(mle=same, placebo={"settings": chat})["gender"] == ["seq2seq-mle", "seq2seq-placebo"]
+    for changed, differ in (  # what `mle` knows nothing of
+        ({"adversarial": {**chat["adversarial"], "k2": 3}}, r"k2 \([\d.]+, 3.0\)"),
         ({"disentanglement": {**DET, "epochs": 9}}, r"disentanglement.epochs \(\d+, 9\)"),
     ):
         with pytest.raises(FairnessError, match=rf"'seq2seq-placebo' is a control .* differ in {differ}"):
-            controls(mle=same, placebo={"settings": {**chat["settings"], **changed}})
+            controls(mle=same, placebo={"settings": {**chat, **changed}})
 
 
 def test_the_control_of_augmentation_is_trained_as_it_is(tiny: Project, data: Path) -> None:
