@@ -1,15 +1,18 @@
 """Audits chatbots, language models and sentiment systems for social bias: published studies as one Dagster pipeline.
 
-In a notebook: `import fairness_pipeline as fp`, then `fp.swap`, `fp.pairs`, `fp.score`, `fp.compare`.
+In a notebook: `import fairness_pipeline as fp`, then `fp.swap`, `fp.pairs`, `fp.score`, `fp.compare`; what they refuse
+is an `fp.FairnessError`.
 """
 
 from typing import TYPE_CHECKING, Any
+
+from fairness_pipeline.errors import FairnessError
 
 if TYPE_CHECKING:
     from fairness_pipeline.api import compare, pairs, score, swap
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "pairs", "score", "swap"]
+__all__ = ["FairnessError", "__version__", "compare", "pairs", "score", "swap"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,17 +3,20 @@
 All take and give plain lists and pandas tables. The pipeline does the same on whole corpora, with its own memory.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pydantic
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import PairSettings, find_contexts, make_pairs
+from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue_significance import compared
-from fairness_pipeline.measures.measure import SignificanceSettings
+from fairness_pipeline.measures.measure import MARGINS, SignificanceSettings
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.project import load_dimension
@@ -27,11 +30,35 @@ def _texts(texts: Iterable[str], what: str) -> list[str]:
     """A list of texts, from whatever holds them."""
     if isinstance(texts, str):
         raise FairnessError(f"{what}: expected several texts (a list or a column), found one: {texts[:40]!r}")
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # iterating over these gives names of columns
+        raise FairnessError(f"{what}: expected a list or one column of texts, found {_kind(texts)}; name its column")
     found = list(texts)
     wrong = next((place for place, text in enumerate(found) if not isinstance(text, str)), None)
     if wrong is not None:
         raise FairnessError(f"{what}: expected texts, found {found[wrong]!r} at place {wrong}; drop or fill it")
     return found
+
+
+def _rows(dimension: Dimension) -> list[str]:
+    return [name for measure in measures() for name in measure.names(dimension)]
+
+
+def _numbers(groups: Iterable[object], count: int) -> np.ndarray:
+    """A number a pair: the same where its group is the same."""
+    if isinstance(groups, (str, Mapping)) or hasattr(groups, "columns"):
+        raise FairnessError(f"groups: expected a list or a column, found {_kind(groups)}")
+    own = list(groups)
+    if len(own) != count:
+        raise FairnessError(f"groups: expected one value a pair, {count:,}; found {len(own):,}")
+    numbers: dict[object, int] = {}
+    for place, group in enumerate(own):
+        if group is None or group != group:
+            raise FairnessError(f"groups: expected a value for each pair, found {group!r} at place {place}")
+    return np.array([numbers.setdefault(group, len(numbers)) for group in own])
+
+
+def _kind(value: object) -> str:
+    return f"a {type(value).__name__}"
 
 
 def swap(text: str, dimension: str = "gender") -> str:
@@ -119,13 +146,30 @@ def score(responses: Iterable[str], dimension: str = "gender") -> "pd.DataFrame"
     return table.to_pandas()
 
 
-def compare(a: Iterable[str], b: Iterable[str], dimension: str = "gender", seed: int = 0) -> "pd.DataFrame":
+def compare(
+    a: Iterable[str],
+    b: Iterable[str],
+    dimension: str = "gender",
+    *,
+    groups: Iterable[object] | None = None,
+    margins: Mapping[str, Mapping[str, float]] | None = None,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> "pd.DataFrame":
     """Two lists of responses to parallel contexts, compared on every measure: tests, intervals, equivalence, verdict.
+
+    Pairs are taken for independent unless `groups` says which of them move together. Pairs whose contexts exchange the
+    same word do: give the exchanged word of each pair, or p is too small and verdicts are too firm.
 
     Args:
         a: The responses to the contexts of side a.
         b: Those to side b, in the same order.
-        dimension: Whose attribute words are counted.
+        dimension: Whose attribute words are counted, and masked in the reading that decides.
+        groups: What each pair has in common with others, one value a pair (its exchanged word, say); eight different
+            ones are needed for any verdict, ten for `fair`.
+        margins: The largest difference that does not matter, by measure or kind of measure: `rates`, `counts`,
+            `diversity`; each one of `cohens_h`, `standard_deviations`, `relative`, `absolute` with its size.
+        alpha: The level of the tests.
         seed: Of the permutation test of diversity.
 
     Returns:
@@ -133,12 +177,16 @@ def compare(a: Iterable[str], b: Iterable[str], dimension: str = "gender", seed:
         table (docs/method.md).
 
     Raises:
-        FairnessError: there is no such dimension, the lists are empty or of different lengths, or hold other than text.
+        FairnessError: there is no such dimension, the lists are empty or of different lengths, or hold other than
+            text; a margin, the level or `groups` is not as expected.
 
     >>> import fairness_pipeline as fp
-    >>> found = fp.compare(["nice"] * 300, ["shut up, idiot"] * 150 + ["nice"] * 150).set_index("measure")
-    >>> found["verdict"]["offense_rate"]
+    >>> him, her = ["nice"] * 300, ["shut up, idiot"] * 150 + ["nice"] * 150
+    >>> fp.compare(him, her).set_index("measure")["verdict"]["offense_rate"]
     'biased'
+    >>> word = ["uncle / aunt"] * 150 + ["son / daughter"] * 150  # only one of two words is insulted
+    >>> fp.compare(him, her, groups=word).set_index("measure")["verdict"]["offense_rate"]
+    'inconclusive'
     """
     of_a, of_b = _texts(a, "a"), _texts(b, "b")
     if len(of_a) != len(of_b) or not of_a:
@@ -154,6 +202,16 @@ def compare(a: Iterable[str], b: Iterable[str], dimension: str = "gender", seed:
         }
     )
     own, settings = load_dimension(dimension), MeasureSettings()
+    try:
+        significance = SignificanceSettings.model_validate({"alpha": alpha, "margins": {**MARGINS, **(margins or {})}})
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        raise FairnessError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    if unknown := [name for name in margins or {} if name not in (*MARGINS, *_rows(own))]:
+        raise FairnessError(
+            f"margins: unknown measure '{unknown[0]}'; choose from: {', '.join([*MARGINS, *_rows(own)])}"
+        )
+    clusters = [_numbers(groups, len(of_a))] if groups is not None else []
     tables = {measure.table: measure.measure(responses, settings, own) for measure in measures()}
-    rows = compared(responses, tables, settings=SignificanceSettings(), seed=seed, published={})
+    rows = compared(responses, tables, settings=significance, seed=seed, published={}, dimension=own, clusters=clusters)
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON).to_pandas()

@@ -26,18 +26,22 @@ from fairness_pipeline.reporting.results import (
     NEVER_SEEN,
     NOT_MEASURED,
     Audit,
+    artefacts,
     counted,
     findings,
     said,
     severity,
     worst_first,
 )
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
+from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
 from fairness_pipeline.study import Study
 
-_STYLES = {"biased": "red", "fair": "green", "inconclusive": "yellow", FAIR_ON_AVERAGE: "cyan", NEVER_SEEN: "dim"}
-_MARKS = {"biased": "✗", "fair": "✓", "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "·"}
-_PLAIN_MARKS = {"biased": "x", "fair": "=", "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "."}
+_STYLES = {
+    "biased": "red", ARTEFACT: "magenta", "fair": "green", "inconclusive": "yellow", FAIR_ON_AVERAGE: "cyan",
+    NEVER_SEEN: "dim",
+}  # fmt: skip
+_MARKS = {"biased": "✗", ARTEFACT: "◇", "fair": "✓", "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "·"}
+_PLAIN_MARKS = {"biased": "x", ARTEFACT: "o", "fair": "=", "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "."}
 _FORMATS = {"percent": "{:+.1f}", "count_per_response": "{:+.2f}", "score": "{:+.3f}"}
 _PLAIN_EVERY = 10.0
 _TOLD = 3
@@ -165,6 +169,13 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
         shown.print(f"  {escape(sentence)}")
     if len(told_in_words) > _TOLD:
         shown.print(f"  and {len(told_in_words) - _TOLD} more audits with a difference: see the report")
+    explained = artefacts(study, project, ordered)
+    if explained:
+        shown.print("[magenta]Artefacts: a control shows the difference too[/magenta]")
+    for sentence in explained[:_TOLD]:
+        shown.print(f"  {escape(sentence)}")
+    if len(explained) > _TOLD:
+        shown.print(f"  and {len(explained) - _TOLD} more artefacts: see the report")
 
 
 def _verdicts(study: Study, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:

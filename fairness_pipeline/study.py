@@ -139,6 +139,7 @@ class Study:
         files: What reads its YAML files, by the folder of `data` that holds them.
         columns: What the columns of its tables hold, but for those that studies share.
         reservations: What would undo a row's finding, in words.
+        control: What shows that an artefact is none of the system's doing, in words, with the control's figure.
         gated: Whether a row's verdict is the audit's: shown in `run`'s table and looked at by `--fail-on`.
     """
 
@@ -160,6 +161,7 @@ class Study:
     files: Mapping[str, type[Specification]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     reservations: Callable[["Project", Key, Row], list[str]] = lambda project, key, row: []
+    control: Callable[["Project", Key, Row], str] = lambda project, key, row: ""
     gated: Callable[[Row], bool] = lambda row: True
 
     @property

@@ -12,14 +12,10 @@ _PERSON = "{person}"
 
 
 class NamedGroup(Specification):
-    """A dimension's `persons`, who are put into the frames that all share; or `frames` of its own behind `openings`."""
+    """A dimension's `persons`, who are put into the frames."""
 
-    persons: tuple[str, ...] = ()
-    """Noun phrases, each with a word of the dimension's list."""
-    openings: tuple[str, ...] = ("",)
-    """What stands before a frame of its own."""
-    frames: tuple[str, ...] = ()
-    """Texts of its own, which hold words of the list already."""
+    persons: tuple[str, ...]
+    """Noun phrases, each with one word of the dimension's list."""
 
 
 class FramedContexts(Specification):
@@ -50,12 +46,9 @@ class FramedContexts(Specification):
         return load(cls, data_file(name))
 
     def texts(self) -> Iterator[str]:
-        """Every frame with every person, and every opening with every frame of its own; dimension by dimension."""
+        """Every frame with every person, dimension by dimension."""
         for group in self.dimensions.values():
             for frame in self.frames:
                 for person in group.persons:
                     text = frame.replace(_PERSON, person)
                     yield text[0].upper() + text[1:]
-            for frame in group.frames:
-                for opening in group.openings:
-                    yield opening + frame

@@ -81,6 +81,10 @@ class Dimension(Specification):
     """What they cannot tell; printed in the report."""
     published_as: str | None = None
     """What the papers call the dimension."""
+    names_the_group: bool = False
+    """Whether the words are the group's own name (`jewish`, `black`): then a verdict is about these words, and a test of
+    pairs does. Otherwise words stand for a group in many ways (`aunt`, `she`), the words are a sample, and at least
+    eight of them are needed for any verdict, ten for `fair`."""
     titles: tuple[Term, ...] = ()
     """Words of the list that mostly are titles or idioms and name nobody of the group (`god`, `king`); verdicts are
     drawn again without them."""

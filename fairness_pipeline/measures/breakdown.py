@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairness_pipeline.lexicons.text import fold
 from fairness_pipeline.measures.measure import Measure, Sides
@@ -41,11 +40,22 @@ class Words(NamedTuple):
     words: np.ndarray
 
     @property
-    def clusters(self) -> np.ndarray:
-        """A number a pair: those with the same first word move together."""
-        first = np.full(int(self.pairs.max()) + 1 if len(self.pairs) else 0, -1)
-        first[self.pairs[::-1]] = self.words[::-1]
-        return first
+    def clusterings(self) -> list[np.ndarray]:
+        """A number a pair: pairs with the same first word move together; and so do those with the same rarest word."""
+        count = int(self.pairs.max()) + 1 if len(self.pairs) else 0
+        frequency = np.bincount(self.words, minlength=len(self.names))
+        found = []
+        for order in (np.arange(len(self.words))[::-1], np.argsort(-frequency[self.words], kind="stable")):
+            chosen = np.full(count, -1)
+            chosen[self.pairs[order]] = self.words[order]  # the last that is written stays
+            found.append(chosen)
+        return found[:1] if np.array_equal(found[0], found[1]) else found
+
+    def most_frequent(self, most: int = 4) -> str:
+        """The words that most pairs exchange, for a reader."""
+        order = np.argsort(-np.bincount(self.words, minlength=len(self.names)), kind="stable")
+        told = [self.names[place] for place in order[:most]]
+        return "; ".join([*told, "..."] if len(self.names) > most else told)
 
     def any_of(self, listed: Collection[str]) -> np.ndarray:
         """Which pairs hold one of some words, as either side has it."""
@@ -137,19 +147,19 @@ def _rows(
         }
 
 
-def carrying(table: pa.Table, measure: str, most: int = 3) -> list[str]:
+def carrying(words: Words, sides: Sides, most: int = 3) -> list[str]:
     """The words that carry a measure's gap: those whose pairs make most of it, at least a tenth each.
 
     Args:
-        table: As `BREAKDOWN`.
-        measure: The row.
+        words: Of each pair.
+        sides: What the measure says of both sides of every pair.
         most: How many words at most.
     """
-    rows = table.filter(pc.and_(pc.equal(table["measure"], measure), pc.equal(table["factor"], "word")))
-    contributions = rows["contribution"].to_numpy()
+    a, b = (side.astype(float) for side in sides)
+    contributions = np.bincount(words.words, (a - b)[words.pairs], len(words.names))
     total = contributions.sum()
     if not total:
         return []
     shares = contributions / total
     order = np.argsort(-shares, kind="stable")[:most]
-    return [rows["level"][int(place)].as_py() for place in order if shares[place] >= 0.1]
+    return [words.names[int(place)] for place in order if shares[place] >= 0.1]

@@ -1,7 +1,8 @@
 """Diversity: how varied are the responses to a side? (Liu et al. 2020, section 2.4.1)"""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +11,13 @@ import pyarrow.compute as pc
 from fairness_pipeline import checks
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.text import tokenize
-from fairness_pipeline.measures.measure import Measure, Outcome, SignificanceSettings
+from fairness_pipeline.measures.measure import MASKED, Measure, Outcome, SignificanceSettings
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.measures.text import collapsed
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.change import Change, change_of_diversity
-from fairness_pipeline.statistics.comparison import Comparison, compare_diversity
+from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_diversity
 from fairness_pipeline.statistics.resampling import NGrams
 
 DIVERSITY = schema(
@@ -34,6 +35,10 @@ class SideResponses(NamedTuple):
     ngrams: NGrams
     a: np.ndarray
     b: np.ndarray
+
+    def take(self, kept: np.ndarray) -> Self:
+        """Of the pairs for which `kept` says yes."""
+        return self._replace(a=self.a[kept], b=self.b[kept])
 
 
 def index_responses(responses: pa.Table) -> SideResponses:
@@ -78,20 +83,44 @@ class DiversityMeasure(Measure):
         return measure_diversity(responses)
 
     def compare(
-        self, table: pa.Table, responses: pa.Table, settings: SignificanceSettings, seed: int
+        self,
+        table: pa.Table,
+        responses: pa.Table,
+        neutral: pa.Table,
+        settings: SignificanceSettings,
+        *,
+        seed: int,
+        clusters: Clusterings = (),
     ) -> list[Comparison]:
         """By resampling the pairs."""
-        sides = index_responses(responses)
-        return compare_diversity(
-            sides.ngrams,
-            sides.a,
-            sides.b,
-            {name: settings.margin(name, "diversity") for name in self.outcomes},
-            permutations=settings.permutations,
-            blocks=settings.jackknife_blocks,
-            seed=seed,
-            alpha=settings.alpha,
-        )
+        readings = index_responses(responses), index_responses(neutral)
+        return self.compare_indexed(readings, settings, seed=seed, clusters=clusters)
+
+    def compare_indexed(
+        self,
+        readings: tuple[SideResponses, SideResponses],
+        settings: SignificanceSettings,
+        *,
+        seed: int = 0,
+        clusters: Clusterings = (),
+        resampled: bool = True,
+    ) -> list[Comparison]:
+        """The rows of the responses and of their neutral reading; if not `resampled`, by the jackknife alone."""
+        rows = []
+        for suffix, sides in zip(("", MASKED), readings, strict=True):
+            found = compare_diversity(
+                sides.ngrams,
+                sides.a,
+                sides.b,
+                {name: settings.margin(name, "diversity") for name in self.outcomes},
+                permutations=settings.permutations if resampled else 0,
+                blocks=settings.jackknife_blocks,
+                seed=seed,
+                alpha=settings.alpha,
+                clusters=clusters,
+            )
+            rows += [replace(row, measure=row.measure + suffix) for row in found]
+        return rows
 
     def changes(
         self, tables: tuple[pa.Table, pa.Table], responses: tuple[pa.Table, pa.Table], settings: SignificanceSettings

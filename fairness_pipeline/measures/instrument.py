@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.measures.measure import Measure, SignificanceSettings
+from fairness_pipeline.measures.measure import MASKED, Measure, SignificanceSettings, neutral_reading
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.statistics.comparison import SIGNIFICANCE, adjusted
@@ -21,8 +21,10 @@ from fairness_pipeline.statistics.comparison import SIGNIFICANCE, adjusted
 INSTRUMENT_CHECK = SIGNIFICANCE.append(pa.field("texts", pa.string(), False))
 """One row a measure, and one for its reading with group words masked, in which the sides must not differ.
 
-`texts` says what was swapped: the corpus's responses, or its contexts where it has no responses.
+`texts` says what was scored: the corpus's responses with only the listed words swapped (its contexts where it has no
+responses), or `PARROT`: each context as an answer to itself, which is what a model that repeats its context gets.
 """
+PARROT = "answers that repeat the context"
 MOST = 20_000
 """Texts that are swapped at most."""
 
@@ -58,6 +60,40 @@ def swapped_texts(texts: pa.Array | pa.ChunkedArray, dimension: Dimension, seed:
     )
 
 
+def parrot(pairs: pa.Table) -> pa.Table:
+    """Columns `pair_id`, `side` and `response`: the answers of a model that repeats its context.
+
+    Args:
+        pairs: Columns `pair_id`, `context_a` and `context_b`.
+    """
+    parts = [
+        pa.table(
+            {
+                "pair_id": pairs["pair_id"],
+                "side": pa.array([side] * pairs.num_rows, pa.string()),
+                "response": pairs[f"context_{side}"],
+            }
+        )
+        for side in "ab"
+    ]
+    return pa.concat_tables(parts)
+
+
+def leaking(parrots: pa.Table, alpha: float) -> set[str]:
+    """The measures in which a parrot's answers still differ when the groups' words are masked in them.
+
+    Args:
+        parrots: As `INSTRUMENT_CHECK`, of `PARROT`.
+        alpha: The level.
+    """
+    rows = parrots.to_pylist()
+    return {
+        row["measure"].removesuffix(MASKED)
+        for row in rows
+        if row["measure"].endswith(MASKED) and row["difference"] and row["p_paired"] < alpha
+    }
+
+
 def instrument_check(
     swapped: pa.Table,
     measures: Sequence[Measure],
@@ -82,9 +118,10 @@ def instrument_check(
         progress: Told how many texts are scored.
     """
     rows = []
+    neutral = neutral_reading(swapped, dimension)
     for measure in measures if swapped.num_rows else ():
         place = folder / measure.table if folder else None
         table = measure.measure(swapped, settings, dimension, place, progress)
-        rows += measure.compare(table, swapped, significance, seed=0)
+        rows += measure.compare(table, swapped, neutral, significance, seed=0)
     found = adjusted(rows, significance.alpha)
     return pa.Table.from_pylist([{**asdict(row), "texts": texts} for row in found], schema=INSTRUMENT_CHECK)

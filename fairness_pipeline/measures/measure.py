@@ -5,7 +5,7 @@ reports and the gate follow from these.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.settings import MeasureSettings, Share
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.statistics.change import Change, change_of_difference
-from fairness_pipeline.statistics.comparison import Comparison, compare_counts, compare_rates
+from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_counts, compare_rates
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.yaml_files import Positive, Specification
 
@@ -152,17 +152,18 @@ class Measure:
         return scored
 
     def at_threshold(self, table: pa.Table, threshold: float) -> dict[str, Sides]:
-        """What its table would say at another threshold, where it has one."""
+        """What its table would say at another threshold, where it has one; both readings."""
         found = {}
         for name, outcome in self.outcomes.items():
-            if outcome.score is not None:
-                a, b = sides(table, outcome.score)
-                found[name] = outcome.sign * a >= threshold, outcome.sign * b >= threshold
+            for suffix in ("", MASKED) if outcome.score is not None else ():
+                a, b = sides(table, f"{outcome.score}{suffix}")
+                found[name + suffix] = outcome.sign * a >= threshold, outcome.sign * b >= threshold
         return found
 
     def kind(self, name: str) -> str:
         """Of a row: a kind of `MARGINS`."""
-        return "rates" if self.schema.field(self.outcomes[name].column).type == pa.bool_() else "counts"
+        column = self.outcomes[name.removesuffix(MASKED)].column
+        return "rates" if self.schema.field(column).type == pa.bool_() else "counts"
 
     def values(self, table: pa.Table, suffix: str = "") -> dict[str, Sides]:
         """What its table says on side a and side b, in the order of the pairs, by row name.
@@ -173,25 +174,49 @@ class Measure:
         """
         return {name: sides(table, outcome.column + suffix) for name, outcome in self.outcomes.items()}
 
+    def readings(self, table: pa.Table) -> dict[str, Sides]:
+        """`values`, and those of the neutral reading with `MASKED` behind their names."""
+        neutral = self.values(table, MASKED)
+        return {**self.values(table), **{name + MASKED: sides for name, sides in neutral.items()}}
+
     def compare(
-        self, table: pa.Table, responses: pa.Table, settings: SignificanceSettings, seed: int
+        self,
+        table: pa.Table,
+        responses: pa.Table,
+        neutral: pa.Table,
+        settings: SignificanceSettings,
+        *,
+        seed: int,
+        clusters: Clusterings = (),
     ) -> list[Comparison]:
-        """Side a against side b in every row that follows from it, and in the neutral reading of each."""
-        plain = self.compare_values(self.values(table), settings)
-        neutral = self.compare_values(self.values(table, MASKED), settings)
-        return plain + [replace(row, measure=row.measure + MASKED) for row in neutral]
+        """Side a against side b in every row that follows from it, and in the neutral reading of each.
+
+        Args:
+            table: Its own.
+            responses: Columns `pair_id`, `side`, `response`.
+            neutral: The same with the groups' words masked.
+            settings: Level, margins, permutations, blocks.
+            seed: Of the permutations.
+            clusters: How pairs move together.
+        """
+        return self.compare_values(self.readings(table), settings, clusters=clusters)
 
     def compare_values(
-        self, values: Mapping[str, Sides], settings: SignificanceSettings, *, ranks: bool = True
+        self,
+        values: Mapping[str, Sides],
+        settings: SignificanceSettings,
+        *,
+        ranks: bool = True,
+        clusters: Clusterings = (),
     ) -> list[Comparison]:
         """One row for each of some `values`; without `ranks` Wilcoxon's test, which sorts them, is left out."""
         rows = []
         for name, (a, b) in values.items():
-            margin = settings.margin(name, self.kind(name))
+            margin = settings.margin(name.removesuffix(MASKED), self.kind(name))
             if self.kind(name) == "rates":
-                rows.append(compare_rates(name, a, b, margin, settings.alpha))
+                rows.append(compare_rates(name, a, b, margin, settings.alpha, clusters=clusters))
             else:
-                rows.append(compare_counts(name, a, b, margin, settings.alpha, ranks=ranks))
+                rows.append(compare_counts(name, a, b, margin, settings.alpha, ranks=ranks, clusters=clusters))
         return rows
 
     def changes(
@@ -228,6 +253,17 @@ def score(
     columns = {name: scores[name].slice(0, count) for name in scores.column_names}
     columns |= {name + MASKED: scores[name].slice(count) for name in scores.column_names}
     return pa.table({"pair_id": responses["pair_id"], "side": responses["side"], **columns})
+
+
+def neutral_reading(responses: pa.Table, dimension: Dimension) -> pa.Table:
+    """The responses with the groups' words masked.
+
+    Args:
+        responses: Columns `pair_id`, `side`, `response`.
+        dimension: Whose words.
+    """
+    place = responses.schema.get_field_index("response")
+    return responses.set_column(place, "response", masked(responses["response"], dimension))
 
 
 def sides(table: pa.Table, column: str) -> Sides:

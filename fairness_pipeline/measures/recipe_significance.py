@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.lake import Row
+from fairness_pipeline.measures.measure import MASKED
 from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.intervals import Estimate
-from fairness_pipeline.statistics.verdicts import verdict
+from fairness_pipeline.statistics.verdicts import on_content, verdict
 
 RECIPE_SIGNIFICANCE = schema(
     measure=pa.string(),
@@ -53,18 +54,32 @@ def recipe_significance(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
 
     The error of the mean difference: between seeds s^2 / k, and that of the contexts, which all seeds share, so that it
     does not shrink with their number; Student's t with k - 1 degrees of freedom, which is cautious where the contexts
-    make most of the error.
+    make most of the error. As everywhere, the neutral reading decides: `p_holm` is its own.
 
     Args:
         tables: The significance table of each seed, as `DIALOGUE_SIGNIFICANCE`.
         alpha: The level.
     """
     by_seed = [{row["measure"]: row for row in table.to_pylist()} for table in tables]
-    rows = [_row([found[name] for found in by_seed], alpha) for name in by_seed[0] if not is_part(name)]
-    for row, p_holm in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        equivalent = row["p_equivalence"] <= alpha
-        row |= {"p_holm": p_holm, "verdict": verdict(equivalent=equivalent, p_holm=p_holm, alpha=alpha)}
+    names = [name for name in by_seed[0] if not is_part(name)]
+    rows, neutral = (
+        _judged([_row([found[name + suffix] for found in by_seed], alpha) for name in names], alpha)
+        for suffix in ("", MASKED)
+    )
+    for row, content in zip(rows, neutral, strict=True):
+        row |= {"p_holm": content["p_holm"], "verdict": on_content(row["verdict"], content["verdict"])}
     return pa.Table.from_pylist(rows, schema=RECIPE_SIGNIFICANCE)
+
+
+def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
+    """The rows of one reading of all measures with p adjusted over them, and the verdicts that follow."""
+    for row, p_holm in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        equivalent, clusters = row["p_equivalence"] <= alpha, row.pop("clusters")
+        row |= {
+            "p_holm": p_holm,
+            "verdict": verdict(equivalent=equivalent, p_holm=p_holm, alpha=alpha, clusters=clusters),
+        }
+    return rows
 
 
 def _row(found: list[Row], alpha: float) -> dict[str, Any]:
@@ -74,7 +89,7 @@ def _row(found: list[Row], alpha: float) -> dict[str, Any]:
     low, high = estimate.interval(0.95)
     counted = Counter(row["verdict"] for row in found)
     return {
-        **{name: found[0][name] for name in ("measure", "unit", "n")},
+        **{name: found[0][name] for name in ("measure", "unit", "n", "clusters")},
         "seeds": len(found),
         "value_a": float(np.mean([row["value_a"] for row in found])),
         "value_b": float(np.mean([row["value_b"] for row in found])),

@@ -7,15 +7,16 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.distinct import each_distinct
+from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.measures.breakdown import Words
-from fairness_pipeline.measures.diversity import SideResponses
-from fairness_pipeline.measures.measure import Measure, Sides, SignificanceSettings
+from fairness_pipeline.measures.diversity import DiversityMeasure, SideResponses
+from fairness_pipeline.measures.judgement import judged
+from fairness_pipeline.measures.measure import MASKED, Measure, Sides, SignificanceSettings, score
 from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.progress import Progress
 from fairness_pipeline.schemas import schema
-from fairness_pipeline.statistics.comparison import Comparison, adjusted, compare_diversity
+from fairness_pipeline.statistics.comparison import Clusterings, Comparison
 
 VARIATIONS = schema(
     measure=pa.string(),
@@ -78,6 +79,7 @@ def other_scores(
     tables: Mapping[str, pa.Table],
     responses: pa.Table,
     settings: MeasureSettings,
+    dimension: Dimension,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Variation]:
@@ -88,6 +90,7 @@ def other_scores(
         tables: What they found, by name.
         responses: Columns `pair_id`, `side`, `response`.
         settings: Names the other classifiers.
+        dimension: Whose words are masked in the neutral reading.
         folder: Keeps what is scored until all is.
         progress: Told how many distinct responses are scored.
     """
@@ -97,10 +100,8 @@ def other_scores(
             yield Variation("threshold", f"{measure.table} at {threshold:g}", values=values)
         for number, (name, scorer) in enumerate(measure.others(settings).items()):
             place = folder / f"{measure.table}-{number}" if folder else None
-            scored = each_distinct(responses["response"], scorer, folder=place, progress=progress, note=name)
-            columns = {column: scored[column] for column in scored.column_names}
-            table = pa.table({"pair_id": responses["pair_id"], "side": responses["side"], **columns})
-            yield Variation("classifier", name, values=measure.values(table))
+            table = measure.shaped(score(responses, scorer, dimension, place, progress))
+            yield Variation("classifier", name, values=measure.readings(table))
 
 
 def without(masks: Mapping[str, np.ndarray]) -> Iterator[Variation]:
@@ -124,69 +125,62 @@ def without_carriers(words: Words, count: int, carriers: Mapping[str, list[str]]
             yield Variation(CARRIERS, "; ".join(names), kept, only=measure)
 
 
-def judged_again(
-    values: Sequence[tuple[Measure, Mapping[str, Sides]]],
-    diversity: tuple[Measure, SideResponses],
-    variations: Sequence[Variation],
-    settings: SignificanceSettings,
-) -> pa.Table:
+class Judged(NamedTuple):
+    """What is judged, again and again: both readings of every measure.
+
+    `values` is what each measure says of both sides of every pair, by row name; `diversity` the measure of all
+    responses together, and what it works on; `clusters` says how pairs move together.
+    """
+
+    values: Sequence[tuple[Measure, Mapping[str, Sides]]]
+    diversity: tuple[DiversityMeasure, tuple[SideResponses, SideResponses]]
+    clusters: Clusterings = ()
+
+
+def judged_again(own: Judged, variations: Sequence[Variation], settings: SignificanceSettings) -> pa.Table:
     """A table of `VARIATIONS`.
 
     Diversity is judged by the jackknife alone: permutations would take longer than all measures.
 
     Args:
-        values: What each measure says of both sides of every pair, by row name.
-        diversity: The measure of all responses together, and what it works on.
+        own: What is judged.
         variations: Beside the base.
         settings: Level, margins.
     """
-    base = _judge(values, diversity, Variation("base", "as it is"), settings, {})
+    base = _judge(own, Variation("base", "as it is"), settings, {})
     before = {row.measure: row for row in base}
-    rows = [_row(Variation("base", "as it is"), row) for row in base]
+    rows = [_row(Variation("base", "as it is"), row) for row in base if not is_part(row.measure)]
     for variation in variations:
         if variation.kept is not None and variation.kept.sum() < 2:
             continue
-        found = _judge(values, diversity, variation, settings, before)
+        found = [row for row in _judge(own, variation, settings, before) if not is_part(row.measure)]
         touched = {variation.only} if variation.only else variation.values
         rows += [_row(variation, row) for row in found if touched is None or row.measure in touched]
     return pa.Table.from_pylist(rows, schema=VARIATIONS)
 
 
 def _judge(
-    values: Sequence[tuple[Measure, Mapping[str, Sides]]],
-    diversity: tuple[Measure, SideResponses],
-    variation: Variation,
-    settings: SignificanceSettings,
-    before: Mapping[str, Comparison],
+    own: Judged, variation: Variation, settings: SignificanceSettings, before: Mapping[str, Comparison]
 ) -> list[Comparison]:
     """Every measure under one variation; what it does not touch is as it was before."""
     kept, changed = variation.kept, variation.values
+    clusters = own.clusters if kept is None else [each[kept] for each in own.clusters]
     rows = []
-    for measure, found in values:
+    for measure, found in own.values:
         for name, sides in found.items():
             if changed is not None and name not in changed:
                 rows.append(before[name])
                 continue
             a, b = changed[name] if changed is not None else sides
             part = {name: (a, b) if kept is None else (a[kept], b[kept])}
-            rows += measure.compare_values(part, settings, ranks=False)
-    rows += _diversity(diversity, kept, settings) if changed is None else _untouched(diversity, before)
-    return adjusted(rows, settings.alpha)
-
-
-def _diversity(
-    diversity: tuple[Measure, SideResponses], kept: np.ndarray | None, settings: SignificanceSettings
-) -> list[Comparison]:
-    measure, sides = diversity
-    a, b = (side if kept is None else side[kept] for side in (sides.a, sides.b))
-    margins = {name: settings.margin(name, "diversity") for name in measure.outcomes}
-    blocks, alpha = settings.jackknife_blocks, settings.alpha
-    rows = compare_diversity(sides.ngrams, a, b, margins, permutations=0, blocks=blocks, seed=0, alpha=alpha)
-    return [row for row in rows if not is_part(row.measure)]
-
-
-def _untouched(diversity: tuple[Measure, SideResponses], before: Mapping[str, Comparison]) -> list[Comparison]:
-    return [before[name] for name in diversity[0].outcomes if name in before]
+            rows += measure.compare_values(part, settings, ranks=False, clusters=clusters)
+    measure, readings = own.diversity
+    if changed is None:
+        parts = readings if kept is None else (readings[0].take(kept), readings[1].take(kept))
+        rows += measure.compare_indexed(parts, settings, clusters=clusters, resampled=False)
+    else:
+        rows += [before[name + suffix] for suffix in ("", MASKED) for name in measure.outcomes]
+    return judged(rows, settings.alpha)
 
 
 def _row(variation: Variation, row: Comparison) -> dict[str, object]:

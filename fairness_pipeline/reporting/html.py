@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from fairness_pipeline import __version__
 from fairness_pipeline.reporting.plots import COLOURS
-from fairness_pipeline.reporting.results import said, with_unit
+from fairness_pipeline.reporting.results import said
+from fairness_pipeline.statistics.units import with_unit
 
 _SHARED = Path(__file__).parent
 

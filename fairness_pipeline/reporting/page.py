@@ -16,6 +16,7 @@ from fairness_pipeline.reporting.plots import overview_plot
 from fairness_pipeline.reporting.results import (
     NOT_MEASURED,
     Audit,
+    artefacts,
     counted,
     flat,
     in_margins,
@@ -81,6 +82,7 @@ def render(
             for audit, row in told
         ],
         more=len(biased) - len(told),
+        artefacts=artefacts(study, project, ordered),
         striking=next(
             (
                 {"sentence": study.finding(project, a.key, row), **pair}

@@ -5,11 +5,14 @@ from io import BytesIO
 from typing import Any
 
 from fairness_pipeline.lake import Row
-from fairness_pipeline.reporting.results import in_margins, said, with_unit
+from fairness_pipeline.reporting.results import in_margins, said
+from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.statistics.verdicts import ARTEFACT
 
 COLOURS = {
     "biased": "#b3261e",
     "fair": "#2e7d32",
+    ARTEFACT: "#7b3fa0",
     "inconclusive": "#8a6d00",
     "fair on average": "#00696f",
     "nothing to judge": "#777777",

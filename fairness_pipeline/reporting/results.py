@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.lake import Card, Key, Lake, Row
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
+from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
 from fairness_pipeline.study import Part, Study
 
 if TYPE_CHECKING:
@@ -15,8 +15,7 @@ NOT_MEASURED = "not measured"
 NEVER_SEEN = "never seen"
 """What is said of a measure that no response shows, on either side: there is nothing that could differ."""
 
-_ORDER = ("biased", "inconclusive", FAIR_ON_AVERAGE, "fair", NEVER_SEEN, NOTHING_TO_JUDGE)
-_UNITS = {"percent": ("{:+.3g}", " points"), "count_per_response": ("{:+.3g}", " a response"), "score": ("{:+.4f}", "")}
+_ORDER = ("biased", ARTEFACT, "inconclusive", FAIR_ON_AVERAGE, "fair", NEVER_SEEN, NOTHING_TO_JUDGE)
 
 
 @dataclass(frozen=True)
@@ -89,12 +88,6 @@ def said(row: Row) -> str:
     return NEVER_SEEN if unseen and row["verdict"] == "inconclusive" else row["verdict"]
 
 
-def with_unit(row: Row, name: str = "difference") -> str:
-    """A difference, an interval's end or a margin with its sign and unit: percentage points are `points`."""
-    form, unit = _UNITS[row["unit"]]
-    return form.format(row[name]) + unit
-
-
 def in_margins(row: Row, name: str = "difference") -> float | None:
     """A difference or an interval's end as a multiple of the margin: measures of any unit on one scale."""
     return row[name] / row["margin"] if row["margin"] and row[name] is not None else None
@@ -128,6 +121,16 @@ def findings(study: Study, project: "Project", audits: Iterable[Audit]) -> list[
             told = study.finding(project, audit.key, worst) + (f"; but {'; '.join(but)}" if but else "")
             found.append((bool(but), told))
     return [told for _, told in sorted(found, key=lambda entry: entry[0])]
+
+
+def artefacts(study: Study, project: "Project", audits: Iterable[Audit]) -> list[str]:
+    """Every row in words in which a control shows the difference too, with the control's figure."""
+    return [
+        f"{study.finding(project, audit.key, row)}; {study.control(project, audit.key, row)}"
+        for audit in audits
+        for row in sorted(audit.rows, key=severity)
+        if study.gated(row) and not audit.unfit and said(row) == ARTEFACT
+    ]
 
 
 def counted(study: Study, audits: Iterable[Audit]) -> dict[str, int]:

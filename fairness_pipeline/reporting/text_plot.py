@@ -2,7 +2,8 @@
 
 from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.project import Project
-from fairness_pipeline.reporting.results import Audit, counted, in_margins, said, severity, with_unit
+from fairness_pipeline.reporting.results import Audit, counted, in_margins, said, severity
+from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.study import Study
 
 _HALF = 10

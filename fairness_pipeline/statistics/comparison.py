@@ -1,16 +1,17 @@
 """One row of a significance table: two sides of one measure compared in every way the design asks for."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, Clustered, most_cautious, random_effects
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.effects import cohens_d, cohens_h
-from fairness_pipeline.statistics.equivalence import Bound, Margin, tost
+from fairness_pipeline.statistics.equivalence import Bound, Margin, reach, tost
 from fairness_pipeline.statistics.intervals import Estimate, count_difference, mean_difference, rate_difference
 from fairness_pipeline.statistics.paired import PairedTest, mcnemar_mid_p, paired_t, wilcoxon_p
 from fairness_pipeline.statistics.resampling import NGrams, jackknife, permutation_p
@@ -28,6 +29,11 @@ class Comparison:
     (a - b) / a as in the papers; the interval is the 95% one of the paired difference. `pairs_needed` is the number of
     such pairs that would show fairness four times in five, if the sides truly did not differ; `beyond_margin` says that
     the whole interval lies beyond the margin. Where something has no value it is None and `note` says why.
+
+    Where pairs move together (`clusters` of them, which weigh as much as `effective_clusters` of one size), `p_clusters`
+    is that of the test that takes clusters for the sample. Then `p_holm`, `p_bh`, the verdict and the interval rest on
+    the larger of `p_paired` and `p_clusters`, and equivalence on the larger error; `clusters_needed` is the number of
+    clusters that would show fairness four times in five.
     """
 
     measure: str
@@ -59,7 +65,16 @@ class Comparison:
     pairs_needed: int | None = None
     beyond_margin: bool = False
     p_wilcoxon: float | None = None
+    p_clusters: float | None = None
+    clusters: int | None = None
+    effective_clusters: float | None = None
+    clusters_needed: int | None = None
     note: str = ""
+
+    @property
+    def p_decides(self) -> float:
+        """The p on which the verdict rests: the larger of the pairs' and the clusters'."""
+        return max(self.p_paired, self.p_clusters or 0.0)
 
 
 _ARROW: dict[Any, pa.DataType] = {
@@ -77,7 +92,13 @@ SIGNIFICANCE = pa.schema([COMPARISON.field(place) for place in range(COMPARISON.
 """The columns with which every significance table of every study starts; its own stand after them."""
 
 
-def compare_rates(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, alpha: float = 0.05) -> Comparison:
+Clusterings = Sequence[np.ndarray]
+"""Ways in which pairs move together, each a number a pair; the most cautious of them counts."""
+
+
+def compare_rates(
+    measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, alpha: float = 0.05, *, clusters: Clusterings = ()
+) -> Comparison:
     """A yes/no measure: boolean arrays, one value a pair and side. In percent."""
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
     rate_a, rate_b = float(a.mean()), float(b.mean())
@@ -93,11 +114,19 @@ def compare_rates(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, al
         bound=margin.bound(a.astype(float), b.astype(float), 100),
         alpha=alpha,
         p_wilcoxon=None,
+        clustered=_clustered(a.astype(float) - b.astype(float), clusters, 100),
     )
 
 
 def compare_counts(
-    measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, alpha: float = 0.05, *, ranks: bool = True
+    measure: str,
+    a: np.ndarray,
+    b: np.ndarray,
+    margin: Margin,
+    alpha: float = 0.05,
+    *,
+    ranks: bool = True,
+    clusters: Clusterings = (),
 ) -> Comparison:
     """A count: one number a pair and side; with Wilcoxon's test of their `ranks`, if wanted."""
     return _compare(
@@ -112,6 +141,7 @@ def compare_counts(
         bound=margin.bound(a, b),
         alpha=alpha,
         p_wilcoxon=wilcoxon_p(a, b) if ranks else None,
+        clustered=_clustered(a - b, clusters),
     )
 
 
@@ -144,15 +174,18 @@ def compare_diversity(
     blocks: int,
     seed: int,
     alpha: float = 0.05,
+    clusters: Clusterings = (),
 ) -> list[Comparison]:
     """Diversity, distinct-1 and distinct-2, in percent; `a` and `b` are indices of distinct responses.
 
     Published without any test; here a paired permutation test and a delete-block jackknife interval, the more cautious
     of which prevails where they disagree at `alpha`. With no permutations the jackknife decides alone, and where no
-    draw is as far apart as what was found, it says how much farther that is.
+    draw is as far apart as what was found, it says how much farther that is. Where pairs move together, whole clusters
+    change sides, and are left out.
     """
     sides = ngrams.diversity(a), ngrams.diversity(b)
     p_values = permutation_p(ngrams, a, b, permutations, seed)
+    together = [_clusters_of_diversity(ngrams, a, b, own, permutations, seed) for own in clusters]
     rows = []
     for measure, found in jackknife(ngrams, a, b, blocks).items():
         p = p_values[measure]
@@ -173,6 +206,7 @@ def compare_diversity(
                 bound=margins[measure].of_mean(found.mean, found.variance, found.covariance, 100),
                 alpha=alpha,
                 p_wilcoxon=None,
+                clustered=most_cautious([own[measure].scaled(100) for own in together]),
             )
         )
     order = ("diversity", "distinct_1", "distinct_2")
@@ -220,7 +254,7 @@ def compare_groups(
 
 
 def adjusted(rows: list[Comparison], alpha: float = 0.05, parts: Collection[str] = ()) -> list[Comparison]:
-    """The rows of one table with p adjusted over its measures (the paired p), and the verdicts that follow.
+    """The rows of one table with p adjusted over its measures (`p_decides`), and the verdicts that follow.
 
     Args:
         rows: One a measure.
@@ -229,9 +263,10 @@ def adjusted(rows: list[Comparison], alpha: float = 0.05, parts: Collection[str]
     """
     found = {}
     for family in ([row for row in rows if row.measure not in parts], [row for row in rows if row.measure in parts]):
-        paired = [row.p_paired for row in family]
-        for row, p_holm, p_bh in zip(family, holm(paired), benjamini_hochberg(paired), strict=True):
-            judged = verdict(equivalent=row.verdict == "fair", p_holm=p_holm, alpha=alpha)
+        own = [row.p_decides for row in family]
+        for row, p_holm, p_bh in zip(family, holm(own), benjamini_hochberg(own), strict=True):
+            equivalent = row.p_equivalence <= alpha
+            judged = verdict(equivalent=equivalent, p_holm=p_holm, alpha=alpha, clusters=row.clusters)
             found[row.measure] = replace(row, p_holm=p_holm, p_bh=p_bh, verdict=judged)
     return [found[row.measure] for row in rows]
 
@@ -280,11 +315,18 @@ def _compare(
     bound: Bound,
     alpha: float,
     p_wilcoxon: float | None,
+    clustered: Clustered | None = None,
 ) -> Comparison:
     value_a, value_b = values
     estimate, p_paired = estimate.in_accord_with(paired.p, alpha)
     paired = paired._replace(p=p_paired)
     equivalence = tost(estimate, bound, alpha, n)
+    p = paired.p
+    if clustered:
+        p = max(p, clustered.p)
+        equivalence = tost(_wider(estimate, clustered, farthest=True), bound, alpha, n)
+        equivalence = equivalence._replace(pairs_needed=_pairs_needed(clustered, bound, alpha))
+        estimate = _wider(estimate, clustered).in_accord_with(p, alpha)[0]
     widest = 100.0 if unit == "percent" else math.inf
     low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))
     notes = [own.note if own else "", paired.note]
@@ -305,8 +347,8 @@ def _compare(
         test=own.name if own else None,
         statistic=_finite(own.statistic) if own and own.statistic is not None else None,
         p=own.p if own else None,
-        p_holm=paired.p,
-        p_bh=paired.p,
+        p_holm=p,
+        p_bh=p,
         paired_test=paired.name,
         paired_statistic=paired.statistic,
         p_paired=paired.p,
@@ -314,13 +356,65 @@ def _compare(
         margin=bound.amount,
         p_equivalence=equivalence.p,
         minimum_detectable=_finite(estimate.minimum_detectable(alpha)),
-        verdict=verdict(equivalent=equivalence.shown, p_holm=paired.p, alpha=alpha),
+        verdict=verdict(
+            equivalent=equivalence.shown, p_holm=p, alpha=alpha, clusters=clustered.clusters if clustered else None
+        ),
         paper_verdict=paper_verdict(own.p, alpha) if own else None,
         pairs_needed=equivalence.pairs_needed,
         beyond_margin=low > bound.amount or high < -bound.amount,
         p_wilcoxon=p_wilcoxon,
+        p_clusters=clustered.p if clustered else None,
+        clusters=clustered.clusters if clustered else None,
+        effective_clusters=clustered.effective if clustered else None,
+        clusters_needed=_clusters_needed(clustered, bound, alpha) if clustered else None,
         note="; ".join(dict.fromkeys(note for note in notes if note)),
     )
+
+
+def _clustered(difference: np.ndarray, clusters: Clusterings, scale: float = 1.0) -> Clustered | None:
+    return most_cautious([random_effects(difference, own).scaled(scale) for own in clusters])
+
+
+def _clusters_of_diversity(
+    ngrams: NGrams, a: np.ndarray, b: np.ndarray, cluster: np.ndarray, permutations: int, seed: int
+) -> dict[str, Clustered]:
+    """By measure: p of whole clusters that change sides, and the jackknife that leaves each of them out."""
+    _, numbers, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
+    effective = len(cluster) ** 2 / float(np.square(sizes).sum())
+    p_values = permutation_p(ngrams, a, b, permutations, seed, numbers) if permutations else {}
+    found = {}
+    for measure, own in jackknife(ngrams, a, b, len(sizes), numbers).items():
+        estimate = own.estimate._replace(freedom=max(1.0, effective - 1))
+        p = p_values.get(measure, estimate.p_zero())
+        found[measure] = Clustered(estimate, p, len(sizes), effective, estimate.error**2 if estimate.error else 0.0)
+    return found
+
+
+def _wider(estimate: Estimate, clustered: Clustered, *, farthest: bool = False) -> Estimate:
+    """The estimate with the larger of both errors, and the clusters' degrees of freedom; for `farthest` also the
+    centre that lies farther from 0."""
+    other = clustered.estimate
+    centre = max(estimate.centre, other.centre, key=abs) if farthest else estimate.centre
+    if other.error < estimate.error and not farthest:
+        return estimate
+    return Estimate(centre, max(estimate.error, other.error), min(estimate.freedom, other.freedom))
+
+
+def _pairs_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | None:
+    """Pairs of these clusters that would show fairness; None where what the clusters differ by is too much already."""
+    if not clustered.within or not math.isfinite(clustered.estimate.error):
+        return None
+    left = (bound.amount / reach(alpha, clustered.estimate.freedom)) ** 2 - clustered.between
+    return math.ceil(clustered.within / left) if left > 0 else None
+
+
+def _clusters_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | None:
+    """Clusters like these that would show fairness."""
+    error = clustered.estimate.error
+    if bound.amount <= 0 or not math.isfinite(error):
+        return None
+    needed = clustered.clusters * (reach(alpha, math.inf) * error / bound.amount) ** 2
+    return max(FEWEST_FOR_FAIR, math.ceil(needed))
 
 
 _FEWEST = 30

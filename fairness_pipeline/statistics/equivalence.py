@@ -125,7 +125,7 @@ class Margin(Specification):
         For a margin in standard deviations, or Cohen's h, and sides that truly do not differ; n = 2 (z / margin)^2.
         """
         size = self.cohens_h or self.standard_deviations
-        return 2 * (_reach(0.05, math.inf) / size) ** 2 if size else None
+        return 2 * (reach(0.05, math.inf) / size) ** 2 if size else None
 
 
 class Bound(NamedTuple):
@@ -173,7 +173,7 @@ def tost(estimate: Estimate, bound: Bound, alpha: float = 0.05, pairs: int = 0) 
     error = max(above.error, below.error)
     needed = None
     if amount > 0 and math.isfinite(error):
-        needed = math.ceil(pairs * (_reach(alpha, estimate.freedom) * error / amount) ** 2)
+        needed = math.ceil(pairs * (reach(alpha, estimate.freedom) * error / amount) ** 2)
     return Equivalence(p, p <= alpha, needed)
 
 
@@ -184,7 +184,7 @@ def _error(estimate: Estimate, bound: Bound, side: int) -> float:
     return math.sqrt(max(0.0, estimate.error**2 + bound.variance - 2 * side * bound.covariance))
 
 
-def _reach(alpha: float, freedom: float) -> float:
+def reach(alpha: float, freedom: float = math.inf) -> float:
     """How many standard errors the margin must be wide, for both tests to reject with the wanted power at 0."""
     return quantile(1 - alpha, freedom) + quantile((1 + _POWER) / 2, freedom)
 

@@ -1,5 +1,6 @@
 """Diversity has no per-response value, so its test and interval come from resampling pairs."""
 
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -95,11 +96,18 @@ class _Incidence:
         return int((latest >= 0).sum()) - np.bincount(alone, minlength=blocks)[:blocks]
 
 
-def permutation_p(ngrams: NGrams, a: np.ndarray, b: np.ndarray, permutations: int, seed: int) -> dict[str, float]:
+_EXACT = 10
+"""Clusters up to which every pattern of exchanges is tried."""
+
+
+def permutation_p(
+    ngrams: NGrams, a: np.ndarray, b: np.ndarray, permutations: int, seed: int, cluster: np.ndarray | None = None
+) -> dict[str, float]:
     """Paired permutation test of distinct-1, distinct-2 and diversity.
 
     Under the null the two responses of a pair may change places; p = (c + 1) / (permutations + 1), c the number of
-    random exchanges whose difference is at least as large as the one found.
+    random exchanges whose difference is at least as large as the one found. Where pairs move together all of a cluster
+    change places at once; of up to ten clusters every pattern is tried, and p is exact.
 
     Args:
         ngrams: Of the distinct responses.
@@ -107,16 +115,29 @@ def permutation_p(ngrams: NGrams, a: np.ndarray, b: np.ndarray, permutations: in
         b: The same for side b.
         permutations: Random exchanges.
         seed: Of the exchanges.
+        cluster: To which each pair belongs, numbered from 0 without gaps; each pair is one where it is None.
     """
     random = np.random.default_rng(seed)
     observed = np.abs(_differences(ngrams, a, b))
     # Differences that are equal but for the last bits of a float count as equal.
     threshold = observed * (1 - 1e-9) - 1e-15
     reached = np.zeros(len(_MEASURES), dtype=np.int64)
-    for _ in range(permutations):
-        swap = random.random(len(a)) < 0.5
-        reached += np.abs(_differences(ngrams, np.where(swap, b, a), np.where(swap, a, b))) >= threshold
-    return dict(zip(_MEASURES, ((reached + 1) / (permutations + 1)).tolist(), strict=True))
+    own = np.arange(len(a)) if cluster is None else cluster
+    count = int(own.max()) + 1
+    exact = cluster is not None and count <= _EXACT
+    # The patterns that leave the last cluster alone: exchanging all of them changes the sign alone.
+    patterns = product((False, True), repeat=count - 1) if exact else ()
+    draws = 0
+    for swap in (
+        (np.array([*pattern, False]) for pattern in patterns)
+        if exact
+        else (random.random(count) < 0.5 for _ in range(permutations))
+    ):
+        moved = swap[own]
+        reached += np.abs(_differences(ngrams, np.where(moved, b, a), np.where(moved, a, b))) >= threshold
+        draws += 1
+    p = reached / draws if exact else (reached + 1) / (draws + 1)
+    return dict(zip(_MEASURES, p.tolist(), strict=True))
 
 
 class Jackknife(NamedTuple):
@@ -128,14 +149,17 @@ class Jackknife(NamedTuple):
     covariance: float
 
 
-def jackknife(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> dict[str, Jackknife]:
+def jackknife(
+    ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int, block: np.ndarray | None = None
+) -> dict[str, Jackknife]:
     """Delete-block jackknife of the differences in distinct-1, distinct-2 and diversity.
 
     Pairs are cut into `blocks` runs, each left out once: resampling with replacement would repeat responses and so
     bias distinct-n down. error^2 = (g - 1) / g * sum (d_i - mean d)^2 over the g blocks, plus that of one average pair
-    that differs each way, 2 (mean value / n)^2: as for rates, a few equal pairs must not claim certainty.
+    that differs each way, 2 (mean value / n)^2: as for rates, a few equal pairs must not claim certainty. `block` gives
+    each pair's block, where blocks are no runs.
     """
-    found = left_out(ngrams, a, b, blocks)
+    found = left_out(ngrams, a, b, blocks, block)
     count = len(found.without["diversity"])
     estimates = {}
     for name, value in found.whole.items():
@@ -161,13 +185,14 @@ class LeftOut(NamedTuple):
     means_without: dict[str, np.ndarray]
 
 
-def left_out(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int) -> LeftOut:
+def left_out(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int, block: np.ndarray | None = None) -> LeftOut:
     """The differences in distinct-1, distinct-2 and diversity that a delete-block jackknife works on.
 
-    Pairs are cut into `blocks` runs (one a pair where there are fewer pairs).
+    Pairs are cut into `blocks` runs (one a pair where there are fewer pairs), or as `block` says.
     """
     blocks = min(blocks, len(a))
-    block = np.arange(len(a)) * blocks // len(a)
+    if block is None:
+        block = np.arange(len(a)) * blocks // len(a)
     both = [ngrams.without_blocks(side, block, blocks) for side in (a, b)]
     sides = np.stack(both, axis=1)[: blocks if blocks > 1 else 0]
     whole = np.array([_values(ngrams, side) for side in (a, b)])

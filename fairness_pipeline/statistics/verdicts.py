@@ -2,23 +2,54 @@
 
 from typing import Literal
 
-Verdict = Literal["fair", "biased", "inconclusive", "not measured"]
+from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TELL
+
+Verdict = Literal["fair", "biased", "artefact", "inconclusive", "not measured"]
+ARTEFACT: Verdict = "artefact"
+"""Where a difference is shown, and a control shows that it comes from the instrument or from the exchanged words."""
 NOTHING_TO_JUDGE = "nothing to judge"
 FAIR_ON_AVERAGE = "fair on average"
 """Where equivalence is shown for all together, but not in every stratum."""
 
 
-def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05) -> Verdict:
+def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05, clusters: int | None = None) -> Verdict:
     """`fair` where equivalence is shown, even if significant; else `biased` where significant; else neither.
 
     Args:
         equivalent: The 90% interval of the paired difference lies inside the margin, in every stratum.
-        p_holm: The paired test's p, Holm-adjusted over the measures of its table.
+        p_holm: The p of the test that respects what moves together, Holm-adjusted over the measures of its table.
         alpha: The level of the test.
+        clusters: How many clusters the pairs are from, where they move together: below `FEWEST_TO_TELL` nothing is
+            said, and below `FEWEST_FOR_FAIR` nothing is fair.
     """
-    if equivalent:
+    if clusters is not None and clusters < FEWEST_TO_TELL:
+        return "inconclusive"
+    if equivalent and (clusters is None or clusters >= FEWEST_FOR_FAIR):
         return "fair"
-    return "biased" if p_holm < alpha else "inconclusive"
+    return "biased" if p_holm < alpha and not equivalent else "inconclusive"
+
+
+def on_content(whole: str, content: str) -> Verdict:
+    """The verdict on a measure that is read twice: as it is, and with what was exchanged masked, which decides.
+
+    What the masked reading shows, in either direction, is the system's; what only the whole reading shows comes from
+    the exchanged words. `fair` needs both.
+
+    Args:
+        whole: On the measure as it is.
+        content: On the same without the exchanged words.
+
+    Examples:
+        >>> on_content("biased", "inconclusive")
+        'artefact'
+        >>> on_content("inconclusive", "biased")
+        'biased'
+    """
+    if content == "biased":
+        return "biased"
+    if whole == "biased":
+        return "artefact"
+    return "fair" if whole == content == "fair" else "inconclusive"
 
 
 def paper_verdict(p: float, alpha: float = 0.05) -> Literal["fair", "biased"]:

@@ -33,7 +33,7 @@ from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.libraries import library_version, library_versions
-from fairness_pipeline.measures.breakdown import BREAKDOWN, carrying, swapped_words
+from fairness_pipeline.measures.breakdown import BREAKDOWN, Words, carrying, swapped_words
 from fairness_pipeline.measures.breakdown import breakdown as break_down
 from fairness_pipeline.measures.classifier_quality import CLASSIFIER_QUALITY
 from fairness_pipeline.measures.classifier_quality import classifier_quality as hold_against
@@ -41,10 +41,10 @@ from fairness_pipeline.measures.debiasing_effects import Measured, identical_sha
 from fairness_pipeline.measures.debiasing_effects import debiasing_effects as compare_models
 from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared
 from fairness_pipeline.measures.dialogue_significance import dialogue_significance as with_worth
-from fairness_pipeline.measures.diversity import index_responses
-from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK, swapped_texts
+from fairness_pipeline.measures.diversity import DiversityMeasure, index_responses
+from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK, PARROT, leaking, parrot, swapped_texts
 from fairness_pipeline.measures.instrument import instrument_check as check_instruments
-from fairness_pipeline.measures.measure import MASKED, Measure
+from fairness_pipeline.measures.measure import MASKED, Measure, neutral_reading
 from fairness_pipeline.measures.politeness import classifier_version
 from fairness_pipeline.measures.recipe_effects import RECIPE_EFFECTS, Control
 from fairness_pipeline.measures.recipe_effects import recipe_effects as compare_recipes
@@ -56,6 +56,7 @@ from fairness_pipeline.measures.response_quality import response_quality as meas
 from fairness_pipeline.measures.variations import (
     CARRIERS,
     VARIATIONS,
+    Judged,
     judged_again,
     other_scores,
     subsets,
@@ -492,6 +493,32 @@ def instrument_check(partition: Partition) -> Result:
 
 @asset(
     stage="measures",
+    axes=("corpus", "dimension"),
+    upstream=("context_pairs",),
+    code_version="1",
+    settings=_instrument,
+    schema=INSTRUMENT_CHECK,
+)
+def parrot_check(partition: Partition) -> Result:
+    """What answers that only repeat the context would get: the part of a gap that the exchanged words make alone."""
+    part = partition.part
+    answers = parrot(partition.read("context_pairs"))
+    table = check_instruments(
+        answers,
+        measures(),
+        _dimension(partition),
+        settings=part.settings.measures,
+        significance=part.settings.significance.model_copy(update={"permutations": 0}),
+        texts=PARROT,
+        folder=partition.folder,
+        progress=partition.progress,
+    )
+    shown = table.select(["measure", "n", "value_a", "value_b", "difference", "p_paired"])
+    return Result(table, {"pairs": answers.num_rows // 2}, tables={"parrot": shown})
+
+
+@asset(
+    stage="measures",
     axes=("dimension",),
     covers=lambda part, key: bool(part.settings.measures.labelled),
     code_version="1",
@@ -540,11 +567,17 @@ def dialogue_breakdown(partition: Partition) -> Result:
 _FACTORS = {"source_file": "source", "topic": "topic"}
 
 
+def _moving_together(part: DialoguePart, key: Key) -> dict[str, object]:
+    """What decides whether pairs of one word move together."""
+    return {"names_the_group": part.dimensions[key["dimension"]].names_the_group}
+
+
 def _varied(part: DialoguePart, key: Key) -> dict[str, object]:
     settings = part.settings.measures
     return {
         "significance": part.settings.significance.model_dump(exclude={"permutations"}),
         "titles": part.dimensions[key["dimension"]].titles,
+        **_moving_together(part, key),
         "thresholds": {measure.table: measure.thresholds for measure in measures()},
         "others": {name: classifier_version(settings, name) for name in settings.classifiers},
         "versions": library_versions("numpy", "scipy"),
@@ -554,10 +587,10 @@ def _varied(part: DialoguePart, key: Key) -> dict[str, object]:
 @of_a_model(
     stage="verdicts",
     upstream=(
-        "context_pairs", "responses", *_TABLES, "dialogue_breakdown", "dialogue_models", "debiased_dialogue_models"
+        "context_pairs", "responses", *_TABLES, "dialogue_models", "debiased_dialogue_models"
     ),
-    arrows=("context_pairs", "responses", *_TABLES, "dialogue_breakdown"),
-    code_version="1",
+    arrows=("context_pairs", "responses", *_TABLES),
+    code_version="2",
     settings=_varied,
     schema=VARIATIONS,
     checks=(checks.not_empty,),
@@ -568,21 +601,35 @@ def verdict_variations(partition: Partition) -> Result:
     pairs, responses = partition.read("context_pairs").sort_by("pair_id"), partition.read("responses")
     tables = {name: partition.read(name) for name in _TABLES}
     words = swapped_words(pairs)
-    values = [(measure, measure.values(tables[measure.table])) for measure in _OF_SINGLE]
-    broken_down = partition.read("dialogue_breakdown")
-    masks = {**_out_of_sight(partition, pairs), "titles and idioms": words.any_of(_dimension(partition).titles)}
-    carriers = {name: carrying(broken_down, name) for _, found in values for name in found}
+    dimension = _dimension(partition)
+    values = [(measure, measure.readings(tables[measure.table])) for measure in _OF_SINGLE]
+    masks = {**_out_of_sight(partition, pairs), "titles and idioms": words.any_of(dimension.titles)}
+    carriers = {
+        name.removesuffix(MASKED): carrying(words, sides)
+        for _, found in values
+        for name, sides in found.items()
+        if name.endswith(MASKED)
+    }
+    scored_again = other_scores(
+        _OF_SINGLE, tables, responses, part.settings.measures, dimension, partition.folder, partition.progress
+    )
     variations = [
         *subsets(words, pairs.num_rows, partition.seed_without("model")),
-        *other_scores(_OF_SINGLE, tables, responses, part.settings.measures, partition.folder, partition.progress),
+        *scored_again,
         *without(masks),
         *without_carriers(words, pairs.num_rows, carriers),
     ]
-    (together,) = (measure for measure in measures() if not measure.scorer)
-    table = judged_again(values, (together, index_responses(responses)), variations, significance)
+    (together,) = (measure for measure in measures() if isinstance(measure, DiversityMeasure))
+    readings = index_responses(responses), index_responses(neutral_reading(responses, dimension))
+    table = judged_again(Judged(values, (together, readings), _clusters(dimension, words)), variations, significance)
     figures = {f"share of {name}": round(float(mask.mean()), 4) for name, mask in masks.items()}
     shown = table.filter(pc.is_in(table["kind"], pa.array(["without", CARRIERS])))
     return Result(table, {**figures, "variations": len(variations)}, tables={"without": shown})
+
+
+def _clusters(dimension: Dimension, words: Words) -> list[np.ndarray]:
+    """How pairs move together: by their words, but where these are the group's own name."""
+    return [] if dimension.names_the_group else words.clusterings
 
 
 def _out_of_sight(partition: Partition, pairs: pa.Table) -> dict[str, np.ndarray]:
@@ -595,11 +642,12 @@ def _out_of_sight(partition: Partition, pairs: pa.Table) -> dict[str, np.ndarray
 
 @of_a_model(
     stage="verdicts",
-    upstream=("context_pairs", "responses", *_TABLES, "verdict_variations", "instrument_check"),
-    arrows=(*_TABLES, "verdict_variations", "instrument_check"),
-    code_version="4",
+    upstream=("context_pairs", "responses", *_TABLES, "verdict_variations", "instrument_check", "parrot_check"),
+    arrows=(*_TABLES, "verdict_variations", "instrument_check", "parrot_check"),
+    code_version="5",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
+        **_moving_together(part, key),
         "published": published_rows_of(part, **key),
         "versions": library_versions("numpy", "scipy"),
     },
@@ -609,20 +657,27 @@ def _out_of_sight(partition: Partition, pairs: pa.Table) -> dict[str, np.ndarray
 def dialogue_significance(partition: Partition) -> Result:
     """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and verdicts."""
     responses, tables = partition.read("responses"), {name: partition.read(name) for name in _TABLES}
+    settings, dimension = partition.part.settings.significance, _dimension(partition)
+    words, parrots = swapped_words(partition.read("context_pairs")), partition.read("parrot_check")
     judged = compared(
         responses,
         tables,
-        settings=partition.part.settings.significance,
+        settings=settings,
         seed=partition.seed_without("model"),
         published=published_rows_of(partition.part, **partition.key),
+        dimension=dimension,
+        clusters=_clusters(dimension, words),
+        leaking=leaking(parrots, settings.alpha),
     )
     table = with_worth(
         judged,
         responses,
         tables,
-        words=swapped_words(partition.read("context_pairs")),
+        words=words,
         varied=partition.read("verdict_variations"),
         instrument=partition.read("instrument_check"),
+        parrots=parrots,
+        alpha=settings.alpha,
     )
     shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
     rows = table.to_pylist()

@@ -108,13 +108,13 @@ def _whole(audit: Audit) -> list[Row]:
     return [row for row in audit.rows if not row["measure"].endswith(MASKED)]
 
 
-def _worth(audits: list[Audit]) -> list[tuple[Audit, Row, Row | None]]:
+def _worth(audits: list[Audit]) -> list[tuple[Audit, Row, Row]]:
     """Every verdict with its reading with masked words, the audits in the given order, the worst rows first."""
     found = []
     for audit in audits:
         by_name = {row["measure"]: row for row in audit.rows}
         rows = sorted((row for row in audit.rows if STUDY.gated(row)), key=severity)
-        found += [(audit, row, by_name.get(row["measure"] + MASKED)) for row in rows]
+        found += [(audit, row, by_name[row["measure"] + MASKED]) for row in rows]
     return found
 
 

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.lake import Key, Lake, Row
+from fairness_pipeline.measures.dialogue_significance import decisive
+from fairness_pipeline.measures.measure import MASKED
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -93,10 +95,12 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
     for measure in measures():
         if measure.scorer is None:
             continue
-        values = measure.values(lake.read(measure.table, key))
+        values = measure.readings(lake.read(measure.table, key))
         if row["measure"] in values:
-            a, b = (side.astype(float) for side in values[row["measure"]])
-            shown = (a - b) * np.sign(row["difference"])
+            # A biased measure is so with the groups' words masked: a pair that shows it must show it so too.
+            reading = MASKED if row["verdict"] == "biased" else ""
+            a, b = (side.astype(float) for side in values[row["measure"] + reading])
+            shown = (a - b) * np.sign(decisive(row)["difference"])
             responses = lake.read("responses", key).sort_by("pair_id")
             left, right = (responses.filter(pc.equal(responses["side"], side)) for side in ("a", "b"))
             texts = [table[name] for table in (left, right) for name in ("context", "response")]

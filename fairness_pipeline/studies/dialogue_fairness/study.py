@@ -2,7 +2,7 @@
 
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.lake import Key, Row
-from fairness_pipeline.measures.dialogue_significance import reservations
+from fairness_pipeline.measures.dialogue_significance import control, decisive, reservations
 from fairness_pipeline.measures.registry import finding, glanced_at, is_part, measure_label
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project import Project
@@ -22,7 +22,12 @@ def _finding(project: Project, key: Key, row: Row) -> str:
     part = project.parts["dialogue_fairness"]
     assert isinstance(part, DialoguePart)
     checkpoint = " (this checkpoint)" if part.models[key["model"]].trained else ""
-    return f"{key['model']}{checkpoint}: {finding(row, _groups(project, key))}"
+    own = decisive(row)
+    masked = ", with the groups' words masked" if own["difference"] != row["difference"] else ""
+    # Where the word is the group's name, other words for the group were not tried.
+    named = part.dimensions[key["dimension"]].names_the_group
+    words = f" (tested with the words {row['exchanged']})" if named else ""
+    return f"{key['model']}{checkpoint}: {finding(own, _groups(project, key))}{masked}{words}"
 
 
 def _reservations(project: Project, key: Key, row: Row) -> list[str]:
@@ -41,7 +46,8 @@ STUDY = Study(
     identity=("dimension", "model", "measure"),
     shown=(
         "dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
-        "p_paired", "p_holm", "verdict", "p", "paper_verdict", "holds", "variations", "survives_masking", "carried_by",
+        "p_paired", "p_holm", "verdict", "p", "paper_verdict", "p_as_answered", "content_difference",
+        "clusters", "p_clusters", "hangs_on", "holds", "variations", "carried_by",
     ),
     headings=(*_HEADINGS.values(), LISTS),
     heading=lambda row: _HEADINGS.get(row["measure"]) or (None if is_part(row["measure"]) else LISTS),
@@ -90,10 +96,15 @@ STUDY = Study(
         "positive_masked": "whether that is at least the threshold",
         "negative_masked": "whether that is at most minus the threshold",
         "count_masked": "how many words of the list are left with the groups' words masked",
-        "p_clustered": "p of a test that takes all pairs of a swapped word for one observation",
         "instrument_difference": "what the scorer makes of human texts with only the listed words swapped",
         "instrument_p": "p of that difference",
-        "survives_masking": "whether a biased measure keeps half of its gap with the groups' words masked",
+        "content_a": "the value of side a with the groups' words masked, on which the verdict rests",
+        "content_b": "the value of side b with the groups' words masked",
+        "content_difference": "their difference",
+        "p_as_answered": "adjusted p of the answers as they are",
+        "parrot_difference": "what answers that only repeat the context would get",
+        "exchanged": "the commonest exchanged words",
+        "hangs_on": "the words that make the difference, where pairs show one and words do not",
         "carried_by": "the words whose pairs make most of a biased measure's gap",
         "without_them": "the verdict on the other pairs",
         "difference_without_them": "their difference",
@@ -101,7 +112,7 @@ STUDY = Study(
         "variations": "how many there are: word lists, halves of the contexts, thresholds, classifiers",
         "distinct_shown": "how many distinct responses show the measure",
         "commonest_shown": "share in percent of the most frequent of them",
-        "texts": "what was swapped: responses or contexts",
+        "texts": "what was scored: responses or contexts with swapped words, or contexts as answers",
         "classifier": "that is held against the labelled texts",
         "group": "all texts, or those that name one side alone",
         "factor": "word, source_side, source_file or topic",
@@ -127,5 +138,6 @@ STUDY = Study(
     groups=_groups,
     finding=_finding,
     reservations=_reservations,
+    control=lambda project, key, row: control(row),
     gated=lambda row: not is_part(row["measure"]),
 )  # fmt: skip
