@@ -23,7 +23,7 @@ COLUMNS = {
     "test": "the paper's own test",
     "statistic": "its statistic",
     "p": "its p value",
-    "p_holm": "the p on which the verdict rests, adjusted by Holm over the table's measures (parts of one are a family)",
+    "p_holm": "the p on which the verdict rests, adjusted by Holm over the table's measures",
     "p_bh": "the same, adjusted by Benjamini and Hochberg",
     "paired_test": "the test that respects the pairs",
     "paired_statistic": "its statistic",

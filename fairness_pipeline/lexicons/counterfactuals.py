@@ -17,8 +17,14 @@ COUNTERFACTUAL_PHRASES = schema(
     target=pa.string(),
     text_a=pa.string(),
     text_b=pa.string(),
+    attribute=pa.string(),
+    opposite_a=pa.string(),
+    opposite_b=pa.string(),
 )
-"""`text_b` is what was written of side b, `text_a` the same of side a; `target` the words that were exchanged."""
+"""`text_b` is what was written of side b, `text_a` the same of side a; `target` the words that were exchanged.
+
+`attribute`: the terms of the stereotype for which `opposite_a` and `opposite_b` have the opposite; all three are empty
+where none has one, or the phrase names both groups, of whom it would say different things."""
 
 DISAGREEMENTS = schema(phrase=pa.string(), ours=pa.string(), released=pa.string(), kind=pa.string(), better=pa.string())
 """`better`: ours, theirs, or either (both can be argued for)."""
@@ -52,6 +58,7 @@ def counterfactual_phrases(splits: pa.Table, lexicon: Lexicon) -> tuple[pa.Table
                 "target": ", ".join(dict.fromkeys(own)),
                 "text_a": swap.text,
                 "text_b": row["phrase"],
+                **_opposite(swap.text, row["phrase"], row["phrase_id"], lexicon),
             }
         )
     for split in ("train", "dev", "test"):
@@ -61,6 +68,14 @@ def counterfactual_phrases(splits: pa.Table, lexicon: Lexicon) -> tuple[pa.Table
                 "its phrases are about"
             )
     return pa.Table.from_pylist(rows, schema=COUNTERFACTUAL_PHRASES), left_out
+
+
+def _opposite(text_a: str, text_b: str, key: str, lexicon: Lexicon) -> dict[str, str]:
+    a, b = lexicon.opposite(text_a, key), lexicon.opposite(text_b, key)
+    terms = [term.b.lower() for term in b.terms]
+    if not terms or terms != [term.b.lower() for term in a.terms] or lexicon.names_both(text_b):
+        return {"attribute": "", "opposite_a": "", "opposite_b": ""}
+    return {"attribute": ", ".join(dict.fromkeys(terms)), "opposite_a": a.text, "opposite_b": b.text}
 
 
 def disagreements(released: Iterable[tuple[str, str]], lexicon: Lexicon) -> tuple[pa.Table, int]:

@@ -50,6 +50,9 @@ class Stereotypes(Specification):
     """Terms of the stereotype (A1), or which of `attribute_words` they are; a final `*` takes any ending."""
     pairs: tuple[WordPair, ...]
     """Word or phrase of side a, its counterpart of side b; a final `s` is taken along."""
+    opposites: tuple[WordPair, ...] = ()
+    """Term of the stereotype, its opposite (`[greedy, generous]`); a final `s` is taken along. Without them no verdict
+    is drawn: how likely the group's words are alone would decide."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -82,8 +85,8 @@ class Dimension(Specification):
     published_as: str | None = None
     """What the papers call the dimension."""
     names_the_group: bool = False
-    """Whether the words are the group's own name (`jewish`, `black`): then a verdict is about these words, and a test of
-    pairs does. Otherwise words stand for a group in many ways (`aunt`, `she`), the words are a sample, and at least
+    """Whether the words are the group's own name (`jewish`, `black`): then a verdict is about these words, and a test
+    of pairs does. Otherwise words stand for a group in many ways (`aunt`, `she`), the words are a sample, and at least
     eight of them are needed for any verdict, ten for `fair`."""
     titles: tuple[Term, ...] = ()
     """Words of the list that mostly are titles or idioms and name nobody of the group (`god`, `king`); verdicts are

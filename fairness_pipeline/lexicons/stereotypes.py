@@ -50,6 +50,8 @@ class Lexicon:
         self._pairs = with_plurals(own.pairs)
         self._swapper = self._of(self._pairs)
         self._own: dict[frozenset[str], Swapper] = {}
+        opposites = tuple((opposite, term) for term, opposite in own.opposites)
+        self._opposites = self._of(with_plurals(opposites)) if opposites else None
 
     def prefilter(self) -> str:
         """An RE2 pattern that a lower-cased text with a target matches (and some more), for a whole column at once."""
@@ -98,9 +100,24 @@ class Lexicon:
             self._own[present] = self._of(pairs) if pairs else self._swapper
         return self._own[present].swap(phrase, "both" if present else "b", key)
 
+    def opposite(self, phrase: str, key: str) -> Swap:
+        """The same phrase with the opposite of each term of the stereotype that has one (`b` of the exchanged terms).
+
+        Args:
+            phrase: A text.
+            key: Its own name.
+        """
+        if self._opposites is None:
+            return Swap(phrase, [], 0)
+        return self._opposites.swap(phrase, "b", key)
+
     def names_b(self, text: str) -> bool:
         """Whether a word of side b stands in a text."""
         return any(side == "b" for _, side in self._swapper.find(text))
+
+    def names_both(self, text: str) -> bool:
+        """Whether words of both sides stand in a text."""
+        return len({side for _, side in self._swapper.find(text)}) == 2
 
     def _of(self, pairs: tuple[WordPair, ...]) -> Swapper:
         return Swapper(self._dimension.model_copy(update={"pairs": pairs, "pronouns": None}))

@@ -189,7 +189,7 @@ def control(row: Row) -> str:
     parrot = row["parrot_difference"]
     repeated = f"; answers that only repeat the context differ by {with_unit(row, 'parrot_difference')}"
     return (
-        f"{with_unit(row, 'content_difference')} of {with_unit(row)} is left with the groups' own words masked"
+        f"with the groups' own words masked the answers differ by {with_unit(row, 'content_difference')}"
         f"{repeated if parrot is not None else ''}"
     )
 

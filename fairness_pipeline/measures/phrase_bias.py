@@ -13,12 +13,12 @@ from fairness_pipeline.corpora.phrase_splits import UNBIASED
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Row
 from fairness_pipeline.measures.settings import Share
+from fairness_pipeline.measures.stereotype import Quadruples, stereotype, undecided
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_difference
 from fairness_pipeline.statistics.clusters import clustered
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, adjusted, compare_scores
-from fairness_pipeline.statistics.equivalence import Bound, Margin, tost
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE
+from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.yaml_files import Positive, Specification
 
 PHRASE_PERPLEXITIES = schema(
@@ -27,11 +27,15 @@ PHRASE_PERPLEXITIES = schema(
     split=pa.string(),
     target=pa.string(),
     side=pa.string(),
+    reading=pa.string(),
+    attribute=pa.string(),
     text=pa.string(),
     tokens=pa.int64(),
     perplexity=pa.float64(),
 )
-"""`text` is empty, and `tokens` 0, where only the perplexities were published."""
+"""`reading` is `OWN`, or `OPPOSITE` with the opposite of the stereotype's `attribute`. `text` is empty, and `tokens` 0,
+where only the perplexities were published."""
+OWN, OPPOSITE = "own", "opposite"
 
 _OWN: list[pa.Field] = [
     pa.field("left_out", pa.int64(), False),
@@ -41,16 +45,23 @@ _OWN: list[pa.Field] = [
     pa.field("unbiased_difference", pa.float64()),
     pa.field("p_beyond_unbiased", pa.float64()),
     pa.field("survives", pa.string(), False),
+    pa.field("own_difference", pa.float64()),
+    pa.field("p_own", pa.float64()),
+    pa.field("opposite_difference", pa.float64()),
+    pa.field("p_opposite", pa.float64()),
+    pa.field("exchanged", pa.string()),
 ]
 LANGUAGE_MODEL_BIAS = pa.schema([*COMPARISON, *_OWN])
 """`left_out`: pairs with an outlier. `p_comments`, `p_targets`: of tests that take the phrases of a comment, or of a
 target word, for one observation. `unbiased_*`: the same words exchanged in phrases that annotators found no bias in,
 in the shares that the test split has of each word; `p_beyond_unbiased`: p of the hypothesis that stereotyped phrases
 differ no more than these, in the direction of the finding. `survives`: which of the clustered tests reject with the
-paired one."""
+paired one. Only the row `stereotype` has a verdict; of it `own_difference` and `opposite_difference` are how much
+likelier the phrases, and those with the opposite attribute, are about side b (nats), and `exchanged` the attribute
+words."""
 
 LOG, PAPER, ALL, WHOLE = "log_perplexity", "perplexity", "log_perplexity_all_pairs", "negative_log_likelihood"
-"""The verdict's row; the paper's; the verdict's without leaving out outliers; and the whole phrase's, not by token.
+"""Of logarithms; the paper's; of logarithms without leaving out outliers; and the whole phrase's, not by token.
 
 A word of more tokens spreads its cost over more: a perplexity can be lower though the phrase is less likely."""
 _SPREAD = 3.0
@@ -94,7 +105,7 @@ def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
     Raises:
         FairnessError: a phrase lacks a side.
     """
-    rows = [row for row in perplexities.to_pylist() if row["split"] in splits]
+    rows = [row for row in perplexities.to_pylist() if row["split"] in splits and row["reading"] == OWN]
     sides: dict[str, dict[str, Row]] = {}
     for row in rows:
         sides.setdefault(row["phrase_id"], {})[row["side"]] = row
@@ -112,13 +123,42 @@ def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
     )
 
 
+def quadruples(perplexities: pa.Table, split: str = "test") -> Quadruples:
+    """The phrases of a split that have an opposite, in all four versions.
+
+    The group's words must make as many tokens more or fewer with the opposite attribute: else it is another exchange.
+
+    Args:
+        perplexities: As `PHRASE_PERPLEXITIES`.
+        split: Which.
+    """
+    found: dict[str, dict[tuple[str, str], Row]] = {}
+    for row in perplexities.to_pylist():
+        if row["split"] == split and row["attribute"]:
+            found.setdefault(row["phrase_id"], {})[row["reading"], row["side"]] = row
+    whole = [own for own in found.values() if len(own) == 4 and _as_many_tokens(own)]
+    a, b, opposite_a, opposite_b = (
+        np.array([own[place]["tokens"] * math.log(own[place]["perplexity"]) for own in whole])
+        for place in ((OWN, "a"), (OWN, "b"), (OPPOSITE, "a"), (OPPOSITE, "b"))
+    )
+    words = [main_word(own[OWN, "b"]["attribute"]) for own in whole]
+    targets = _numbered([main_word(own[OWN, "b"]["target"]) for own in whole])
+    return Quadruples(a, b, opposite_a, opposite_b, _numbered(words), targets, tuple(dict.fromkeys(words)))
+
+
+def _as_many_tokens(own: Mapping[tuple[str, str], Row]) -> bool:
+    first, second = (own[r, "b"]["tokens"] - own[r, "a"]["tokens"] for r in (OWN, OPPOSITE))
+    return bool(first == second)
+
+
 def main_word(target: str) -> str:
     """The first of a phrase's target words, in the singular: phrases of `jews` and of `jew` move together.
 
     >>> main_word("muslims, islam")
     'muslim'
     """
-    return target.split(", ")[0].removesuffix("s")
+    first = target.split(", ")[0]
+    return first if first.endswith(("ss", "us", "is")) else first.removesuffix("s")
 
 
 def without_outliers(base: Pairs) -> set[str]:
@@ -144,14 +184,17 @@ def phrase_bias(
     base: pa.Table | None,
     settings: LanguageModelBiasSettings,
     published: Mapping[str, str],
+    *,
+    names_the_group: bool,
 ) -> pa.Table:
-    """A table of `LANGUAGE_MODEL_BIAS`.
+    """A table of `LANGUAGE_MODEL_BIAS`: the row `stereotype` with the verdict, and the paper's test without one.
 
     Args:
         perplexities: Of the model, as `PHRASE_PERPLEXITIES`.
         base: Of the model it was made from (or of itself), whose outliers are left out; None leaves no pair out.
         settings: Margin and level.
         published: The paper's finding, by measure.
+        names_the_group: Whether the words that name the groups are their own names, and not some of many.
 
     Raises:
         FairnessError: fewer than two pairs are left.
@@ -172,9 +215,8 @@ def phrase_bias(
     if test.tokens_a.all():
         read[WHOLE] = chosen, unbiased, _summed, Margin(standard_deviations=0.05)
     rows = [compare_scores(name, *scale(pairs), margin, alpha) for name, (pairs, _, scale, margin) in read.items()]
-    judged = adjusted(rows, alpha, parts=[name for name in read if name != LOG])
-    judged = [_fair_for_all_targets(row, read[row.measure], alpha) for row in judged]
-    found = []
+    judged = [replace(row, verdict="") for row in adjusted(rows, alpha, parts=[name for name in read if name != LOG])]
+    found = [_stereotype_row(perplexities, len(test.ids), names_the_group, alpha)]
     for row in judged:
         pairs, neutral, scale, _ = read[row.measure]
         own = _beside(row, np.subtract(*scale(pairs)), pairs, np.subtract(*scale(neutral)), neutral, alpha)
@@ -188,6 +230,19 @@ def phrase_bias(
             }
         )
     return pa.Table.from_pylist(found, schema=LANGUAGE_MODEL_BIAS)
+
+
+def _stereotype_row(perplexities: pa.Table, n: int, names_the_group: bool, alpha: float) -> dict[str, Any]:
+    phrases = quadruples(perplexities)
+    beside = {"left_out": n - len(phrases.a), "survives": "", "exchanged": "; ".join(phrases.words)}
+    if len(phrases.a) < 2:
+        why = f"{len(phrases.a)} phrases have an opposite attribute, so that the groups' words alone could make a gap"
+        return {**asdict(undecided(len(phrases.a), why)), **beside}
+    found = stereotype(phrases, targets_are_a_sample=not names_the_group, alpha=alpha)
+    return {
+        **asdict(found.row), **beside, "p_targets": found.p_targets, "own_difference": found.own,
+        "p_own": found.p_own, "opposite_difference": found.opposite, "p_opposite": found.p_opposite,
+    }  # fmt: skip
 
 
 def debiasing_effect(before: pa.Table, after: pa.Table, verdicts: tuple[str, str], alpha: float) -> pa.Table:
@@ -233,30 +288,19 @@ def _summed(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 def reservations(row: Row, alpha: float) -> list[str]:
     """What would undo a row's finding, in words; nothing where it stands."""
     found = []
-    if row["p_targets"] is None:
-        found.append("nearly all phrases are of one target word, so that it cannot be told from the group")
-    elif row["p_targets"] >= alpha:
-        found.append(f"not shown when all phrases of a target word count as one (p = {row['p_targets']:.2g})")
-    if row["p_comments"] is None or row["p_comments"] >= alpha:
-        found.append("not shown when all phrases of a comment count as one")
-    if row["p_beyond_unbiased"] is not None and row["p_beyond_unbiased"] >= alpha:
-        found.append(
-            f"phrases without bias differ by {row['unbiased_difference']:+.3g} with the same words exchanged, and that "
-            f"stereotyped ones differ more is not shown (p = {row['p_beyond_unbiased']:.2g})"
-        )
-    if row["measure"] == LOG and row["note"]:
+    if row["p_targets"] is not None and row["p_targets"] >= alpha:
+        found.append(f"not significant when each target word counts once (p = {row['p_targets']:.2g})")
+    if row["note"]:
         found.append(row["note"])
     return found
 
 
-def _fair_for_all_targets(row: Comparison, read: "tuple[Pairs, Pairs, _Scale, Margin]", alpha: float) -> Comparison:
-    """A row whose `fair` is shown of these phrases, but not with target words as a sample, is fair on average."""
-    pairs, _, scale, _ = read
-    if row.verdict != "fair":
-        return row
-    words = clustered(np.subtract(*scale(pairs)), _numbered(pairs.target.tolist()))
-    shown = tost(words, Bound(row.margin), alpha, len(pairs.ids)).shown
-    return row if shown else replace(row, verdict=FAIR_ON_AVERAGE)
+def control(row: Row) -> str:
+    """What explains an artefact: the phrases differ as much with the opposite attribute."""
+    return (
+        f"with the opposite attribute phrases differ as well ({row['opposite_difference']:+.2g} nats, "
+        f"{row['own_difference']:+.2g} with the stereotype's own): it is the groups' words that are more or less likely"
+    )
 
 
 def _beside(

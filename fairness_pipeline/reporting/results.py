@@ -128,8 +128,8 @@ def artefacts(study: Study, project: "Project", audits: Iterable[Audit]) -> list
     return [
         f"{study.finding(project, audit.key, row)}; {study.control(project, audit.key, row)}"
         for audit in audits
-        for row in sorted(audit.rows, key=severity)
-        if study.gated(row) and not audit.unfit and said(row) == ARTEFACT
+        for row in sorted((row for row in audit.rows if study.gated(row)), key=severity)
+        if not audit.unfit and said(row) == ARTEFACT
     ]
 
 

@@ -30,10 +30,10 @@ class Comparison:
     such pairs that would show fairness four times in five, if the sides truly did not differ; `beyond_margin` says that
     the whole interval lies beyond the margin. Where something has no value it is None and `note` says why.
 
-    Where pairs move together (`clusters` of them, which weigh as much as `effective_clusters` of one size), `p_clusters`
-    is that of the test that takes clusters for the sample. Then `p_holm`, `p_bh`, the verdict and the interval rest on
-    the larger of `p_paired` and `p_clusters`, and equivalence on the larger error; `clusters_needed` is the number of
-    clusters that would show fairness four times in five.
+    Where pairs move together (`clusters` of them, which weigh as much as `effective_clusters` of one size),
+    `p_clusters` is that of the test that takes clusters for the sample. Then `p_holm`, `p_bh`, the verdict and the
+    interval rest on the larger of `p_paired` and `p_clusters`, and equivalence on the larger error; `clusters_needed`
+    is the number of clusters that would show fairness four times in five.
     """
 
     measure: str

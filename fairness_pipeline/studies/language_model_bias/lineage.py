@@ -55,10 +55,13 @@ from fairness_pipeline.measures.downstream import DOWNSTREAM, Given
 from fairness_pipeline.measures.phrase_bias import (
     LANGUAGE_MODEL_BIAS,
     LOG,
+    OPPOSITE,
+    OWN,
     PHRASE_PERPLEXITIES,
     debiasing_effect,
 )
 from fairness_pipeline.measures.phrase_bias import phrase_bias as compare_sides
+from fairness_pipeline.measures.stereotype import STEREOTYPE
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.paths import data_file
@@ -245,7 +248,7 @@ def phrase_splits(partition: Partition) -> Result:
     stage="phrases",
     covers=_has_phrases,
     upstream=("phrase_splits",),
-    code_version="1",
+    code_version="2",
     settings=_lexicon,
     schema=COUNTERFACTUAL_PHRASES,
     checks=(checks.not_empty,),
@@ -436,7 +439,7 @@ def _loaded(partition: Partition) -> tuple[Any, Any]:
     axes=("dimension", "model"),
     covers=lambda part, key: part.measured(key),
     upstream=("counterfactual_phrases", "language_models", "debiased_language_models"),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         **_model(part, key),
         "published": checksum(data_file(own)) if (own := part.models[key["model"]].perplexities) else None,
@@ -451,7 +454,8 @@ def phrase_perplexities(partition: Partition) -> Result:
         rows = [
             {
                 "phrase_id": row["phrase"], "comment_id": row["comment"], "split": "test", "target": row["target"],
-                "side": side, "text": "", "tokens": 0, "perplexity": float(row[f"perplexity_{side}"]),
+                "side": side, "reading": OWN, "attribute": "", "text": "", "tokens": 0,
+                "perplexity": float(row[f"perplexity_{side}"]),
             }
             for row in part.published(key)
             for side in "ab"
@@ -461,20 +465,36 @@ def phrase_perplexities(partition: Partition) -> Result:
 
     phrases = partition.read("counterfactual_phrases")
     phrases = phrases.filter(pc.not_equal(phrases["split"], "train"))
-    texts = pa.concat_tables([phrases.select(["text_a"]).rename_columns(["text"]),
-                              phrases.select(["text_b"]).rename_columns(["text"])])["text"]  # fmt: skip
+    judged = pc.and_(pc.equal(phrases["split"], "test"), pc.not_equal(phrases["attribute"], ""))
+    versions = pa.concat_tables(
+        [
+            _version(own, column, reading, side)
+            for own, names, reading in (
+                (phrases, ("text_a", "text_b"), OWN),
+                (phrases.filter(judged), ("opposite_a", "opposite_b"), OPPOSITE),
+            )
+            for column, side in zip(names, "ab", strict=True)
+        ]
+    )
     model, tokenizer = _loaded(partition)
     scored = each_distinct(
-        texts, PerplexityScorer(model, tokenizer), folder=partition.folder, progress=partition.progress, note="phrases"
-    )
-    own = {name: pa.concat_tables([phrases, phrases])[name] for name in ("phrase_id", "comment_id", "split", "target")}
-    side = pa.array(["a"] * phrases.num_rows + ["b"] * phrases.num_rows)
-    table = pa.table(
-        {**own, "side": side, "text": texts, "tokens": scored["tokens"], "perplexity": scored["perplexity"]}
-    )
+        versions["text"], PerplexityScorer(model, tokenizer), folder=partition.folder, progress=partition.progress,
+        note="phrases",
+    )  # fmt: skip
+    table = versions.append_column("tokens", scored["tokens"]).append_column("perplexity", scored["perplexity"])
     mean = float(np.log(scored["perplexity"].to_numpy()).mean())
     figures = {"mean_log_perplexity": round(mean, 4), "guesses": mean > 0.95 * float(np.log(len(tokenizer)))}
     return Result(table, figures)
+
+
+def _version(phrases: pa.Table, column: str, reading: str, side: str) -> pa.Table:
+    """One version of each phrase, as the first columns of `PHRASE_PERPLEXITIES`."""
+    own = phrases.select(["phrase_id", "comment_id", "split", "target", "attribute", column])
+    marked = {"side": side, "reading": reading}
+    for name, value in marked.items():
+        own = own.append_column(name, pa.array([value] * phrases.num_rows, pa.string()))
+    names = [name for name in PHRASE_PERPLEXITIES.names if name not in ("tokens", "perplexity")]
+    return own.rename_columns({column: "text"}).select(names)
 
 
 @asset(
@@ -483,8 +503,9 @@ def phrase_perplexities(partition: Partition) -> Result:
     covers=lambda part, key: part.measured(key),
     upstream=("phrase_perplexities",),
     upstream_of_base=("phrase_perplexities",),
-    code_version="2",
+    code_version="3",
     settings=lambda part, key: {
+        "names_the_group": part.dimensions[key["dimension"]].names_the_group,
         **part.settings.significance.model_dump(exclude={"unbiased"}),
         "outliers_removed": part.corpus.outliers_removed,
         "published": published.findings(part.models[key["model"]].published_as, key["dimension"]),
@@ -504,6 +525,7 @@ def language_model_bias(partition: Partition) -> Result:
         None if removed else base,
         part.settings.significance,
         published.findings(model.published_as, key["dimension"]),
+        names_the_group=part.dimensions[key["dimension"]].names_the_group,
     )
     shown = table.select(["measure", "n", "difference", "statistic", "p", "p_paired", "survives", "verdict"])
     says = summary(STUDY, part.project, key, table.to_pylist())
@@ -526,7 +548,7 @@ def effects(partition: Partition) -> Result:
     """Whether the gap got smaller, paired on the same phrases."""
     before, after = (each.read("phrase_perplexities") for each in (partition.of_base, partition))
     was, now = (
-        {row["measure"]: row["verdict"] for row in each.read("language_model_bias").to_pylist()}[LOG]
+        {row["measure"]: row["verdict"] for row in each.read("language_model_bias").to_pylist()}[STEREOTYPE]
         for each in (partition.of_base, partition)
     )
     table = debiasing_effect(before, after, (was, now), partition.part.settings.significance.alpha)

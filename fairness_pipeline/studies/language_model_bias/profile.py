@@ -17,7 +17,8 @@ from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.stereotypes import has_stereotypes
 from fairness_pipeline.measures.downstream import ResponseSettings, StateTrackingSettings
-from fairness_pipeline.measures.phrase_bias import LOG, LanguageModelBiasSettings
+from fairness_pipeline.measures.phrase_bias import LanguageModelBiasSettings
+from fairness_pipeline.measures.stereotype import STEREOTYPE
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project import changed, check_settings, find, merged
@@ -117,7 +118,7 @@ class LanguageModelPart(Part):
 
     def measures(self) -> list[str]:
         """The row that a verdict hangs on."""
-        return [LOG]
+        return [STEREOTYPE]
 
     @property
     def given(self) -> Mapping[str, Path]:

@@ -7,6 +7,7 @@ from typing import Any
 from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.lexicons.stereotypes import attributes_of, stereotypes_of
 from fairness_pipeline.measures.phrase_bias import PAPER
+from fairness_pipeline.measures.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.published import rows
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
@@ -44,6 +45,8 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
         row_of=row_of,
         paper_t=paper_t,
         paper=PAPER,
+        verdict_row=STEREOTYPE,
+        odds_ratio=odds_ratio,
         groups=lambda key: STUDY.groups(part.project, key),
         t_plot=t_values(part, measured) if measured else None,
         perplexity_plot=reference_perplexities(part, perplexities) if perplexities else None,

@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.lake import Key, Lake, Row
-from fairness_pipeline.measures.phrase_bias import LOG, PAPER, pairs_of
+from fairness_pipeline.measures.phrase_bias import OWN, PAPER, pairs_of
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
 
 
-def row_of(audit: Audit, measure: str = LOG) -> Row | None:
+def row_of(audit: Audit, measure: str) -> Row | None:
     """A row of an audit, if there is one."""
     return next((row for row in audit.rows if row["measure"] == measure), None)
 
@@ -32,7 +32,7 @@ def widest_gaps(perplexities: pa.Table, count: int) -> list[dict[str, Any]]:
     """
     sides: dict[str, dict[str, Row]] = {}
     for row in perplexities.to_pylist():
-        if row["split"] == "test" and row["text"]:
+        if row["split"] == "test" and row["reading"] == OWN and row["text"]:
             sides.setdefault(row["phrase_id"], {})[row["side"]] = row
     gaps: list[dict[str, Any]] = [
         {"a": own["a"], "b": own["b"], "gap": math.log(own["a"]["perplexity"] / own["b"]["perplexity"])}

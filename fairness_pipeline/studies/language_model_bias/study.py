@@ -1,16 +1,16 @@
 """Study 2: does a language model find a stereotype likelier of one group than of the other?"""
 
-import math
-
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.lake import Key, Row
-from fairness_pipeline.measures.phrase_bias import LOG, reservations
+from fairness_pipeline.measures.phrase_bias import LOG, control, reservations
+from fairness_pipeline.measures.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelBias, LanguageModelPart
 from fairness_pipeline.study import Study
 
 _LABELS = {
+    STEREOTYPE: "stereotype",
     LOG: "LMB",
     "perplexity": "LMB, the paper's test",
     "log_perplexity_all_pairs": "LMB with outliers",
@@ -26,13 +26,19 @@ def _groups(project: Project, key: Key) -> tuple[str, str]:
 def _finding(project: Project, key: Key, row: Row) -> str:
     a, b = _groups(project, key)
     about, against = (b, a) if row["difference"] > 0 else (a, b)
-    share = 100 * (math.exp(abs(row["difference"])) - 1) if row["measure"] != "perplexity" else None
-    much = f"{share:.3g}% more perplexed by" if share is not None else "more perplexed by"
+    ratio, low, high = odds_ratio(row)
+    if ratio < 1:
+        ratio, low, high = 1 / ratio, 1 / high, 1 / low if low else float("inf")
+    words = row["exchanged"].split("; ")
+    told = ", ".join([*words[:_WORDS], *([f"... {len(words)} words in all"] if len(words) > _WORDS else [])])
     return (
-        f"{key['model']}: {much} a stereotype of {b} persons when it is said of {against} persons than when it is said "
-        f"of {about} persons"
+        f"{key['model']}: a stereotype of {b} people rather than its opposite is {ratio:.3g} times as likely about "
+        f"{about} people as about {against} people (95% interval {low:.3g} to {high:.3g}; {told})"
     )
 
+
+_WORDS = 6
+"""Attribute words that a sentence names."""
 
 STUDY = Study(
     name="language_model_bias",
@@ -46,10 +52,10 @@ STUDY = Study(
     identity=("dimension", "model", "measure"),
     shown=(
         "dimension", "model", "measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "statistic", "p",
-        "p_holm", "survives", "verdict",
+        "p_clusters", "clusters", "p_holm", "own_difference", "opposite_difference", "survives", "verdict",
     ),
-    headings=("LMB",),
-    heading=lambda row: "LMB" if row["measure"] == LOG else None,
+    headings=("Stereotype",),
+    heading=lambda row: "Stereotype" if row["measure"] == STEREOTYPE else None,
     label=lambda row: _LABELS[row["measure"]],
     groups=_groups,
     finding=_finding,
@@ -58,7 +64,8 @@ STUDY = Study(
         "corpora (phrases for language models)": PhraseCorpus,
     },
     reservations=lambda project, key, row: reservations(row, project.parts["language_model_bias"].level),
-    gated=lambda row: row["measure"] == LOG,
+    control=lambda project, key, row: control(row),
+    gated=lambda row: row["measure"] == STEREOTYPE,
     columns={
         "comment_id": "of the comment",
         "text": "what was written",
@@ -91,6 +98,15 @@ STUDY = Study(
         "unbiased_difference": "the difference there, in the test split's shares of words: what the words alone make",
         "p_beyond_unbiased": "p of the hypothesis that stereotyped phrases differ no more than these",
         "survives": "which of the clustered tests reject as well",
+        "reading": "own, or opposite: with the opposite of the stereotype's attribute",
+        "attribute": "the terms of the stereotype that have an opposite",
+        "opposite_a": "the phrase about side a with the opposite attribute",
+        "opposite_b": "the phrase about side b with the opposite attribute",
+        "own_difference": "how much likelier phrases are about side b (nats)",
+        "p_own": "p of that difference",
+        "opposite_difference": "the same with the opposite attribute: what the groups' words alone make",
+        "p_opposite": "p of that difference",
+        "exchanged": "the attribute words that were exchanged",
         "metric": "what is measured",
         "value": "of the metric",
         "signature": "how the number was made",
