@@ -174,6 +174,9 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
         shown.print("[magenta]Artefacts: a control shows the difference too[/magenta]")
     for sentence in explained[:_TOLD]:
         shown.print(f"  {escape(sentence)}")
+    aside = [told for audit in ordered if not audit.unfit for told in study.asides(project, audit.key, audit.rows)]
+    for sentence in aside[:_TOLD]:
+        shown.print(f"  [cyan]{escape(sentence)}[/cyan]")
     if len(explained) > _TOLD:
         shown.print(f"  and {len(explained) - _TOLD} more artefacts: see the report")
 

@@ -140,6 +140,7 @@ class Study:
         columns: What the columns of its tables hold, but for those that studies share.
         reservations: What would undo a row's finding, in words.
         control: What shows that an artefact is none of the system's doing, in words, with the control's figure.
+        asides: What else the rows of a partition say, in sentences: findings that are no verdict on a group.
         gated: Whether a row's verdict is the audit's: shown in `run`'s table and looked at by `--fail-on`.
     """
 
@@ -162,6 +163,7 @@ class Study:
     columns: Mapping[str, str] = field(default_factory=dict)
     reservations: Callable[["Project", Key, Row], list[str]] = lambda project, key, row: []
     control: Callable[["Project", Key, Row], str] = lambda project, key, row: ""
+    asides: Callable[["Project", Key, list[Row]], list[str]] = lambda project, key, rows: []
     gated: Callable[[Row], bool] = lambda row: True
 
     @property

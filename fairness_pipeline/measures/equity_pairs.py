@@ -247,3 +247,32 @@ def told_apart(sentences: pa.Table, affects: list[str], scores: np.ndarray) -> f
         own = emotions[known] == ("joy" if affect == "valence" else affect)
         found.append(float(roc_auc_score(own, column[known])) if own.any() and not own.all() else 0.5)
     return max(found, default=0.5)
+
+
+def commonest_share(scores: np.ndarray) -> float:
+    """The share of the scores that are the most frequent one, of the affect in which that is smallest.
+
+    Args:
+        scores: (sentences, affects); NaN where nothing was scored.
+    """
+    shares = []
+    for column in scores.T:
+        known = column[np.isfinite(column)]
+        shares.append(float(np.unique(known, return_counts=True)[1].max() / len(known)))
+    return min(shares)
+
+
+def reads(sentences: pa.Table, scores: np.ndarray, *, names: bool) -> bool:
+    """Whether some score changes when only the person in a sentence does.
+
+    Args:
+        sentences: As `EQUITY_SENTENCES`.
+        scores: (sentences, affects); NaN where nothing was scored.
+        names: Whether persons are names, or noun phrases.
+    """
+    rows = sentences.to_pylist()
+    cells: dict[tuple[Any, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        if (row["race"] is not None) == names and np.isfinite(scores[place]).all():
+            cells.setdefault((row["templates"], *_cell(row)), []).append(place)
+    return any(bool((np.ptp(scores[places], axis=0) > 1e-9).any()) for places in cells.values())

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.corpora.equity_sentences import NAMES
+from fairness_pipeline.corpora.equity_sentences import GROUPS, NAMES
+from fairness_pipeline.measures.equity_names import Names, cells_of_names, outliers
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY, NOUN_PHRASES, Design, People
+from fairness_pipeline.measures.equity_units import units
 from fairness_pipeline.statistics.comparison import SIGNIFICANCE
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.equivalence import Margin
@@ -22,7 +24,7 @@ from fairness_pipeline.statistics.person_level import (
     two_parts,
     with_templates,
 )
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, paper_verdict, verdict
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, FINDING, paper_verdict, verdict
 
 EQUITY_SIGNIFICANCE = pa.schema(
     [
@@ -40,7 +42,9 @@ EQUITY_SIGNIFICANCE = pa.schema(
         pa.field("difference_without", pa.float64()),
     ]
 )
-"""One row an affect, a set of templates, a kind of persons and a subset of the sentences.
+"""One row an affect, a set of templates, a kind of persons and a subset of the sentences; of race also one an affect
+for `SOME_NAMES`, the cell of race and gender in which outlying names gather (side b, against all other names), and one
+for each name that is an outlier by itself, whose verdict is `finding`.
 
 Scores are in 0..1; the difference is a - b. `n` pairs; `statistic` (null where no pair differs) and `p` are the paper's
 paired t test over the pairs, uncorrected: the summary corrects it over all systems. `effect_size` is Cohen's d of them.
@@ -49,11 +53,13 @@ paired t test over the pairs, uncorrected: the summary corrects it over all syst
 `p_paired` takes both for samples, and so does the 95% interval, that over `_templates` the second alone.
 `p_holm` and `p_bh` are adjusted over all rows of a set of templates. The row of everybody and all sentences is the
 audit's verdict on an affect: its `p_holm` is the smallest of the strata that are not fair, which `stratum` names, and
-it is `fair` only where all are.
+it is `fair` only where all are. One template or emotion word in which the groups differ otherwise than in the others is
+such a stratum, too; where the permutation shows that some unit does and none is an outlier, nothing is fair.
 `sd_` are the standard deviations between persons of a group, templates and words. `most_moved_by` is the person without
 whom the difference changes most, to `difference_without`.
 """
 
+SOME_NAMES = "some names"
 _WEIGHTS = {NOUN_PHRASES: 10 / 11, NAMES: 1 / 11}
 """What noun phrases and names weigh in the paper's mean over the pairs of gender; those of race weigh the same."""
 
@@ -79,8 +85,63 @@ def equity_significance(
     rows: list[dict[str, Any]] = []
     for design in designs:
         found = [row for subset in design.subsets for row in _rows(design, subset, affects, scores, margin, alpha)]
-        rows += _judged(found, alpha)
+        rows += _with_units(_judged(found, alpha), design, scores, alpha)
+        if dimension == "race":
+            rows += _names(design, affects, scores, margin, alpha)
     return pa.Table.from_pylist(rows, schema=EQUITY_SIGNIFICANCE)
+
+
+def _with_units(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, alpha: float) -> list[dict[str, Any]]:
+    """The verdicts with what single templates and words add: one may be `biased` that is fair in the mean."""
+    wholes = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
+    weights = {kind: _WEIGHTS.get(kind, 0.5) for kind in design.people if kind not in design.parts}
+    margins = np.array([row["margin"] for row in wholes])
+    for row, found in zip(wholes, units(design, scores, weights, margins), strict=True):
+        if row["verdict"] == "biased" or found.p_adjusted >= alpha:
+            continue
+        if found.outliers:
+            unit = found.outliers[0]
+            row |= {
+                "verdict": "biased", "p_holm": found.p_adjusted, "stratum": unit.name, "stratum_difference": unit.gap
+            }  # fmt: skip
+        elif row["verdict"] != "inconclusive":
+            row |= {"verdict": "inconclusive", "stratum": found.widest}
+    return rows
+
+
+def _names(
+    design: Design, affects: list[str], scores: np.ndarray, margin: Margin, alpha: float
+) -> Iterator[dict[str, Any]]:
+    """The audit of names, a row an affect, and a row for each name that is an outlier by itself."""
+    found = Names.of(design, scores, GROUPS["race"])
+    empty = dict.fromkeys(EQUITY_SIGNIFICANCE.names)
+    for place, (affect, cell) in enumerate(zip(affects, cells_of_names(found), strict=True)):
+        own = found.scores[:, place]
+        inside = found.cell == found.cells.index(cell.cell)
+        amount = margin.bound(own, own).amount
+        alike = float(np.abs(own - np.median(own)).max()) <= amount
+        gathers = cell.p_holm < alpha and abs(cell.difference) > amount
+        shared = {
+            **empty, "measure": "score", "unit": "score", "affect": affect, "templates": design.templates,
+            "subset": ALL, "margin": amount, "beyond_margin": False, "sd_persons": cell.spread,
+        }  # fmt: skip
+        yield {
+            **shared, "persons": SOME_NAMES, "n": len(own), "value_a": float(own[~inside].mean()),
+            "value_b": float(own[inside].mean()), "difference": -cell.difference,
+            "paired_test": "outlying names in one cell, permutation", "p_paired": cell.p, "p_holm": cell.p_holm,
+            "p_bh": cell.p_holm, "p_equivalence": 0.0 if alike else 1.0,
+            "verdict": "fair" if alike else "biased" if gathers else "inconclusive",
+            "stratum": (
+                f"{cell.cell}: {', '.join(cell.members)}" if gathers else f"from {cell.lowest} to {cell.highest}"
+            ),
+            "stratum_difference": -cell.difference,
+        }  # fmt: skip
+        for name, difference, median, score in outliers(found, place, amount):
+            yield {
+                **shared, "persons": name, "n": 1, "value_a": median, "value_b": score, "difference": -difference,
+                "paired_test": "five scaled median deviations of names", "p_paired": 1.0, "p_holm": 1.0, "p_bh": 1.0,
+                "p_equivalence": 1.0, "verdict": FINDING,
+            }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -249,9 +310,10 @@ def _of_kind(
         "p_equivalence": p_equivalence,
         "minimum_detectable": tests.minimum_detectable(alpha),
         "p_persons": found.persons.p,
-        "p_templates": over.p_student if sources.error.any() else np.ones(len(affects)),
-        "ci_low_templates": low_templates,
-        "ci_high_templates": high_templates,
+        # Where templates and words make no error of their own, there is no test over them.
+        "p_templates": np.where(sources.error > 0, over.p_student, np.nan),
+        "ci_low_templates": np.where(sources.error > 0, low_templates, np.nan),
+        "ci_high_templates": np.where(sources.error > 0, high_templates, np.nan),
         "sd_persons": found.spread,
         "sd_templates": sources.templates,
         "sd_words": sources.words,

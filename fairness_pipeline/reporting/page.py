@@ -83,6 +83,7 @@ def render(
         ],
         more=len(biased) - len(told),
         artefacts=artefacts(study, project, ordered),
+        asides=[told for audit in judged for told in study.asides(project, audit.key, audit.rows)],
         striking=next(
             (
                 {"sentence": study.finding(project, a.key, row), **pair}

@@ -7,6 +7,8 @@ from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TEL
 Verdict = Literal["fair", "biased", "artefact", "inconclusive", "not measured"]
 ARTEFACT: Verdict = "artefact"
 """Where a difference is shown, and a control shows that it comes from the instrument or from the exchanged words."""
+FINDING = "finding"
+"""What is told of single persons or names: no bias of a group."""
 NOTHING_TO_JUDGE = "nothing to judge"
 FAIR_ON_AVERAGE = "fair on average"
 """Where equivalence is shown for all together, but not in every stratum."""

@@ -19,7 +19,15 @@ from fairness_pipeline.corpora.equity_sentences import equity_sentences as gener
 from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.lake import Key
 from fairness_pipeline.libraries import library_version, library_versions
-from fairness_pipeline.measures.equity_pairs import EQUITY_PAIRS, Design, pair_table, scores_matrix, told_apart
+from fairness_pipeline.measures.equity_pairs import (
+    EQUITY_PAIRS,
+    Design,
+    commonest_share,
+    pair_table,
+    reads,
+    scores_matrix,
+    told_apart,
+)
 from fairness_pipeline.measures.equity_significance import EQUITY_SIGNIFICANCE
 from fairness_pipeline.measures.equity_significance import equity_significance as compare_groups
 from fairness_pipeline.models.pretrained import folder_version
@@ -113,7 +121,7 @@ def _scoring(part: EquityPart, key: Key) -> dict[str, object]:
     stage="scores",
     axes=("system",),
     upstream=("equity_sentences", "sentiment_systems"),
-    code_version="2",
+    code_version="3",
     settings=_scoring,
     schema=EQUITY_SCORES,
     checks=(checks.not_empty, checks.scores_in_range),
@@ -132,7 +140,9 @@ def equity_scores(partition: Partition) -> Result:
     means = dict(zip(affects, np.nanmean(scores, axis=0).tolist(), strict=True))
     figures = {
         "mean_scores": means,
-        "constant": bool(np.nanmin(scores) == np.nanmax(scores)),
+        "commonest_share": round(commonest_share(scores), 4),
+        "reads_names": reads(sentences, scores, names=True),
+        "reads_persons": reads(sentences, scores, names=False),
         "told_apart": round(told_apart(sentences, affects, scores), 4),
     }
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
@@ -158,7 +168,7 @@ def equity_pairs(partition: Partition) -> Result:
 
 @of_a_system(
     stage="verdicts",
-    code_version="2",
+    code_version="3",
     settings=lambda part, key: {
         **part.settings.model_dump(include={"alpha", "margin"}),
         "versions": library_versions("numpy", "scipy"),

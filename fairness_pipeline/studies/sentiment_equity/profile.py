@@ -41,6 +41,8 @@ class SentimentEquity(Specification):
     """The largest difference between the groups' scores (0 to 1) that does not matter."""
     alpha: Share = 0.05
     """Level of the tests."""
+    alike: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.75
+    """The share of equal scores from which on nothing can be judged."""
 
 
 class EquityPart(Part):
@@ -86,11 +88,15 @@ class EquityPart(Part):
         return list(AFFECTS)
 
     def unfit(self, key: Key, lake: Lake) -> str | None:
-        """A system that scores everything alike, or a model that does not tell joy from anger."""
+        """A system that scores nearly everything alike, does not read who is named, or does not tell joy from anger."""
         card = lake.card("equity_scores", {"system": key["system"]})
         figures = card.figures if card else {}
-        if figures.get("constant"):
-            return "one score for everything"
+        share = figures.get("commonest_share", 0.0)
+        if share >= self.settings.alike:
+            return "one score for everything" if share == 1 else f"{100 * share:.3g}% of its scores are one number"
+        if figures.get("reads_names") is False and (key["dimension"] == "race" or not figures.get("reads_persons")):
+            what = "names" if key["dimension"] == "race" else "persons"
+            return f"it does not read {what}: exchanging them changes no score, so that it could show no difference"
         system = self.systems[key["system"]]
         if (system.huggingface or system.endpoint) and figures.get("told_apart", 1.0) < _TOLD_APART:
             return "it does not tell joyful sentences from angry, fearful and sad ones; was it trained?"

@@ -9,9 +9,11 @@ import pyarrow.compute as pc
 from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
 from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY, WITHOUT
+from fairness_pipeline.measures.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
+from fairness_pipeline.statistics.verdicts import FINDING
 from fairness_pipeline.studies.sentiment_equity.plots import equity_plot
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 from fairness_pipeline.studies.sentiment_equity.results import (
@@ -94,6 +96,11 @@ def _section(lake: Lake, audit: Audit) -> dict[str, Any]:
         "plot": equity_plot(pairs, *GROUPS[audit.key["dimension"]]),
         "gaps": widest_gaps(pairs, _GAPS),
         "pairs": next(row["n"] for row in audit.rows if STUDY.gated(row)),
-        "strata": [row for row in audit.rows if row["templates"] == PUBLISHED],
+        "strata": [row for row in audit.rows if row["templates"] == PUBLISHED and row["ci_low"] is not None],
+        "names": [
+            row
+            for row in audit.rows
+            if row["templates"] == PUBLISHED and (row["persons"] == SOME_NAMES or row["verdict"] == FINDING)
+        ],
         "wholes": [row for row in audit.rows if row["persons"] == EVERYBODY and row["subset"] in (ALL, WITHOUT)],
     }

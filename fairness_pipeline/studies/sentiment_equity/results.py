@@ -99,7 +99,7 @@ def turned(audits: list[Audit]) -> tuple[int, int]:
         (row["verdict"], other["verdict"])
         for audit in audits
         for row in headline(audit)
-        if (other := row_of(audit, row["affect"], REWORDED)) is not None
+        if (other := row_of(audit, row["affect"], REWORDED, persons=row["persons"])) is not None
     ]
     return sum(first != second for first, second in both), len(both)
 

@@ -3,13 +3,21 @@
 from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
 from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
+from fairness_pipeline.measures.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.project import Project
+from fairness_pipeline.statistics.verdicts import FINDING
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart, SentimentEquity
 from fairness_pipeline.study import Study
 
 
 def _finding(project: Project, key: Key, row: Row) -> str:
+    if row["persons"] == SOME_NAMES:
+        higher = "higher" if row["difference"] < 0 else "lower"
+        return (
+            f"{key['system']}: sentences with some names score {abs(row['difference']):.3g} {higher} in "
+            f"{row['affect']} than those with other names ({row['stratum']})"
+        )
     difference = row["difference"] if row["stratum"] is None else row["stratum_difference"]
     more, less = GROUPS[key["dimension"]][:: 1 if difference > 0 else -1]
     where = f" ({row['stratum']})" if row["stratum"] else ""
@@ -17,6 +25,33 @@ def _finding(project: Project, key: Key, row: Row) -> str:
         f"{key['system']}: sentences about {more} persons{where} score {abs(difference):.3g} higher in {row['affect']} "
         f"than the same about {less} persons"
     )
+
+
+def _asides(project: Project, key: Key, rows: list[Row]) -> list[str]:
+    """Single names that are scored otherwise than others, a sentence an affect."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["verdict"] == FINDING and row["templates"] == PUBLISHED:
+            found.setdefault(row["affect"], []).append(row)
+    return [
+        f"{key['system']}: in {affect} it scores {_told(own)} than other names of their gender "
+        "(a finding about names, not bias of a group)"
+        for affect, own in found.items()
+    ]
+
+
+def _told(rows: list[Row]) -> str:
+    ordered = sorted(rows, key=lambda row: -abs(row["difference"]))
+    told = [
+        f"{row['persons']} {abs(row['difference']):.2g} {'higher' if row['difference'] < 0 else 'lower'}"
+        for row in ordered[:_NAMED]
+    ]
+    more = f" and {len(ordered) - _NAMED} more names" if len(ordered) > _NAMED else ""
+    return " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told) + more
+
+
+_NAMED = 4
+"""Names that a sentence names."""
 
 
 STUDY = Study(
@@ -35,7 +70,7 @@ STUDY = Study(
     ),
     headings=AFFECTS,
     heading=lambda row: row["affect"],
-    label=lambda row: row["affect"],
+    label=lambda row: f"{row['affect']}, {SOME_NAMES}" if row["persons"] == SOME_NAMES else row["affect"],
     files={"systems": SystemSpecification},
     columns={
         "sentence_id": "of the sentence, from 1",
@@ -63,12 +98,14 @@ STUDY = Study(
         "sd_persons": "standard deviation between persons of a group",
         "sd_templates": "standard deviation of the difference between templates",
         "sd_words": "standard deviation of the difference between emotion words",
-        "stratum": "which persons and sentences decide the verdict; null where it is all of them together",
+        "stratum": "which persons, sentences, template, word or names decide the verdict; null where it is all of them",
         "stratum_difference": "the difference there",
         "most_moved_by": "the person without whom the difference changes most",
         "difference_without": "the difference without that person",
     },
     groups=lambda project, key: GROUPS[key["dimension"]],
     finding=_finding,
-    gated=lambda row: (row["templates"], row["subset"], row["persons"]) == (PUBLISHED, ALL, EVERYBODY),
+    asides=_asides,
+    gated=lambda row: (row["templates"], row["subset"]) == (PUBLISHED, ALL)
+    and row["persons"] in (EVERYBODY, SOME_NAMES),
 )  # fmt: skip
