@@ -62,6 +62,8 @@ class Labels(Specification):
     """Labels of the negative class."""
     ignored: tuple[str, ...] = ()
     """Labels whose texts are left out; `*` is every other one."""
+    names: tuple[str, str] = ("positive", "negative")
+    """What the positive and the negative class are called in a sentence: `[offensive, inoffensive]`."""
 
 
 class Group(Specification):

@@ -274,7 +274,7 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
         rows = chain.from_iterable(_rows(file, folder, left_out) for file in corpus.files)
     classes = {**dict.fromkeys(corpus.labels.positive, 1), **dict.fromkeys(corpus.labels.negative, 0)}
     dialect = corpus.groups.dialect
-    model = dialect and DialectModel(located(dialect.counts, folder), located(dialect.vocabulary, folder))
+    model = dialect_model(corpus, folder)
     unknown: dict[str, Counter[str]] = {"label": Counter(), "group": Counter()}
     first: dict[tuple[str, str], str] = {}
     seen: Counter[str] = Counter()
@@ -315,6 +315,17 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
                 f"{kind}s: {how}"
             )
     _check_seen(corpus, seen)
+
+
+def dialect_model(corpus: AuthoredCorpus, folder: Path) -> DialectModel | None:
+    """What tells the groups apart by the words of a text; None where the corpus itself does.
+
+    Args:
+        corpus: Which.
+        folder: Where its paths start.
+    """
+    dialect = corpus.groups.dialect
+    return DialectModel(located(dialect.counts, folder), located(dialect.vocabulary, folder)) if dialect else None
 
 
 def _check_seen(corpus: AuthoredCorpus, seen: Counter[str]) -> None:

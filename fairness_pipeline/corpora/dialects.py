@@ -4,6 +4,7 @@ It reads words, not persons: a text in African American-aligned English may be b
 (African American, Hispanic, other, White) only the first and the last were validated by its authors.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -51,9 +52,14 @@ class DialectModel:
         self._likelihood = likelihood / likelihood.sum(axis=1, keepdims=True)
         self._places = {word: place for place, word in enumerate(words)}
 
-    def shares(self, text: str) -> np.ndarray | None:
-        """The text's shares in `DIALECTS`, which sum to 1; None where too few of its words are known."""
-        words = tokenize(text)
+    def shares(self, text: str, without: Collection[str] = ()) -> np.ndarray | None:
+        """The text's shares in `DIALECTS`, which sum to 1; None where too few of its words are known.
+
+        Args:
+            text: What was written.
+            without: Words that are not looked at.
+        """
+        words = [word for word in tokenize(text) if word not in without]
         places = [place for word in words if (place := self._places.get(word)) is not None]
         if not places or len(places) < _KNOWN * len(words):
             return None
@@ -68,9 +74,9 @@ class DialectModel:
                 total += own[i]
         return total / total.sum()
 
-    def group(self, text: str, confidence: float) -> str | None:
+    def group(self, text: str, confidence: float, without: Collection[str] = ()) -> str | None:
         """b where the share in African American-aligned English is above `confidence`, a where that in White is."""
-        shares = self.shares(text)
+        shares = self.shares(text, without)
         if shares is None:
             return None
         if shares[DIALECTS.index("african_american")] > confidence:

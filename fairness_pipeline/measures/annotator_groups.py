@@ -17,12 +17,15 @@ from scipy.stats import f as f_distribution
 from fairness_pipeline.annotation.inference import people, task_table
 from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.measures.item_by_group import ItemsByGroup, items_by_group
 from fairness_pipeline.measures.settings import Share
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.comparison import COMPARISON, Published, adjusted, beside, compare_groups
+from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
 from fairness_pipeline.statistics.paired import paired_t
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
 from fairness_pipeline.yaml_files import Specification
 
 RESPONSES = ("sensitivity", "specificity")
@@ -31,10 +34,22 @@ GROUP_POSITIVE_RATES = pa.schema(
         *COMPARISON,
         *(pa.field(f"{what}_{side}", pa.int64(), False) for what in ("labels", "annotators") for side in "ab"),
         *(pa.field(f"pooled_{side}", pa.float64(), False) for side in "ab"),
+        pa.field("p_items", pa.float64(), False),
+        pa.field("p_items_holm", pa.float64(), False),
+        pa.field("items_excess", pa.float64(), False),
+        pa.field("items_typical", pa.float64(), False),
+        pa.field("items_upper", pa.float64()),
+        pa.field("items_compared", pa.int64(), False),
     ]
 )
 """One row a category, which is its `measure`. A value is the mean over items of a group's share of positive labels;
-`pooled_*` is the share among all of a group's labels of these items."""
+`pooled_*` is the share among all of a group's labels of these items.
+
+`p_items` is of the interaction of item and group, `p_items_holm` adjusted over the means and interactions of all
+categories, as `p_holm` is; `items_excess` how many times chance the items' differences vary. `items_typical` is the
+root mean square difference of single items in points, with its upper 95% bound `items_upper`, over `items_compared`
+items with two labels of each group. A category is `fair` only where the mean and single items are shown to differ
+little; one whose mean is fair and whose items differ is `biased`: the same rate, of other items."""
 ANNOTATOR_ANOVA = (
     schema(
         category=pa.string(),
@@ -179,6 +194,7 @@ def group_positive_rates(
         FairnessError: no item was labelled by both groups of any category.
     """
     rows, own = [], {}
+    items: dict[str, ItemsByGroup] = {}
     for category in labelled.sides:
         found = rates_of(labelled, category)
         if found is None:
@@ -202,13 +218,44 @@ def group_positive_rates(
         }
         for side in "ab":
             own[category][f"pooled_{side}"] *= 100
+        items[category] = items_by_group(labelled.labels, labelled.sides[category])
     if not rows:
         raise FairnessError(
             f"no item was labelled by both groups of any category ({', '.join(labelled.sides)}); they cannot be "
             "compared"
         )
-    judged = beside(adjusted(rows, settings.alpha), published)
-    return pa.Table.from_pylist([{**asdict(row), **own[row.measure]} for row in judged], schema=GROUP_POSITIVE_RATES)
+    adjusted_p = holm([*(row.p_decides for row in rows), *(found.p for found in items.values())])
+    means, singles = adjusted_p[: len(rows)], adjusted_p[len(rows) :]
+    table = [
+        {
+            **asdict(row),
+            **own[row.measure],
+            "p_holm": float(p_mean),
+            "verdict": verdict(equivalent=row.p_equivalence <= settings.alpha, p_holm=p_mean, alpha=settings.alpha),
+            **_of_items(items[row.measure], float(p_item)),
+        }
+        for row, p_mean, p_item in zip(beside(adjusted(rows), published), means, singles, strict=True)
+    ]
+    for row in table:
+        if row["verdict"] == "fair" and row["p_items_holm"] < settings.alpha:
+            row |= {"verdict": "biased", "p_holm": row["p_items_holm"], "note": OTHER_ITEMS}
+        elif row["verdict"] == "fair" and not items[row["measure"]].small:
+            row["verdict"] = FAIR_ON_AVERAGE
+    return pa.Table.from_pylist(table, schema=GROUP_POSITIVE_RATES)
+
+
+OTHER_ITEMS = "the same rate, of other items"
+
+
+def _of_items(found: ItemsByGroup, p_holm: float) -> dict[str, float | int | None]:
+    return {
+        "p_items": found.p,
+        "p_items_holm": p_holm,
+        "items_excess": found.excess,
+        "items_typical": 100 * found.typical,
+        "items_upper": 100 * found.upper if math.isfinite(found.upper) else None,
+        "items_compared": found.items,
+    }
 
 
 def against_majority(labels: Labels) -> dict[str, np.ndarray]:

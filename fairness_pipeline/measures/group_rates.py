@@ -7,7 +7,7 @@ The groups' texts are different texts: nothing is paired, and the unit is the au
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,18 @@ import pyarrow as pa
 from fairness_pipeline.measures.settings import Share
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_estimates
-from fairness_pipeline.statistics.comparison import COMPARISON, Published, adjusted, beside, compare_groups
+from fairness_pipeline.statistics.comparison import (
+    COMPARISON,
+    Comparison,
+    Published,
+    adjusted,
+    beside,
+    compare_groups,
+)
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
+from fairness_pipeline.statistics.verdicts import ARTEFACT
 from fairness_pipeline.yaml_files import Specification
 
 FP, FN, DP = "fp_rate", "fn_rate", "dp_rate"
@@ -30,10 +38,16 @@ CLASSIFIER_FAIRNESS = pa.schema(
         pa.field("sd_seeds", pa.float64()),
         pa.field("authors_a", pa.float64(), False),
         pa.field("authors_b", pa.float64(), False),
+        pa.field("masked_n", pa.int64()),
+        pa.field("masked_difference", pa.float64()),
+        pa.field("masked_p", pa.float64()),
     ]
 )
 """One row a rate. Values are means over the seeds; `sd_seeds` is the standard deviation of their differences.
-`authors_*`: as many authors of one size weigh as much as a group's own; one who wrote most of its texts leaves few."""
+`authors_*`: as many authors of one size weigh as much as a group's own; one who wrote most of its texts leaves few.
+`masked_*`: of the same rate where groups were inferred from texts, and were inferred again without the words that tell
+the label; null where groups are known. Of a difference that is shown, but of which less than half is left then and
+nothing is shown, the verdict is `artefact`."""
 CLASSIFIER_METRICS = (
     schema(
         metric=pa.string(),
@@ -127,7 +141,10 @@ def authors_of(found: Predictions, measure: str, group: int) -> float:
 
 
 def classifier_fairness(
-    predictions: pa.Table, settings: GroupRatesSettings, published: Mapping[str, Published]
+    predictions: pa.Table,
+    settings: GroupRatesSettings,
+    published: Mapping[str, Published],
+    masked: pa.Table | None = None,
 ) -> pa.Table:
     """A table of `CLASSIFIER_FAIRNESS`.
 
@@ -135,9 +152,50 @@ def classifier_fairness(
         predictions: As `CLASSIFIER_PREDICTIONS`.
         settings: Margin and level.
         published: What the thesis prints, by measure.
+        masked: As `MASKED_GROUPS`, where groups were inferred from texts.
     """
+    judged, own = _judged(Predictions.of(predictions), settings)
+    table = [{**asdict(row), **own[row.measure]} for row in beside(judged, published)]
+    again = _regrouped(predictions, masked) if masked is not None else None
+    if again is not None:
+        control = {row.measure: row for row in _judged(again, settings)[0]}
+        for row in table:
+            other = control[row["measure"]]
+            row |= {"masked_n": other.n, "masked_difference": other.difference, "masked_p": other.p_holm}
+            left = other.difference / row["difference"] if row["difference"] else 0.0
+            if row["verdict"] == "biased" and other.verdict != "biased" and left < _MOSTLY:
+                row["verdict"] = ARTEFACT
+    return pa.Table.from_pylist(table, schema=CLASSIFIER_FAIRNESS)
+
+
+_MOSTLY = 0.5
+"""Below which share of a difference that is left it is gone: fewer texts alone make no artefact."""
+
+
+def _regrouped(predictions: pa.Table, masked: pa.Table) -> Predictions | None:
+    """The predictions with other groups, each with as many texts of either label; None where a group has none."""
+    groups = dict(zip(masked["text_id"].to_pylist(), masked["author_group"].to_pylist(), strict=True))
+    seeds = predictions["seed"].to_numpy()
+    ids = predictions.filter(pa.array(seeds == seeds[0]))["text_id"].to_pylist()
     found = Predictions.of(predictions)
-    rows, own = [], {}
+    own = np.array([{"a": 0, "b": 1}.get(groups.get(name, ""), -1) for name in ids])
+    kept = np.zeros(len(own), dtype=bool)
+    for group in (0, 1):
+        cells = [np.flatnonzero((own == group) & (found.labels == label)) for label in (0, 1)]
+        size = min(map(len, cells))
+        if size < 2:
+            return None
+        for cell in cells:
+            kept[cell[:size]] = True  # texts stand in the order of a hash: the first are a random draw
+    return found._replace(
+        said=found.said[:, kept], labels=found.labels[kept], groups=own[kept], authors=found.authors[kept]
+    )
+
+
+def _judged(found: Predictions, settings: GroupRatesSettings) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
+    """Every rate compared between the groups, and what stands beside it, by measure."""
+    rows = []
+    own: dict[str, dict[str, Any]] = {}
     unit = "authors" if found.known else "texts, as authors are not known"
     for measure in RATES:
         each = rates(found, measure)
@@ -158,8 +216,7 @@ def classifier_fairness(
             "sd_seeds": float(signed.std(ddof=1)) if len(signed) > 1 else None,
             **{f"authors_{side}": authors_of(found, measure, group) for group, side in enumerate("ab")},
         }
-    judged = beside(adjusted(rows, settings.alpha), published)
-    return pa.Table.from_pylist([{**asdict(row), **own[row.measure]} for row in judged], schema=CLASSIFIER_FAIRNESS)
+    return adjusted(rows, settings.alpha), own
 
 
 def classifier_metrics(predictions: pa.Table, published: Mapping[str, float]) -> pa.Table:

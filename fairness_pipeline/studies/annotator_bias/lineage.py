@@ -107,7 +107,7 @@ def _labelled(partition: Partition) -> Labelled:
     stage="verdicts",
     covers=_grouped,
     upstream=("annotations", "annotators"),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
         "published": published.positive_rates(part.corpora[key["corpus"]]),

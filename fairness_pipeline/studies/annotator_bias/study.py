@@ -2,6 +2,7 @@
 
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.lake import Key, Row
+from fairness_pipeline.measures.annotator_groups import OTHER_ITEMS
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart
 from fairness_pipeline.study import Study
@@ -15,7 +16,13 @@ def _groups(project: Project, key: Key) -> tuple[str, str]:
 
 
 def _finding(project: Project, key: Key, row: Row) -> str:
-    more, less = _groups(project, {**key, "measure": row["measure"]})[:: 1 if row["difference"] > 0 else -1]
+    groups = _groups(project, {**key, "measure": row["measure"]})
+    if row["note"] == OTHER_ITEMS:
+        return (
+            f"{key['corpus']}: '{groups[0]}' and '{groups[1]}' label as many items positive, but not the same ones: "
+            f"their rates of a typical item differ by {row['items_typical']:.3g} points ({row['measure']})"
+        )
+    more, less = groups[:: 1 if row["difference"] > 0 else -1]
     return (
         f"{key['corpus']}: annotators '{more}' label the same items positive {abs(row['difference']):.3g} points more "
         f"often than '{less}' ({row['measure']})"
@@ -34,7 +41,7 @@ STUDY = Study(
     identity=("corpus", "measure"),
     shown=(
         "corpus", "measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict",
-        "annotators_a", "annotators_b",
+        "items_typical", "items_upper", "p_items_holm", "annotators_a", "annotators_b",
     ),
     headings=("positive labels",),
     heading=lambda row: "positive labels",
@@ -59,6 +66,12 @@ STUDY = Study(
         "annotators_b": "how many people of the second group gave them",
         "pooled_a": "share of positive ones among all of labels_a, in percent",
         "pooled_b": "share of positive ones among all of labels_b, in percent",
+        "p_items": "p of no interaction of item and group (raters' groups exchanged among raters of like labour)",
+        "p_items_holm": "the same, adjusted with the means of all categories",
+        "items_excess": "how many times chance the items' differences vary between the groups",
+        "items_typical": "the typical (root mean square) difference of a single item's rates, in points",
+        "items_upper": "its upper 95% bound; null where nothing is known",
+        "items_compared": "items with two labels of each group, on which these rest",
         "draw": "of a simulated corpus, from 1; 1 is the only one of others",
         "item_id": "the item, as the corpus names it",
         "annotator_id": "who labelled, as the corpus names them",

@@ -22,6 +22,7 @@ from fairness_pipeline.corpora.authored_texts import (
     SKEWED_SETS,
     added,
     balanced,
+    dialect_model,
     read_authored,
     skewed,
 )
@@ -44,6 +45,8 @@ from fairness_pipeline.measures.group_rates import (
 from fairness_pipeline.measures.group_rates import classifier_effects as compare_methods
 from fairness_pipeline.measures.group_rates import classifier_fairness as compare_rates
 from fairness_pipeline.measures.group_rates import classifier_metrics as measure_quality
+from fairness_pipeline.measures.label_words import MASKED_GROUPS, label_words
+from fairness_pipeline.measures.label_words import masked_groups as regroup
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.prediction_files import (
     CLASSIFIER_PREDICTIONS,
@@ -109,6 +112,23 @@ def authored_texts(partition: Partition) -> Result:
         "average_words": round(float(words), 2),
     }
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
+
+
+@of_a_corpus(
+    covers=lambda part, key: part.corpora[key["corpus"]].groups.dialect is not None,
+    upstream=("authored_texts",),
+    code_version="1",
+    settings=lambda part, key: {"corpus": _source(part, key)["corpus"], "files": _source(part, key)["files"]},
+    schema=MASKED_GROUPS,
+)
+def masked_groups(partition: Partition) -> Result:
+    """The groups of test texts, inferred once more without the words that tell the label: else a gap may be circular."""
+    part, key = partition.part, partition.key["corpus"]
+    corpus, texts = part.corpora[key], partition.read("authored_texts")
+    model, words = dialect_model(corpus, part.folders[key]), label_words(texts)
+    without, confidence = frozenset(words), corpus.groups.dialect.confidence
+    table = regroup(texts, lambda text: model.group(text, confidence, without))
+    return Result(table, {"label_words": len(words), "masked": words[:50], "texts": table.num_rows})
 
 
 @asset(
@@ -251,8 +271,8 @@ def _published_as(part: ImplicitBiasPart, key: Key) -> tuple[PublishedAs | None,
 @of_a_classifier(
     stage="verdicts",
     covers=lambda part, key: part.predicts(key),
-    upstream=("classifier_predictions",),
-    code_version="2",
+    upstream=("classifier_predictions", "masked_groups"),
+    code_version="3",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
         "published": published.rates(*_published_as(part, key)),
@@ -265,7 +285,13 @@ def classifier_fairness(partition: Partition) -> Result:
     """FPR, FNR and DPR of both groups compared, over authors and seeds, and the verdict (section 4.2.2)."""
     part, key = partition.part, partition.key
     printed = published.rates(*_published_as(part, key))
-    table = compare_rates(partition.read("classifier_predictions"), part.settings.significance, printed)
+    inferred = part.corpora[key["corpus"]].groups.dialect is not None
+    table = compare_rates(
+        partition.read("classifier_predictions"),
+        part.settings.significance,
+        printed,
+        partition.read("masked_groups") if inferred else None,
+    )
     shown = table.select(["measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict"])
     return Result(table, tables={"significance": shown}, says=summary(STUDY, part.project, key, table.to_pylist()))
 

@@ -5,11 +5,11 @@ from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.measures.group_rates import DP, FN, FP
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.project import Project
+from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBias, ImplicitBiasPart
 from fairness_pipeline.study import Study
 
 HEADINGS = {FP: "FPR", FN: "FNR", DP: "DPR"}
-_SAYS = {FP: "called positive wrongly", FN: "called negative wrongly", DP: "called positive"}
 
 
 def _groups(project: Project, key: Key) -> tuple[str, str]:
@@ -20,10 +20,21 @@ def _groups(project: Project, key: Key) -> tuple[str, str]:
 
 
 def _finding(project: Project, key: Key, row: Row) -> str:
-    more, less = _groups(project, key)[:: 1 if row["difference"] > 0 else -1]
+    part = project.parts[NAME]
+    assert isinstance(part, ImplicitBiasPart)
+    positive, negative = part.corpora[key["corpus"]].labels.names
+    of, said = {FP: (f"{negative} texts", positive), FN: (f"{positive} texts", negative), DP: ("texts", positive)}[
+        row["measure"]
+    ]
+    sides = sorted(zip((row["value_a"], row["value_b"]), _groups(project, key), strict=True), key=lambda side: -side[0])
+    (high, more), (low, less) = sides
+    return f"{key['classifier']} labels {high:.1f}% of {more}'s {of} as {said}, but {low:.1f}% of {less}'s"
+
+
+def _control(project: Project, key: Key, row: Row) -> str:
     return (
-        f"{key['classifier']}: texts of '{more}' are {_SAYS[row['measure']]} {abs(row['difference']):.3g} points more "
-        f"often than those of '{less}'"
+        f"where groups are inferred without the words that tell the label the difference is "
+        f"{with_unit(row, 'masked_difference')} instead of {with_unit(row)} ({row['masked_n']:,} texts)"
     )
 
 
@@ -39,13 +50,14 @@ STUDY = Study(
     identity=("corpus", "classifier", "measure"),
     shown=(
         "corpus", "classifier", "measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm",
-        "verdict", "seeds", "sd_seeds",
+        "verdict", "masked_difference", "masked_p", "seeds", "sd_seeds",
     ),
     headings=tuple(HEADINGS.values()),
     heading=lambda row: HEADINGS[row["measure"]],
     label=lambda row: HEADINGS[row["measure"]],
     groups=_groups,
     finding=_finding,
+    control=_control,
     files={"classifiers": ClassifierSpecification, "corpora (texts by authors of two groups)": AuthoredCorpus},
     columns={
         "n": "texts of both groups that the rate is about",
@@ -68,6 +80,9 @@ STUDY = Study(
         "seeds": "trainings; of metrics the value of each",
         "authors_a": "authors of one size that weigh as much as those of group a: one who wrote most leaves few",
         "authors_b": "the same of group b",
+        "masked_n": "texts whose group could be inferred without the words that tell the label",
+        "masked_difference": "the difference between these groups; null where groups are known",
+        "masked_p": "its p, adjusted over the rates",
         "sd_seeds": "standard deviation of the difference between seeds",
         "metric": "accuracy, f1 (of the positive class), or the absolute difference of a rate: fped, fned, dpd",
         "value": "mean over the seeds",

@@ -1,0 +1,180 @@
+"""Do two groups of annotators call other items positive? Equal mean rates are not equal labelling.
+
+Two groups that are opposite on every item have the same mean rate. What tells them apart is the interaction of item and
+group: how far the groups' rates of single items differ beyond what single labels make.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtr
+
+from fairness_pipeline.annotation.truth_inference.base import Labels
+from fairness_pipeline.statistics.intervals import quantile
+
+DRAWS, SEED = 999, 0
+_ENOUGH = 20
+"""Draws that reach the statistic after which no more are needed: p is far above any level."""
+_ROUNDS = 5
+FEWEST_ITEMS = 100
+"""Items with two labels of each group that `fair` needs."""
+ITEM_MARGIN = 0.15
+"""A typical difference of a single item's rates that does not matter; a smaller one is out of reach of most data."""
+
+
+class ItemsByGroup(NamedTuple):
+    """What two groups make of single items.
+
+    Attributes:
+        p: Of no interaction: raters' groups exchanged among raters who labelled as much.
+        excess: The statistic as a multiple of what chance makes; 1 where there is no interaction.
+        typical: The root mean square of the items' true differences, 0..1; 0 where chance makes all of it.
+        upper: Its upper 95% bound; infinite where nothing is known.
+        p_small: p of its being at or above `ITEM_MARGIN`.
+        items: Items with two labels or more of each group, on which the last three rest.
+    """
+
+    p: float
+    excess: float
+    typical: float
+    upper: float
+    p_small: float
+    items: int
+
+    @property
+    def small(self) -> bool:
+        """Whether the typical difference is shown to be small."""
+        return self.items >= FEWEST_ITEMS and self.p_small <= 0.05
+
+
+def items_by_group(labels: Labels, sides: np.ndarray, draws: int = DRAWS) -> ItemsByGroup:
+    """The test of the interaction, and how large a typical item's difference may be.
+
+    Args:
+        labels: Of all.
+        sides: Of each annotator: 0 (group a), 1 (group b), -1 (not known).
+        draws: Exchanges of the raters' groups.
+    """
+    p, excess = _interaction(labels, sides, draws)
+    return ItemsByGroup(p, excess, *_typical(labels, sides))
+
+
+def _interaction(labels: Labels, sides: np.ndarray, draws: int) -> tuple[float, float]:
+    """p and how many times chance: T is the V-weighted variance of the items' differences, V = n_a n_b / n.
+
+    Each rater's own strictness is taken out first (alternating means of items and raters), so that a strict rater of
+    one group is no interaction. Groups change places within strata of how much raters labelled.
+    """
+    known = sides[labels.annotator] >= 0
+    item, who, z = labels.item[known], labels.annotator[known], labels.label[known].astype(float)
+    y = z - _strictness(item, who, z, len(labels.items), len(sides))
+    present = np.unique(who)
+    strata = _strata(np.bincount(who, minlength=len(sides)), sides, present)
+    observed = _variance(item, y, sides[who], len(labels.items))
+    if observed is None:
+        return 1.0, 1.0
+    random = np.random.default_rng(SEED)
+    reached, made, total = 0, 0, 0.0
+    while made < draws and reached < _ENOUGH:
+        drawn = sides.copy()
+        for stratum in strata:
+            drawn[stratum] = random.permutation(sides[stratum])
+        value = _variance(item, y, drawn[who], len(labels.items))
+        made += 1
+        if value is not None:
+            reached += value >= observed * (1 - 1e-12)
+            total += value
+    return (reached + 1) / (made + 1), observed * made / total if total else 1.0
+
+
+def _strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, people: int) -> np.ndarray:
+    """Of each label how much more its rater calls positive than others do on the same items."""
+    per_item, per_person = np.bincount(item, minlength=items), np.bincount(who, minlength=people)
+    rater = np.zeros(people)
+    for _ in range(_ROUNDS):
+        of_item = np.bincount(item, z - rater[who], items) / np.maximum(per_item, 1)
+        rater = np.bincount(who, z - of_item[item], people) / np.maximum(per_person, 1)
+    return np.asarray(rater[who])
+
+
+def _strata(labour: np.ndarray, sides: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
+    """Raters who labelled about as much: up to five strata, fewer where a group is small."""
+    smaller = min(int((sides[present] == side).sum()) for side in (0, 1))
+    count = max(1, min(5, smaller // 2))
+    known = present[sides[present] >= 0]
+    ordered = known[np.argsort(labour[known], kind="stable")]
+    return [part for part in np.array_split(ordered, count) if len(part)]
+
+
+def _variance(item: np.ndarray, y: np.ndarray, side: np.ndarray, items: int) -> float | None:
+    counts = np.stack([np.bincount(item[side == g], minlength=items) for g in (0, 1)])
+    sums = np.stack([np.bincount(item[side == g], y[side == g], items) for g in (0, 1)])
+    both = (counts > 0).all(axis=0)
+    if both.sum() < 2:
+        return None
+    a, b = sums[:, both] / counts[:, both]
+    weight = counts[0, both] * counts[1, both] / counts[:, both].sum(axis=0)
+    d = a - b
+    centre = float((weight * d).sum() / weight.sum())
+    return float((weight * np.square(d - centre)).mean())
+
+
+def _typical(labels: Labels, sides: np.ndarray) -> tuple[float, float, float, int]:
+    """The typical difference of an item with its upper bound, p of its being large, and of how many items.
+
+    u = (a - b)^2 - a (1 - a) / (n_a - 1) - b (1 - b) / (n_b - 1) is unbiased for an item's squared difference; theta is
+    its mean, weighted by V^2. Its variance is the larger of the jackknives over items and over raters (within groups).
+    """
+    side = sides[labels.annotator]
+    size = len(labels.items)
+    counts = np.stack([np.bincount(labels.item[side == g], minlength=size) for g in (0, 1)])
+    sums = np.stack([np.bincount(labels.item[side == g], labels.label[side == g], size) for g in (0, 1)])
+    chosen = np.asarray((counts >= 2).all(axis=0))
+    n = int(chosen.sum())
+    nothing = (0.0, math.inf, 1.0, n)
+    if n < 2:
+        return nothing
+    u, w = _unbiased(counts[:, chosen], sums[:, chosen])
+    total = float(w.sum())
+    theta = float((w * u).sum()) / total
+    without = (theta * total - w * u) / (total - w)
+    of_items = (n - 1) / n * float(np.square(without - without.mean()).sum())
+    kept = (side >= 0) & chosen[labels.item]
+    place = np.cumsum(chosen) - 1
+    item, who, g, z = place[labels.item[kept]], labels.annotator[kept], side[kept], labels.label[kept]
+    fewer, fewer_sums = counts[:, chosen][:, item].copy(), sums[:, chosen][:, item].copy()
+    rows = np.arange(len(item))
+    fewer[g, rows] -= 1
+    fewer_sums[g, rows] -= z
+    left_u, left_w = _unbiased(fewer, fewer_sums)
+    of_raters, effective = 0.0, math.inf
+    for group in (0, 1):
+        own = g == group
+        change = np.bincount(who[own], (left_w * left_u - (w * u)[item])[own], len(sides))
+        change_w = np.bincount(who[own], (left_w - w[item])[own], len(sides))
+        given = np.bincount(who[own], minlength=len(sides))
+        present = given > 0
+        people = int(present.sum())
+        if people < 2:
+            return nothing
+        remaining = total + change_w[present]
+        if (remaining <= 0).any():
+            return nothing
+        left = (theta * total + change[present]) / remaining
+        of_raters += (people - 1) / people * float(np.square(left - left.mean()).sum())
+        effective = min(effective, float(given.sum() ** 2 / np.square(given).sum()))
+    error, freedom = math.sqrt(max(of_items, of_raters)), max(1.0, effective - 1)
+    upper = math.sqrt(max(0.0, theta + quantile(0.95, freedom) * error))
+    excess = (ITEM_MARGIN**2 - theta) / error if error > 0 else math.copysign(math.inf, ITEM_MARGIN**2 - theta)
+    return math.sqrt(max(0.0, theta)), upper, float(stdtr(freedom, -excess)), n
+
+
+def _unbiased(counts: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """u and its weight V^2 of each item; both 0 where a group has a single label."""
+    rates = sums / np.maximum(counts, 1)
+    enough = (counts >= 2).all(axis=0)
+    noise = (rates * (1 - rates) / np.maximum(counts - 1, 1)).sum(axis=0)
+    u = np.square(rates[0] - rates[1]) - noise
+    weight = np.square(counts[0] * counts[1] / np.maximum(counts.sum(axis=0), 1))
+    return np.where(enough, u, 0.0), np.where(enough, weight, 0.0)

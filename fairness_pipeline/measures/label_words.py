@@ -1,0 +1,59 @@
+"""Is a gap between groups that were inferred from words made by the very words that tell the label?
+
+A profanity filter and a dialect model look at the same words: who swears is both offensive and grouped by swearing.
+Groups are therefore inferred once more without the words that tell the label; what is left of a gap is not circular.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.schemas import schema
+
+MASKED_GROUPS = schema(text_id=pa.string(), author_group=pa.string())
+"""The group of each test text as it is inferred without the label's words; texts of which nothing is left have none."""
+_FEWEST = 5
+"""Texts that a word must stand in."""
+_LEVEL = 0.05
+
+
+def label_words(texts: pa.Table) -> list[str]:
+    """The words that stand more often in texts of one label than of the other (two-proportion z, Bonferroni over words).
+
+    Args:
+        texts: Columns `text` and `label`, as many of each label.
+    """
+    labels = texts["label"].to_numpy()
+    counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for text, label in zip(texts["text"].to_pylist(), labels, strict=True):
+        counts[int(label)].update(set(tokenize(text)))
+    names = [word for word, count in (counts[0] + counts[1]).items() if count >= _FEWEST and word[:1].isalpha()]
+    if not names:
+        return []
+    sizes = np.array([(labels == label).sum() for label in (0, 1)], dtype=float)
+    found = np.array([[counts[label][word] for word in names] for label in (0, 1)], dtype=float)
+    pooled = found.sum(axis=0) / sizes.sum()
+    error = np.sqrt(pooled * (1 - pooled) * (1 / sizes).sum())
+    difference = np.abs(found[0] / sizes[0] - found[1] / sizes[1])
+    z = np.divide(difference, error, out=np.zeros(len(names)), where=error > 0)
+    least = NormalDist().inv_cdf(1 - _LEVEL / (2 * len(names)))
+    return sorted(word for word, own in zip(names, z, strict=True) if own > least)
+
+
+def masked_groups(texts: pa.Table, group: Callable[[str], str | None]) -> pa.Table:
+    """A table of `MASKED_GROUPS`, of the test texts.
+
+    Args:
+        texts: As `AUTHORED_TEXTS`.
+        group: What infers a text's group without the label's words.
+    """
+    rows = [
+        {"text_id": row["text_id"], "author_group": own}
+        for row in texts.to_pylist()
+        if row["split"] == "test" and (own := group(row["text"])) is not None
+    ]
+    return pa.Table.from_pylist(rows, schema=MASKED_GROUPS)
