@@ -22,7 +22,7 @@ _LEVEL = 0.05
 
 
 def label_words(texts: pa.Table) -> list[str]:
-    """The words that stand more often in texts of one label than of the other (two-proportion z, Bonferroni over words).
+    """The words that stand more often in texts of one label than of the other (two proportions, Bonferroni over words).
 
     Args:
         texts: Columns `text` and `label`, as many of each label.

@@ -122,10 +122,11 @@ def authored_texts(partition: Partition) -> Result:
     schema=MASKED_GROUPS,
 )
 def masked_groups(partition: Partition) -> Result:
-    """The groups of test texts, inferred once more without the words that tell the label: else a gap may be circular."""
+    """The groups of test texts, inferred once more without the words that tell the label: a gap may be circular."""
     part, key = partition.part, partition.key["corpus"]
     corpus, texts = part.corpora[key], partition.read("authored_texts")
     model, words = dialect_model(corpus, part.folders[key]), label_words(texts)
+    assert model and corpus.groups.dialect
     without, confidence = frozenset(words), corpus.groups.dialect.confidence
     table = regroup(texts, lambda text: model.group(text, confidence, without))
     return Result(table, {"label_words": len(words), "masked": words[:50], "texts": table.num_rows})
