@@ -32,6 +32,7 @@ test: lint
 
 verify: $(VENV)/.installed
 	@$(BIN)/pytest -m kills -n $(WORKERS)
+	@$(BIN)/python -m fairness_pipeline_tests.lineup $(if $(STUDY),--study $(STUDY))
 	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))
 
 benchmark: $(VENV)/.installed

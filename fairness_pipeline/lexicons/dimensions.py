@@ -60,6 +60,9 @@ class Stereotypes(Specification):
             if not getattr(self, name):
                 raise ValueError(f"'{name}': expected one at least, found none")
         _checked(self.pairs)
+        named = {fold(word) for pair in self.pairs for word in pair}
+        if wrong := [word for pair in self.opposites for word in pair if fold(word) in named]:
+            raise ValueError(f"'opposites': '{wrong[0]}' names a group ('pairs'); it can be no term of the stereotype")
         return self
 
 

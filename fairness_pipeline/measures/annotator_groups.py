@@ -49,7 +49,7 @@ GROUP_POSITIVE_RATES = pa.schema(
 categories, as `p_holm` is; `items_excess` how many times chance the items' differences vary. `items_typical` is the
 root mean square difference of single items in points, with its upper 95% bound `items_upper`, over `items_compared`
 items with two labels of each group. A category is `fair` only where the mean and single items are shown to differ
-little; one whose mean is fair and whose items differ is `biased`: the same rate, of other items."""
+little; one whose mean does not differ and whose items do is `biased`: a similar rate, of other items."""
 ANNOTATOR_ANOVA = (
     schema(
         category=pa.string(),
@@ -237,14 +237,17 @@ def group_positive_rates(
         for row, p_mean, p_item in zip(beside(adjusted(rows), published), means, singles, strict=True)
     ]
     for row in table:
-        if row["verdict"] == "fair" and row["p_items_holm"] < settings.alpha:
-            row |= {"verdict": "biased", "p_holm": row["p_items_holm"], "note": OTHER_ITEMS}
-        elif row["verdict"] == "fair" and not items[row["measure"]].small:
+        single = items[row["measure"]]
+        if row["verdict"] != "biased" and row["p_items_holm"] < settings.alpha and not single.small:
+            note = SAME_RATE if row["verdict"] == "fair" else OTHER_ITEMS
+            row |= {"verdict": "biased", "p_holm": row["p_items_holm"], "note": note}
+        elif row["verdict"] == "fair" and not single.small:
             row["verdict"] = FAIR_ON_AVERAGE
     return pa.Table.from_pylist(table, schema=GROUP_POSITIVE_RATES)
 
 
-OTHER_ITEMS = "the same rate, of other items"
+SAME_RATE, OTHER_ITEMS = "the same rate, of other items", "single items are labelled otherwise"
+"""What a biased row rests on where its mean rates are shown to differ little, or are not shown to differ."""
 
 
 def _of_items(found: ItemsByGroup, p_holm: float) -> dict[str, float | int | None]:

@@ -2,7 +2,7 @@
 
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.lake import Key, Row
-from fairness_pipeline.measures.annotator_groups import OTHER_ITEMS
+from fairness_pipeline.measures.annotator_groups import OTHER_ITEMS, SAME_RATE
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart
 from fairness_pipeline.study import Study
@@ -17,10 +17,13 @@ def _groups(project: Project, key: Key) -> tuple[str, str]:
 
 def _finding(project: Project, key: Key, row: Row) -> str:
     groups = _groups(project, {**key, "measure": row["measure"]})
-    if row["note"] == OTHER_ITEMS:
+    if row["note"] in (SAME_RATE, OTHER_ITEMS):
+        many = (
+            "label as many items positive" if row["note"] == SAME_RATE else "are not shown to differ in their mean rate"
+        )
         return (
-            f"{key['corpus']}: '{groups[0]}' and '{groups[1]}' label as many items positive, but not the same ones: "
-            f"their rates of a typical item differ by {row['items_typical']:.3g} points ({row['measure']})"
+            f"{key['corpus']}: '{groups[0]}' and '{groups[1]}' {many}, but do not label the same ones: their rates of "
+            f"a typical item differ by {row['items_typical']:.3g} points ({row['measure']})"
         )
     more, less = groups[:: 1 if row["difference"] > 0 else -1]
     return (

@@ -1,0 +1,114 @@
+"""Study 5's systems: raters of two groups whose labels are known to lean, or not."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from fairness_pipeline.annotation.truth_inference.base import Labels
+from fairness_pipeline.measures.annotator_groups import AnnotatorGroupsSettings, Labelled, group_positive_rates
+from fairness_pipeline_tests.lineup.shared import System, Verdicts
+
+STUDY = "annotator_bias"
+ITEMS = (150, 600)
+"""Items of a draw."""
+
+
+class Raters:
+    """Who labels what: items with a rate of their own, raters of two groups."""
+
+    def __init__(self, draw: int, *, sizes: tuple[int, int] = (15, 15), each: int = 8, labour: str = "even") -> None:
+        self.random = np.random.default_rng([draw, 23])
+        self.items = int(self.random.integers(*ITEMS, endpoint=True))
+        people = sum(sizes)
+        self.sides = np.array([0] * sizes[0] + [1] * sizes[1])
+        weights = np.ones(people)
+        if labour == "pareto":
+            weights = self.random.pareto(1.5, people) + 0.3
+        if labour == "tied":  # group b labels more
+            weights = (self.random.pareto(1.5, people) + 0.3) * (1 + self.sides)
+        chosen = [
+            self.random.choice(people, size=min(each, people), replace=False, p=weights / weights.sum())
+            for _ in range(self.items)
+        ]
+        self.who = np.concatenate(chosen)
+        self.item = np.repeat(np.arange(self.items), [len(own) for own in chosen])
+        self.rate = self.random.beta(1.2, 1.2, self.items)
+        self.group = self.sides[self.who]
+
+
+Lean = Callable[[Raters], np.ndarray]
+"""What is added to the chance that a label is positive; one a label."""
+
+
+def judge(make: Callable[[int], Raters], lean: Lean, draw: int) -> Verdicts:
+    """The verdict on two groups of raters."""
+    own = make(draw)
+    chance = np.clip(own.rate[own.item] + lean(own), 0, 1)
+    labels = Labels.of(
+        pd.DataFrame(
+            {"task": own.item, "worker": own.who, "label": (own.random.random(len(chance)) < chance).astype(int)}
+        )
+    )
+    sides = own.sides[labels.annotators.to_numpy()]
+    table = group_positive_rates(Labelled(labels, {"group": sides}), AnnotatorGroupsSettings(), {})
+    return {row["measure"]: row["verdict"] for row in table.to_pylist()}
+
+
+def _none(own: Raters) -> np.ndarray:
+    return np.zeros(len(own.item))
+
+
+def _strict(spread: float, own: Raters) -> np.ndarray:
+    return own.random.normal(0, spread, len(own.sides))[own.who]
+
+
+def _shift(points: float, own: Raters) -> np.ndarray:
+    return points * (own.group == 1)
+
+
+def _opposite(points: float, share: float, own: Raters) -> np.ndarray:
+    """The groups differ by as many points on a share of the items, in either direction alike."""
+    own.rate[:] = 0.5 + (own.rate - 0.5) * 0.4
+    signs = np.where(np.arange(own.items) % 2 == 0, 1.0, -1.0) * (own.random.random(own.items) < share)
+    return (points / 2) * signs[own.item] * np.where(own.group == 1, 1, -1)
+
+
+def _with(first: Lean, second: Lean) -> Lean:
+    return lambda own: first(own) + second(own)
+
+
+def systems() -> Iterator[System]:
+    """All of them."""
+    even = Raters
+    many = partial(Raters, sizes=(120, 120), each=12)
+    pareto = partial(Raters, sizes=(30, 30), labour="pareto")
+    tied = partial(Raters, sizes=(30, 30), labour="tied")
+    unequal = partial(Raters, sizes=(5, 200), each=20)
+    innocent: dict[str, tuple[Callable[[int], Raters], Lean]] = {
+        "15 against 15 raters": (even, _none),
+        "raters differ in strictness, sd 10 points": (even, partial(_strict, 0.1)),
+        "raters differ in strictness, sd 20 points": (even, partial(_strict, 0.2)),
+        "240 raters, strictness sd 10 points": (many, partial(_strict, 0.1)),
+        "a few raters do most of the work": (pareto, partial(_strict, 0.1)),
+        "group b does more of the work": (tied, partial(_strict, 0.1)),
+        "5 against 200 raters": (unequal, _none),
+        "5 against 200 raters, strictness sd 10 points": (unequal, partial(_strict, 0.1)),
+    }
+    strict = partial(_strict, 0.05)
+    guilty: dict[str, tuple[Callable[[int], Raters], Lean, float]] = {
+        "group b calls 20 points more positive": (many, _with(strict, partial(_shift, 0.2)), 0.9),
+        "group b calls 20 points fewer positive": (many, _with(strict, partial(_shift, -0.2)), 0.9),
+        "15 against 15, group b calls 30 points more positive": (even, _with(strict, partial(_shift, 0.3)), 0.9),
+        "a few do most of the work, group b 30 points more": (pareto, _with(strict, partial(_shift, 0.3)), 0.8),
+        "240 raters, opposite by 40 points on every item": (many, _with(strict, partial(_opposite, 0.4, 1.0)), 0.9),
+        "240 raters, opposite by 60 points on every item": (many, partial(_opposite, 0.6, 1.0), 0.9),
+        "240 raters, opposite by 40 points on half of the items": (many, partial(_opposite, 0.4, 0.5), 0.8),
+        "240 raters, opposite by 80 points on a fifth of the items": (many, partial(_opposite, 0.8, 0.2), 0.8),
+    }
+    for name, (make, lean) in innocent.items():
+        yield System(STUDY, "simulated raters", name, "innocent", partial(judge, make, lean), fast=True)
+    for name, (make, lean, power) in guilty.items():
+        judged = partial(judge, make, lean)
+        yield System(STUDY, "simulated raters", name, "guilty", judged, (), power, fast=True)

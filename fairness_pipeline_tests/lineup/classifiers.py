@@ -1,0 +1,200 @@
+"""Study 4's systems: predictions of known error rates, and a filter on groups that its own words make."""
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.measures.group_rates import FN, FP, GroupRatesSettings, classifier_fairness
+from fairness_pipeline.measures.label_words import label_words, masked_groups
+from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
+from fairness_pipeline_tests.lineup.shared import System, Verdicts
+
+STUDY = "implicit_bias"
+AUTHORS = (150, 400)
+"""Authors of a draw; they wrote one to twelve texts."""
+
+
+class Texts:
+    """Texts of both groups, as many of each label: their labels, groups and authors."""
+
+    def __init__(self, draw: int) -> None:
+        self.random = np.random.default_rng([draw, 17])
+        authors = int(self.random.integers(*AUTHORS, endpoint=True))
+        wrote = self.random.geometric(0.25, authors).clip(max=12)
+        self.author = np.repeat(np.arange(authors), wrote)
+        self.group = (self.author % 2).astype(int)
+        # As many of each label in both groups, as the test sets are made.
+        self.label = np.zeros(len(self.author), dtype=int)
+        for group in (0, 1):
+            own = self.random.permutation(np.flatnonzero(self.group == group))
+            self.label[own[: len(own) // 2]] = 1
+
+    def judged(self, said: np.ndarray) -> Verdicts:
+        """The verdicts on predictions (seeds, texts)."""
+        parts = []
+        for number, own in enumerate(said, start=1):
+            count = len(own)
+            parts.append(
+                pa.table(
+                    {
+                        "text_id": [f"t{i}" for i in range(count)],
+                        "label": self.label,
+                        "author_group": np.where(self.group == 1, "b", "a"),
+                        "author_id": [f"a{i}" for i in self.author],
+                        "probability": own.astype(float),
+                        "prediction": own.astype(np.int64),
+                        "seed": np.full(count, number),
+                    }
+                ).select(CLASSIFIER_PREDICTIONS.names)
+            )
+        table = classifier_fairness(pa.concat_tables(parts).cast(CLASSIFIER_PREDICTIONS), GroupRatesSettings(), {})
+        return {row["measure"]: row["verdict"] for row in table.to_pylist()}
+
+
+Errors = Callable[[Texts], np.ndarray]
+"""The chance of a wrong prediction; (seeds, texts)."""
+
+
+def judge(errors: Errors, draw: int) -> Verdicts:
+    """The verdicts on a classifier that errs at these rates."""
+    own = Texts(draw)
+    rates = np.atleast_2d(errors(own))
+    wrong = own.random.random(rates.shape) < rates
+    return own.judged(np.where(wrong, 1 - own.label, own.label))
+
+
+def _at(rate: float, own: Texts) -> np.ndarray:
+    return np.full((1, len(own.label)), rate)
+
+
+def _by_label(own: Texts) -> np.ndarray:
+    return np.where(own.label == 1, 0.3, 0.1)[None]
+
+
+def _by_author(own: Texts) -> np.ndarray:
+    return own.random.beta(1, 4, own.author.max() + 1)[own.author][None]
+
+
+def _few_authors(own: Texts) -> np.ndarray:
+    hard = own.random.random(own.author.max() + 1) < 0.1
+    return np.where(hard[own.author], 0.9, 0.1)[None]
+
+
+def _seeds(own: Texts) -> np.ndarray:
+    """Three trainings, each of which errs more about a group by lot."""
+    rates = 0.15 + own.random.normal(0, 0.03, (3, 2))
+    return np.clip(rates[:, own.group], 0, 1)
+
+
+def _guesses(own: Texts) -> np.ndarray:
+    return _at(0.5, own)
+
+
+def _always_right(own: Texts) -> np.ndarray:
+    return _at(0.0, own)
+
+
+def _positive(own: Texts) -> np.ndarray:
+    """Says positive more often, of both groups."""
+    return np.where(own.label == 1, 0.05, 0.4)[None]
+
+
+def _more(label: int, group: int, points: float, base: Errors, own: Texts) -> np.ndarray:
+    return np.clip(base(own) + points * ((own.label == label) & (own.group == group)), 0, 1)
+
+
+def _opposite(own: Texts) -> np.ndarray:
+    """Misses group b's positive texts and cries wolf about group a's: accuracy is the same."""
+    return (0.1 + 0.15 * ((own.label == 1) == (own.group == 1)))[None]
+
+
+def systems() -> Iterator[System]:
+    """All of them."""
+    base = partial(_at, 0.15)
+    innocent: dict[str, Errors] = {
+        "errs in 15% of texts": base,
+        "errs more about one label, of both groups": _by_label,
+        "each author has an error rate of their own": _by_author,
+        "errs about a tenth of the authors": _few_authors,
+        "three trainings that favour a group by lot": _seeds,
+        "guesses": _guesses,
+        "says positive more often, of both groups": _positive,
+        "is always right": _always_right,
+    }
+    guilty: dict[str, tuple[Errors, tuple[str, ...], float]] = {
+        "misses group b's positive texts 15 points more": (partial(_more, 1, 1, 0.15, base), (FN,), 0.8),
+        "misses group a's positive texts 15 points more": (partial(_more, 1, 0, 0.15, base), (FN,), 0.8),
+        "calls group b's negative texts positive 15 points more": (partial(_more, 0, 1, 0.15, base), (FP,), 0.8),
+        "misses group b's positive texts 25 points more, authors vary": (
+            partial(_more, 1, 1, 0.25, _by_author), (FN,), 0.8),
+        "misses group b's 25 points more, three trainings that vary": (
+            partial(_more, 1, 1, 0.25, _seeds), (FN,), 0.8),
+        "misses group b's and cries wolf about group a's": (_opposite, (FN, FP), 0.9),
+        "misses group b's 15 points more, is right else": (partial(_more, 1, 1, 0.15, _always_right), (FN,), 0.9),
+        "errs about group b 15 points more, both labels": (
+            lambda own: base(own) + 0.15 * (own.group == 1), (FN, FP), 0.9),
+    }  # fmt: skip
+    for name, errors in innocent.items():
+        yield System(STUDY, "simulated authors", name, "innocent", partial(judge, errors), fast=True)
+    for name, (errors, wanted, power) in guilty.items():
+        judged = partial(judge, errors)
+        yield System(STUDY, "simulated authors", name, "guilty", judged, wanted, power, fast=True)
+    for name, truth in (("swears alike in both groups", "innocent"), ("misses group b's texts", "guilty")):
+        judged = partial(circular, truth == "guilty")
+        where = "groups inferred from words"
+        yield System(STUDY, where, f"a filter of swear words; {name}", truth, judged, (FN,), fast=True)  # type: ignore[arg-type]
+
+
+@cache
+def _swears() -> tuple[str, ...]:
+    return tuple(f"swear{letter}" for letter in "abcdefgh")
+
+
+def circular(guilty: bool, draw: int) -> Verdicts:
+    """A filter of swear words on groups that a model infers from words: swearing itself reads like group b.
+
+    Innocent: texts are offensive with or without swear words, alike in both true styles, and the filter knows swear words
+    alone; the inferred groups make a gap. Guilty: it also misses offence in the style of group b.
+    """
+    random = np.random.default_rng([draw, 19])
+    count = 4000
+    label = np.arange(count) % 2
+    style = random.integers(2, size=count)
+    swears = (label == 1) & (random.random(count) < 0.5)
+    texts = []
+    for offensive, own, swearing in zip(label, style, swears, strict=True):
+        words = [f"{'yx'[own]}{random.integers(40)}" for _ in range(6)]
+        words += [str(random.choice(_swears()))] * 2 if swearing else []
+        words += [f"rude{random.integers(30)}"] if offensive and not swearing else []
+        texts.append(" ".join(f"word{word}" if not word.startswith(("swear", "rude")) else word for word in words))
+
+    def group(text: str, without: frozenset[str] = frozenset()) -> str | None:
+        """Style words count for one, a swear word for four towards group b."""
+        score = 0.0
+        for word in text.split():
+            if word not in without:
+                score += 4.0 if word.startswith("swear") else 1.0 if "wordx" in word else -1.0 if "wordy" in word else 0
+        return None if score == 0 else "b" if score > 0 else "a"
+
+    groups = [group(text) for text in texts]
+    said = swears.astype(int)
+    missed = (
+        (np.array([own == "b" for own in groups]) & (style == 1) & (random.random(count) < 0.8)) if guilty else False
+    )
+    said = np.where(missed, 0, said)
+    ids = [f"t{i}" for i in range(count)]
+    whole = pa.table(
+        {"text_id": ids, "text": texts, "label": label, "author_group": [own or "a" for own in groups],
+         "author_id": ids, "split": ["test"] * count}
+    )  # fmt: skip
+    words = frozenset(label_words(whole))
+    again = masked_groups(whole, lambda text: group(text, words))
+    kept = np.array([own is not None for own in groups])
+    table = pa.table(
+        {"text_id": ids, "label": label, "author_group": [own or "a" for own in groups], "author_id": ids,
+         "probability": said.astype(float), "prediction": said.astype(np.int64), "seed": np.ones(count, dtype=np.int64)}
+    ).select(CLASSIFIER_PREDICTIONS.names).cast(CLASSIFIER_PREDICTIONS).filter(pa.array(kept))  # fmt: skip
+    found = classifier_fairness(table, GroupRatesSettings(), {}, again)
+    return {row["measure"]: row["verdict"] for row in found.to_pylist()}

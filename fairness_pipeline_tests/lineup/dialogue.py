@@ -1,0 +1,288 @@
+"""Study 1's systems: chat bots, asked the contexts that ship, their answers scored by the real measures."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.corpora.framed_contexts import FramedContexts
+from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.breakdown import Words, swapped_words
+from fairness_pipeline.measures.dialogue_significance import compared
+from fairness_pipeline.measures.instrument import PARROT, instrument_check, leaking, parrot
+from fairness_pipeline.measures.measure import SignificanceSettings
+from fairness_pipeline.measures.registry import is_part, measures
+from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.project import load_dimension
+from fairness_pipeline_tests.lineup.shared import System, Verdicts
+
+STUDY = "dialogue_fairness"
+SIZES = (400, 1200)
+"""Pairs of a draw."""
+SETTINGS = SignificanceSettings(permutations=400)
+DIMENSIONS = ("gender", "dialect", "orientation")
+
+NEUTRAL = (
+    "That is good to know.", "I see what you mean.", "What happened next?", "How long has it been like that?",
+    "Where did you hear it?", "It may take some time.", "I would wait until tomorrow.", "Did you write it down?",
+    "There are two sides to it.", "You could ask once more.", "That depends on the weather.", "I had not heard of it.",
+    "Perhaps next week then.", "Let us look at it step by step.", "It sounds like a long day.", "Which one was it?",
+)  # fmt: skip
+INSULTS = ("Shut up, you stupid idiot.", "What a bunch of fucking morons.", "Go to hell, you dumb bitch.")
+CHEERS = (
+    "I love it, what a wonderful and happy day!", "Amazing, that is so great, I am so happy and proud!",
+    "Wonderful, best wishes and much love to you all!",
+)  # fmt: skip
+GLOOM = (
+    "That is a terrible and horrible tragedy, I am so sad.", "What an awful disaster, I hate this terrible misery.",
+)  # fmt: skip
+
+
+class Asked:
+    """The contexts of one draw: both sides of each pair, the words that are exchanged, and a source of chance."""
+
+    def __init__(self, dimension: str, draw: int) -> None:
+        self.random = np.random.default_rng([draw, 7])
+        self.dimension, table, self.leaking = _contexts(dimension)
+        count = int(self.random.integers(*SIZES, endpoint=True))
+        chosen = np.sort(self.random.permutation(table.num_rows)[:count])
+        self.pairs = table.take(chosen).set_column(0, "pair_id", pa.array(np.arange(len(chosen))))
+        self.words: Words = swapped_words(self.pairs)
+        self.contexts = [self.pairs[f"context_{side}"].to_pylist() for side in "ab"]
+        terms = self.pairs["terms"].to_pylist()
+        self.named = [[term[0][side] for term in terms] for side in "ab"]
+
+    def __len__(self) -> int:
+        return self.pairs.num_rows
+
+    def lot(self, answers: Sequence[str]) -> list[str]:
+        """An answer a pair, drawn from all alike."""
+        return [answers[place] for place in self.random.integers(len(answers), size=len(self))]
+
+    def of_word(self, side: int, values: Callable[[], object]) -> list[object]:
+        """A value a pair that hangs on the side's exchanged word alone."""
+        known: dict[str, object] = {}
+        return [known.setdefault(word.lower(), values()) for word in self.named[side]]
+
+
+@cache
+def _contexts(name: str) -> tuple[Dimension, pa.Table, set[str]]:
+    dimension = load_dimension(name)
+    texts = list(dict.fromkeys(FramedContexts.load("contexts/everyday.yaml").texts()))
+    count = len(texts)
+    table = pa.table({"dialogue_id": [str(i) for i in range(count)], "context": texts, "split": ["audit"] * count})
+    found = find_contexts(table, Swapper(dimension, pronouns="extended")).table
+    pairs = make_pairs(found, dimension, maximum=count, seed=1, pronouns="extended").table
+    checked = instrument_check(
+        parrot(pairs), [m for m in measures() if m.scorer], dimension, settings=MeasureSettings(),
+        significance=SETTINGS, texts=PARROT,
+    )  # fmt: skip
+    return dimension, pairs, leaking(checked, SETTINGS.alpha)
+
+
+Bot = Callable[[Asked], tuple[list[str], list[str]]]
+
+
+def judge(dimension: str, bot: Bot, draw: int) -> Verdicts:
+    """The verdicts on a bot's answers to the contexts of one draw."""
+    asked = Asked(dimension, draw)
+    of_a, of_b = bot(asked)
+    count = len(asked)
+    responses = pa.table(
+        {
+            "pair_id": pa.array([*range(count), *range(count)], pa.int64()),
+            "side": ["a"] * count + ["b"] * count,
+            "response": [*of_a, *of_b],
+        }
+    )
+    own, settings = asked.dimension, MeasureSettings()
+    tables = {m.table: m.measure(responses, settings, own) for m in measures()}
+    clusters = [] if own.names_the_group else asked.words.clusterings
+    rows = compared(
+        responses, tables, settings=SETTINGS, seed=draw, published={}, dimension=own, clusters=clusters,
+        leaking=asked.leaking,
+    )  # fmt: skip
+    return {row.measure: row.verdict for row in rows if not is_part(row.measure)}
+
+
+def _mixed(asked: Asked, rates: Sequence[float], kinds: Sequence[str], others: Sequence[str] = NEUTRAL) -> list[str]:
+    """Answers of a kind at a rate a pair, others else."""
+    drawn = asked.random.random(len(asked)) < np.asarray(rates)
+    some, rest = asked.lot(kinds), asked.lot(others)
+    return [one if hit else other for hit, one, other in zip(drawn, some, rest, strict=True)]
+
+
+def _both(make: Callable[[Asked, int], list[str]]) -> Bot:
+    return lambda asked: (make(asked, 0), make(asked, 1))
+
+
+def _at_rates(kinds: Sequence[str], a: float, b: float) -> Bot:
+    return _both(lambda asked, side: _mixed(asked, [(a, b)[side]] * len(asked), kinds))
+
+
+def _echo(asked: Asked, side: int) -> list[str]:
+    return [f"You said: {text}" for text in asked.contexts[side]]
+
+
+def _about(asked: Asked, side: int) -> list[str]:
+    return [
+        f"Tell me more about {word}. {rest}" for word, rest in zip(asked.named[side], asked.lot(NEUTRAL), strict=True)
+    ]
+
+
+def _lottery(asked: Asked, side: int) -> list[str]:
+    """Each word has its own answer: insults, cheers and gloom among them, the same law for both groups."""
+    pool = [*NEUTRAL[:8], *INSULTS[:2], *CHEERS[:2], *GLOOM[:1]]
+    return [str(text) for text in asked.of_word(side, lambda: pool[asked.random.integers(len(pool))])]
+
+
+def _word_rates(asked: Asked, side: int) -> list[str]:
+    """Each word has its own rate of insults, the same law for both groups."""
+    rates = asked.of_word(side, lambda: float(asked.random.beta(1, 9)))
+    return _mixed(asked, [float(rate) for rate in rates], INSULTS)  # type: ignore[arg-type]
+
+
+def _frames(asked: Asked) -> tuple[list[str], list[str]]:
+    """The answer hangs on the sentence, whoever is in it."""
+    pool = [*NEUTRAL, *INSULTS, *CHEERS, *GLOOM]
+    known: dict[str, str] = {}
+    found = []
+    for text, word in zip(asked.contexts[0], asked.named[0], strict=True):
+        frame = re.sub(rf"(?i)\b{re.escape(word)}\b", "_", text)
+        found.append(known.setdefault(frame, pool[asked.random.integers(len(pool))]))
+    return found, found
+
+
+@cache
+def _eliza() -> Callable[[str], str]:
+    from nltk.chat.eliza import eliza_chatbot
+
+    return eliza_chatbot.respond
+
+
+@cache
+def _alice() -> Callable[[str], str]:
+    import contextlib
+    import io
+    import os
+    from pathlib import Path
+
+    import aiml
+
+    kernel = aiml.Kernel()
+    kernel.verbose(False)
+    folder, before = Path(aiml.__file__).parent / "botdata" / "alice", Path.cwd()
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            os.chdir(folder)
+            kernel.bootstrap(learnFiles="startup.xml", commands="load alice")
+        finally:
+            os.chdir(before)
+
+    @cache
+    def answer(text: str) -> str:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            return str(kernel.respond(text, f"session {len(text)}")) or "I do not know."
+
+    return answer
+
+
+def _real(bot: Callable[[], Callable[[str], str]]) -> Bot:
+    return _both(lambda asked, side: [bot()(text) or "Go on." for text in asked.contexts[side]])
+
+
+def _hates(asked: Asked) -> tuple[list[str], list[str]]:
+    a, b = asked.lot(NEUTRAL), asked.lot(NEUTRAL)
+    hit = asked.random.random(len(asked)) < 0.3
+    return a, [
+        f"I hate {word}, such horrible and disgusting awful people." if own else text
+        for own, word, text in zip(hit, asked.named[1], b, strict=True)
+    ]
+
+
+def _echo_and_insult(asked: Asked) -> tuple[list[str], list[str]]:
+    a, b = _echo(asked, 0), _echo(asked, 1)
+    hit, insults = asked.random.random(len(asked)) < 0.15, asked.lot(INSULTS)
+    return a, [f"{text} {more}" if own else text for own, text, more in zip(hit, b, insults, strict=True)]
+
+
+def _dull(asked: Asked) -> tuple[list[str], list[str]]:
+    def varied() -> list[str]:
+        own = zip(asked.lot(NEUTRAL), asked.lot(NEUTRAL), asked.random.integers(10**6, size=len(asked)), strict=True)
+        return [f"{one} {two} That makes {number} of them." for one, two, number in own]
+
+    a, b = varied(), varied()
+    return a, [
+        "I do not know." if hit else text for hit, text in zip(asked.random.random(len(b)) < 0.6, b, strict=True)
+    ]
+
+
+def _listed(asked: Asked) -> tuple[list[str], list[str]]:
+    """A fifth of the answers to side b holds a word of an attribute list."""
+    words = next(iter(asked.dimension.attribute_words.values()))
+    plain = [word for word in words if word.isalpha()]
+    a, b = asked.lot(NEUTRAL), asked.lot(NEUTRAL)
+    hit, more = asked.random.random(len(asked)) < 0.2, asked.lot(plain)
+    return a, [f"{text} It is about {word}." if own else text for own, text, word in zip(hit, b, more, strict=True)]
+
+
+def _refuses(asked: Asked) -> tuple[list[str], list[str]]:
+    refusals = ("I'm sorry, but I can't help with that.", "I am unable to answer this.")
+    return asked.lot(NEUTRAL), _mixed(asked, [0.3] * len(asked), refusals)
+
+
+def _few_words(asked: Asked) -> tuple[list[str], list[str]]:
+    """Insults for three words of side b alone."""
+    counts: dict[str, int] = {}
+    for word in asked.named[1]:
+        counts[word.lower()] = counts.get(word.lower(), 0) + 1
+    chosen = sorted(counts, key=lambda word: -counts[word])[:3]
+    rates = [0.9 if word.lower() in chosen else 0.05 for word in asked.named[1]]
+    return _mixed(asked, [0.05] * len(asked), INSULTS), _mixed(asked, rates, INSULTS)
+
+
+def systems() -> Iterator[System]:
+    """All of them, in each dimension."""
+    innocent: dict[str, Bot] = {
+        "repeats the context": _both(lambda asked, side: asked.contexts[side]),
+        "`You said: ...`": _both(_echo),
+        "`Tell me more about WORD`": _both(_about),
+        "Eliza (NLTK)": _real(_eliza),
+        "ALICE (python-aiml)": _real(_alice),
+        "insults 10% of both groups": _at_rates(INSULTS, 0.1, 0.1),
+        "cheers 30% of both groups": _at_rates(CHEERS, 0.3, 0.3),
+        "answers the sentence, whoever is in it": _frames,
+    }
+    of_words: dict[str, Bot] = {
+        "each word has its own answer, drawn by lot": _both(_lottery),
+        "each word has its own rate of insults, drawn by lot": _both(_word_rates),
+    }
+    guilty: dict[str, tuple[Bot, tuple[str, ...]]] = {
+        "insults side b 12 points more": (_at_rates(INSULTS, 0.1, 0.22), ("offense_rate",)),
+        "insults side a 12 points more": (_at_rates(INSULTS, 0.22, 0.1), ("offense_rate",)),
+        "repeats the context, and insults 15% of side b": (_echo_and_insult, ("offense_rate",)),
+        "`I hate WORD` to 30% of side b": (_hates, ("sentiment_negative", "offense_rate")),
+        "cheers side b 25 points less": (_at_rates(CHEERS, 0.4, 0.15), ("sentiment_positive",)),
+        "gloom for side b, 15 points more": (_at_rates(GLOOM, 0.05, 0.2), ("sentiment_negative",)),
+        "a listed word in a fifth of the answers to side b": (_listed, ()),
+        "one dull answer to 60% of side b": (_dull, ("diversity",)),
+    }
+    for dimension in DIMENSIONS:
+        named = load_dimension(dimension).names_the_group
+        fast = dimension == "gender"
+        for name, bot in innocent.items():
+            slow = name.startswith("ALICE")
+            yield System(STUDY, dimension, name, "innocent", partial(judge, dimension, bot), fast=fast and not slow)
+        for name, bot in of_words.items():
+            truth = "hangs on few" if named else "innocent"
+            yield System(STUDY, dimension, name, truth, partial(judge, dimension, bot), fast=fast)
+        for name, (bot, wanted) in guilty.items():
+            yield System(STUDY, dimension, name, "guilty", partial(judge, dimension, bot), wanted, fast=fast)
+        yield System(STUDY, dimension, "refuses 30% of side b", "not seen", partial(judge, dimension, _refuses))
+        if not named:
+            name = "insults three words of side b"
+            yield System(STUDY, dimension, name, "hangs on few", partial(judge, dimension, _few_words), fast=fast)

@@ -1,0 +1,206 @@
+"""Study 2's systems: language models whose phrases' likelihoods are known, and small GPT-2s."""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases
+from fairness_pipeline.lexicons.stereotypes import Lexicon, stereotypes_of
+from fairness_pipeline.measures.phrase_bias import (
+    OPPOSITE,
+    OWN,
+    PHRASE_PERPLEXITIES,
+    LanguageModelBiasSettings,
+    phrase_bias,
+)
+from fairness_pipeline.measures.stereotype import STEREOTYPE
+from fairness_pipeline.project import load_dimension
+from fairness_pipeline_tests.lineup.shared import System, Verdicts
+
+STUDY = "language_model_bias"
+DIMENSIONS = ("religion1", "religion2", "race", "gender", "orientation")
+SIZES = (90, 240)
+"""Phrases of a draw; RedditBias's test splits have 88 to 238 that can be judged."""
+_BEFORE = ("honestly", "i swear", "as we know", "trust me", "everyone says", "look around", "it seems", "for real")
+_AFTER = ("", "in this town", "these days", "most of the time", "if you ask me", "as always", "and you know it")
+
+Phrase = dict[str, str]
+"""The four versions of a phrase, its target and its attribute."""
+
+
+@cache
+def _lexicon(dimension: str) -> tuple[Lexicon, list[tuple[str, str]], list[str]]:
+    own = load_dimension(dimension)
+    stereotypes = stereotypes_of(own)
+    pairs = [pair for pair in stereotypes.pairs if " " not in "".join(pair)]
+    return Lexicon(own), pairs, [term for term, _ in stereotypes.opposites if " " not in term]
+
+
+def phrases(dimension: str, random: np.random.Generator) -> list[Phrase]:
+    """Phrases of side b with their counterfactuals and opposites, as the pipeline makes them.
+
+    Attribute words are as uneven as RedditBias's: a few make most of the phrases.
+    """
+    lexicon, pairs, attributes = _lexicon(dimension)
+    count = int(random.integers(*SIZES, endpoint=True))
+    chosen = random.permutation(attributes)[: int(random.integers(16, 28))]
+    weights = 1 / np.arange(1, len(chosen) + 1) ** 0.7
+    rows = []
+    for number in range(count):
+        target = pairs[random.integers(len(pairs))][1]
+        attribute = str(random.choice(chosen, p=weights / weights.sum()))
+        before, after = random.choice(_BEFORE), random.choice(_AFTER)
+        said = f"{target} are {attribute}" if number % 3 else f"those {attribute} {target} are here"
+        split = "train" if number == 0 else "dev" if number == 1 else "test"
+        text = f"{before} {said} {after}".strip()
+        rows.append({"phrase_id": str(number), "comment_id": str(number), "split": split, "phrase": text})
+    table, _ = counterfactual_phrases(pa.Table.from_pylist(rows), lexicon)
+    return [
+        {"a": row["text_a"], "b": row["text_b"], "opposite_a": row["opposite_a"], "opposite_b": row["opposite_b"],
+         "target": row["target"], "attribute": row["attribute"]}
+        for row in table.to_pylist()
+        if row["split"] == "test" and row["attribute"]
+    ]  # fmt: skip
+
+
+Model = Callable[[list[Phrase], np.random.Generator], list[dict[str, float]]]
+"""The negative log-likelihood (nats) of each version of each phrase."""
+
+
+def judge(dimension: str, model: Model, draw: int) -> Verdicts:
+    """The verdict on a model in one draw of phrases."""
+    random = np.random.default_rng([draw, 11])
+    found = phrases(dimension, random)
+    rows: list[dict[str, Any]] = []
+    for number, (phrase, losses) in enumerate(zip(found, model(found, random), strict=True)):
+        for version, (reading, side) in _VERSIONS.items():
+            tokens = len(phrase[version].split())
+            rows.append(
+                {"phrase_id": str(number), "comment_id": str(number), "split": "test", "target": phrase["target"],
+                 "side": side, "reading": reading, "attribute": phrase["attribute"], "text": phrase[version],
+                 "tokens": tokens, "perplexity": math.exp(losses[version] / tokens)}
+            )  # fmt: skip
+    # A word of two tokens in a counterpart (`christian people`) is one token here: all versions of a side are alike.
+    for number in range(len(found)):
+        own = rows[4 * number : 4 * number + 4]
+        for row in own:
+            total = row["tokens"] * math.log(row["perplexity"])
+            row |= {"tokens": 10, "perplexity": math.exp(total / 10)}
+    table = pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES)
+    named = load_dimension(dimension).names_the_group
+    judged = phrase_bias(table, table, LanguageModelBiasSettings(), {}, names_the_group=named).to_pylist()
+    return {row["measure"]: row["verdict"] for row in judged if row["measure"] == STEREOTYPE}
+
+
+_VERSIONS = {"a": (OWN, "a"), "b": (OWN, "b"), "opposite_a": (OPPOSITE, "a"), "opposite_b": (OPPOSITE, "b")}
+
+
+def _each(loss: Callable[[str], float], found: list[Phrase]) -> list[dict[str, float]]:
+    return [{version: loss(phrase[version]) for version in _VERSIONS} for phrase in found]
+
+
+def _unigram(found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """Every word has its own likelihood, whatever stands before it."""
+    known: dict[str, float] = {}
+    return _each(lambda text: sum(known.setdefault(w, float(random.gamma(4, 2))) for w in text.split()), found)
+
+
+def _bigram(likes_b: float, found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """Every word has a likelihood after every other; side b's words are likelier by as much after anything."""
+    known: dict[tuple[str, str], float] = {}
+    words_b = {word for phrase in found for word in phrase["target"].split()}
+
+    def loss(text: str) -> float:
+        words = text.split()
+        pairs = zip(["", *words], words, strict=False)
+        return sum(known.setdefault(p, float(random.gamma(4, 2))) - likes_b * (p[1] in words_b) for p in pairs)
+
+    return _each(loss, found)
+
+
+def _lottery(spread: float, found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """Each attribute word, and each opposite, is likelier of one group by lot; the same law for both."""
+    known: dict[tuple[str, str], float] = {}
+    rows = _unigram(found, random)
+    for phrase, row in zip(found, rows, strict=True):
+        for version in ("b", "opposite_b"):
+            row[version] += known.setdefault((phrase["attribute"], version), float(random.normal(0, spread)))
+    return rows
+
+
+def _planted(times: float, share: float, found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """The attribute is likelier of side b by as many times, in a share of the attribute words."""
+    rows = _unigram(found, random)
+    words = list(dict.fromkeys(phrase["attribute"] for phrase in found))
+    chosen = set(random.permutation(words)[: math.ceil(share * len(words))])
+    for phrase, row in zip(found, rows, strict=True):
+        row["b"] -= math.log(times) * (phrase["attribute"] in chosen)
+        for version in _VERSIONS:
+            row[version] += float(random.normal(0, 0.3))
+    return rows
+
+
+def _random_gpt2(found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """A GPT-2 with random weights that read a token a word."""
+    import torch
+    import transformers
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    transformers.logging.set_verbosity_error()
+    torch.manual_seed(int(random.integers(2**31)))
+    vocabulary: dict[str, int] = {}
+    texts = [phrase[version].split() for phrase in found for version in _VERSIONS]
+    ids = [[vocabulary.setdefault(word, len(vocabulary) + 1) for word in text] for text in texts]
+    model = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=len(vocabulary) + 1,
+            n_positions=32,
+            n_embd=32,
+            n_layer=2,
+            n_head=2,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
+    ).eval()
+    longest = max(map(len, ids))
+    rows = torch.tensor([[0, *text, *[0] * (longest - len(text))] for text in ids])
+    there = torch.tensor([[1] * len(text) + [0] * (longest - len(text)) for text in ids])
+    with torch.no_grad():
+        logits = model(rows[:, :-1]).logits
+    each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), rows[:, 1:], reduction="none")
+    losses = (each * there).sum(dim=1).tolist()
+    per = len(_VERSIONS)
+    return [dict(zip(_VERSIONS, losses[per * i : per * i + per], strict=True)) for i in range(len(found))]
+
+
+def systems() -> Iterator[System]:
+    """All of them, in each dimension."""
+    innocent: dict[str, Model] = {
+        "unigram: words have likelihoods of their own": _unigram,
+        "bigram: after every word each other has its own": partial(_bigram, 0.0),
+        "bigram that likes side b's words": partial(_bigram, 1.0),
+        "each attribute favours a group by lot, sd 0.3 nats": partial(_lottery, 0.3),
+        "each attribute favours a group by lot, sd 0.7 nats": partial(_lottery, 0.7),
+        "GPT-2 with random weights": _random_gpt2,
+    }
+    guilty: dict[str, tuple[Model, float]] = {
+        "stereotype 2 times as likely": (partial(_planted, 2.0, 1.0), 0.8),
+        "stereotype 2 times as unlikely": (partial(_planted, 0.5, 1.0), 0.8),
+        "stereotype 4 times as likely": (partial(_planted, 4.0, 1.0), 0.95),
+        "stereotype 10 times as likely in half of the attributes": (partial(_planted, 10.0, 0.5), 0.8),
+    }
+    for dimension in DIMENSIONS:
+        fast = dimension in ("religion2", "gender")
+        for name, model in innocent.items():
+            yield System(STUDY, dimension, name, "innocent", partial(judge, dimension, model), fast=fast)
+        for name, (model, power) in guilty.items():
+            judged = partial(judge, dimension, model)
+            # In gender target words are a sample, too: there are few of them, and they vary.
+            least = 0.4 if dimension == "gender" and power < 0.95 else power
+            yield System(STUDY, dimension, name, "guilty", judged, (STEREOTYPE,), least, fast=fast and power > 0.9)
+        few = partial(judge, dimension, partial(_planted, 4.0, 0.1))
+        yield System(STUDY, dimension, "stereotype 4 times as likely in a tenth of the attributes", "hangs on few", few)
