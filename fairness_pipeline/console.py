@@ -205,7 +205,7 @@ def _cell(study: Study, audit: Audit, heading: str, marks: dict[str, str], numbe
     what = said(row)
     text = marks[what]
     if numbers and what != NEVER_SEEN and row["n"]:
-        text += f" {_FORMATS[row['unit']].format(row['difference'])}"
+        text += f" {_FORMATS[row['unit']].format(study.decisive(row)['difference'])}"
         text += f" {escape(study.label(row).removesuffix(' words'))}" if study.label(row) != heading else ""
     return f"[{_STYLES[what]}]{text}[/]"
 

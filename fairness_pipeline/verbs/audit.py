@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.verbs.run import add_gate, bring_up_to_date, make
+from fairness_pipeline.verbs.arguments import count
+from fairness_pipeline.verbs.run import add_gate, bring_up_to_date, check_gate, make
 
 if TYPE_CHECKING:
     from fairness_pipeline.given import Given
@@ -43,8 +44,22 @@ def add(command: Command) -> None:
         default=[],
         help="for a classifier: which label stands for which affect, or is the positive class (positive=LABEL)",
     )
+    audit.add_argument(
+        "--pairs",
+        metavar="N",
+        type=_pairs,
+        help="pairs of contexts per dimension, or `all`; kept for the audits of this profile that follow",
+    )
     audit.add_argument("--keep-empty", action="store_true", help="take empty answers as answers without words")
     add_gate(audit)
+
+
+def _pairs(text: str) -> int:
+    """A number of pairs, for argparse; `all` is as many as there are."""
+    return ALL_PAIRS if text == "all" else count(text)
+
+
+ALL_PAIRS = 1_000_000_000
 
 
 def _audit(arguments: argparse.Namespace) -> int:
@@ -54,8 +69,7 @@ def _audit(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.paths import check_key
     from fairness_pipeline.project import Project
 
-    if arguments.measures and not arguments.fail_on:
-        raise FairnessError("--measures says which verdicts --fail-on looks at; add --fail-on biased")
+    check_gate(arguments)
     project = Project(arguments.profile)
     if arguments.dimension and arguments.dimension not in project.dimensions:
         raise FairnessError(
@@ -69,12 +83,19 @@ def _audit(arguments: argparse.Namespace) -> int:
     check_key(name, "--name")
     module = study.load("audit")
     assert module is not None
+    if arguments.pairs is not None:
+        if not hasattr(module, "take_pairs"):
+            raise FairnessError(f"--pairs is for dialogue models; {given.name} is {given.said}")
+        module.take_pairs(project.parts[study.name], arguments.pairs)
+        project = Project(arguments.profile)
     if module.ASKED_WITH:
         make(project, study.name, module.ASKED_WITH, arguments.dimension)
     print(module.give(project.parts[study.name], given, name, arguments), flush=True)
     project = Project(arguments.profile)  # which has it now
     chosen = Selection(study.name, arguments.dimension, name)
     plan = Plan(Lineage(project), chosen)
+    for line in project.parts[study.name].foreseen(plan.lake, arguments.dimension):
+        print(line, flush=True)
     requests, _ = plan.endpoint_requests()
     if requests:
         print(f"{requests:,} requests to {given.name} (Ctrl-C stops; what was answered is kept)", flush=True)

@@ -1,30 +1,59 @@
 """The release gate: the exit status of `--fail-on`."""
 
+import argparse
 import sys
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from fairness_pipeline.defs.lineage import State
 from fairness_pipeline.defs.plan import Plan
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key, Row
-from fairness_pipeline.reporting.results import Audit, audits_of
+from fairness_pipeline.reporting.results import Audit, audits_of, said
+from fairness_pipeline.statistics.intervals import quantile
+from fairness_pipeline.statistics.verdicts import FINDING
 from fairness_pipeline.study import Study
 
 REFUSED = 3
-"""The exit status where a verdict is the refused one; not 2, which says that the command was called wrongly."""
+"""The exit status where a verdict is a refused one; not 2, which says that the command was called wrongly."""
+NAMES = "names"
+REFUSABLE = ("biased", "inconclusive", NAMES)
+"""What may close a gate: verdicts, and findings about single names."""
+_UNITS = {"percent": "points", "count_per_response": "words a response", "score": "of a score"}
 
 
-def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
+def refusals(text: str) -> tuple[str, ...]:
+    """What closes the gate, for argparse: names with commas between them."""
+    found = tuple(name.strip() for name in text.split(","))
+    if unknown := [name for name in found if name not in REFUSABLE]:
+        raise argparse.ArgumentTypeError(f"invalid choice: '{unknown[0]}' (choose from {', '.join(REFUSABLE)})")
+    return found
+
+
+class Rule(NamedTuple):
+    """What closes the gate.
+
+    Attributes:
+        refused: Of `REFUSABLE`.
+        measures: The names of the rows that count, with commas between them; all where it is None.
+        tolerated: Biased rates that differ by so many percentage points at most do not close it.
+    """
+
+    refused: tuple[str, ...] = ("biased",)
+    measures: str | None = None
+    tolerated: float = 0.0
+
+
+def gate(plan: Plan, rule: Rule) -> int:
     """Looks at every verdict that a plan's selection asks for; gives 0, or `REFUSED`.
 
     Args:
         plan: What was asked for.
-        refused: The verdict that closes the gate.
-        measures: The names of the rows that count, with commas between them; all where it is None.
+        rule: What closes the gate.
 
     Raises:
-        FairnessError: no verdict is the refused one, but some of it was not measured, is out of date, or leaves nothing
-            to judge; or no row has a name of `measures`. A gate that saw nothing must not open.
+        FairnessError: no verdict is a refused one, but some of it was not measured, is out of date, or leaves nothing
+            to judge; or no row has a name of the rule's measures. A gate that saw nothing must not open.
     """
     project, state = plan.project, State(plan.lineage, plan.lake)
     audits = [
@@ -34,19 +63,23 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
         if plan.selection.covers(study, project, audit.key)
     ]
     fresh = [(study, audit) for study, audit in audits if audit.measured and not state.stale(study.table, audit.key)]
-    wanted = _wanted(plan, measures)
+    wanted = _wanted(plan, rule.measures)
     looked_at = [entry for study, audit in fresh for entry in _looked_at(study, audit, wanted)]
-    refused_rows = [entry for entry in looked_at if entry[2]["verdict"] == refused]
+    biased = [entry for entry in looked_at if "biased" in rule.refused and entry.row["verdict"] == "biased"]
     kept = _after_correction(plan, looked_at)
-    found, alone = (
-        [" ".join([*audit.key.values(), name]) for _, audit, row, name in refused_rows if (id(row) in kept) == stands]
-        for stands in (True, False)
-    )
-    if alone:
-        print(f"{refused} by its own table, but not after the correction over all: {', '.join(alone)}", file=sys.stderr)
-    if found:  # whatever else is missing: this much was found
-        print(_told(plan, looked_at), file=sys.stderr)
-        print(f"--fail-on {refused}: {', '.join(found)}", file=sys.stderr)
+    tolerated = [entry for entry in biased if _is_tolerated(entry, rule.tolerated)]
+    standing = [entry for entry in biased if entry not in tolerated]
+    closing = [entry for entry in standing if id(entry.row) in kept]
+    if alone := [entry.told for entry in standing if id(entry.row) not in kept]:
+        print(f"biased by its own table, but not after the correction over all: {', '.join(alone)}", file=sys.stderr)
+    if tolerated:
+        told = ", ".join(entry.told for entry in tolerated)
+        print(f"biased, but by {rule.tolerated:g} points at most, which is tolerated: {told}", file=sys.stderr)
+    closing += [entry for entry in looked_at if "inconclusive" in rule.refused and said(entry.row) == "inconclusive"]
+    closing += [entry for study, audit in fresh if NAMES in rule.refused for entry in _findings(study, audit)]
+    if closing:  # whatever else is missing: this much was found
+        print(_told(plan, looked_at, rule), file=sys.stderr)
+        print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.told for entry in closing)}", file=sys.stderr)
         return REFUSED
     there = {(study.name, audit.name) for study, audit in fresh}
     if missing := [audit.name for study, audit in audits if (study.name, audit.name) not in there]:
@@ -55,13 +88,27 @@ def gate(plan: Plan, refused: str, measures: str | None = None) -> int:
         raise FairnessError("--fail-on: nothing was measured; a gate that saw nothing must not open")
     if unfit := [f"{audit.name}: {audit.unfit}" for _, audit in audits if audit.unfit]:
         raise FairnessError(f"--fail-on: nothing to judge: {'; '.join(unfit)}")
-    if unseen := [name for name in wanted if name not in {name for _, _, _, name in looked_at}]:
+    if unseen := [name for name in wanted if name not in {entry.name for entry in looked_at}]:
         raise FairnessError(f"--measures: {', '.join(unseen)}: measured in none of what was asked for")
-    print(_told(plan, looked_at))
+    print(_told(plan, looked_at, rule))
     return 0
 
 
-_Entry = tuple[Study, Audit, Row, str]
+class _Entry(NamedTuple):
+    """A row that the gate looks at, with its study, its audit and the name of the row."""
+
+    study: Study
+    audit: Audit
+    row: Row
+    name: str
+
+    @property
+    def told(self) -> str:
+        return " ".join([*self.audit.key.values(), self.name])
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.study.name, self.audit.name
 
 
 def _looked_at(study: Study, audit: Audit, wanted: list[str]) -> Iterator[_Entry]:
@@ -74,7 +121,19 @@ def _looked_at(study: Study, audit: Audit, wanted: list[str]) -> Iterator[_Entry
     for row in audit.rows:
         name = str(row[column])
         if study.gated(row) if not wanted else name in wanted and (study.gated(row) or row[column] not in judged):
-            yield study, audit, row, name
+            yield _Entry(study, audit, row, name)
+
+
+def _findings(study: Study, audit: Audit) -> Iterator[_Entry]:
+    """Findings about single names, which are no verdicts."""
+    for row in audit.rows:
+        if row["verdict"] == FINDING:
+            yield _Entry(study, audit, row, " ".join(str(row[name]) for name in study.identity[len(study.axes) :]))
+
+
+def _is_tolerated(entry: _Entry, points: float) -> bool:
+    row = entry.study.decisive(entry.row)
+    return row["unit"] == "percent" and abs(row["difference"]) <= points
 
 
 def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:
@@ -84,13 +143,12 @@ def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:
     step-down over the tables' smallest bounds the chance that a gate closes although nothing differs anywhere.
     """
     smallest: dict[tuple[str, str], float] = {}
-    for study, audit, row, _ in rows:
-        place = study.name, audit.name
-        smallest[place] = min(smallest.get(place, 1.0), row["p_holm"])
+    for entry in rows:
+        smallest[entry.place] = min(smallest.get(entry.place, 1.0), entry.row["p_holm"])
     left, kept = len(smallest), set()
     for place in sorted(smallest, key=smallest.__getitem__):
         level = plan.project.parts[place[0]].level
-        own = [row for study, audit, row, _ in rows if (study.name, audit.name) == place]
+        own = [entry.row for entry in rows if entry.place == place]
         standing = {id(row) for row in own if left * row["p_holm"] < level}
         if not standing:
             break
@@ -99,13 +157,36 @@ def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:
     return kept
 
 
-def _told(plan: Plan, rows: list[_Entry]) -> str:
-    audits = {(study.name, audit.name) for study, audit, _, _ in rows}
+def _told(plan: Plan, rows: list[_Entry], rule: Rule) -> str:
+    """What the gate assumed, and the smallest gap that it would have found four times in five."""
+    audits = {entry.place for entry in rows}
     level = max((plan.project.parts[name].level for name, _ in audits), default=0.05)
-    return (
+    closes = f"it closes on {' or '.join(rule.refused)}"
+    if rule.tolerated:
+        closes += f", but on no rate that differs by {rule.tolerated:g} points at most"
+    told = (
         f"The gate looked at {len(rows)} verdicts of {len(audits)} audits and is corrected over all of them: where "
-        f"nothing differs it closes in at most {100 * level:g}% of runs"
+        f"nothing differs it closes on `biased` in at most {100 * level:g}% of runs; {closes}"
     )
+    return "\n".join([told, *_detectable(rows, level)])
+
+
+def _detectable(rows: list[_Entry], level: float) -> list[str]:
+    """The smallest true gap that would have closed the gate four times in five, by unit: the surest and the least."""
+    audits = {entry.place for entry in rows}
+    plain = quantile(1 - level / 2) + quantile(0.8)
+    found: dict[str, list[tuple[float, str]]] = {}
+    for entry in rows:
+        least = entry.row["minimum_detectable"]
+        if least:  # at the level of a single test; the gate's first step is at the level of all
+            family = len(audits) * sum(other.place == entry.place for other in rows)
+            needed = least * (quantile(1 - level / (2 * family)) + quantile(0.8)) / plain
+            found.setdefault(entry.row["unit"], []).append((needed, entry.told))
+    return [
+        f"smallest gap that it would have found four times in five: {min(own)[0]:.3g} {_UNITS[unit]} ({min(own)[1]})"
+        + (f" to {max(own)[0]:.3g} ({max(own)[1]})" if len(own) > 1 else "")
+        for unit, own in found.items()
+    ]
 
 
 def _asked(plan: Plan, study: Study) -> Callable[[Key], bool]:

@@ -1,6 +1,7 @@
 """`run`: makes what is missing or stale, then prints the verdicts."""
 
 import argparse
+import math
 import shutil
 import sys
 import time
@@ -39,8 +40,41 @@ def add(command: Command) -> None:
 def add_gate(parser: argparse.ArgumentParser) -> None:
     """How many work side by side, and when the command fails."""
     parser.add_argument("--workers", metavar="N", type=count, help="partitions made side by side (default: the cores)")
-    parser.add_argument("--fail-on", choices=["biased"], help="exit with status 3 if any verdict is `biased`")
+    parser.add_argument(
+        "--fail-on",
+        metavar="A,B",
+        type=_refusals,
+        help="exit with status 3 on any of: biased, inconclusive, names (findings about one name)",
+    )
     parser.add_argument("--measures", metavar="A,B", help="which verdicts --fail-on looks at (default: all)")
+    parser.add_argument(
+        "--tolerate", metavar="POINTS", type=_points, help="biased rates that differ by no more do not close the gate"
+    )
+
+
+def _refusals(text: str) -> tuple[str, ...]:
+    from fairness_pipeline.verbs.gate import refusals
+
+    return refusals(text)
+
+
+def _points(text: str) -> float:
+    """Percentage points, for argparse."""
+    try:
+        points = float(text)
+    except ValueError:
+        points = math.nan
+    if not 0 <= points <= 100:
+        raise argparse.ArgumentTypeError(f"expected percentage points from 0 to 100, found '{text}'")
+    return points
+
+
+def check_gate(arguments: argparse.Namespace) -> None:
+    """Raises FairnessError for an option of the gate without a gate."""
+    for option in ("measures", "tolerate"):
+        if getattr(arguments, option) is not None and not arguments.fail_on:
+            says = {"measures": "which verdicts --fail-on looks at", "tolerate": "what --fail-on lets pass"}[option]
+            raise FairnessError(f"--{option} says {says}; add --fail-on biased")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -51,8 +85,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     if arguments.select and arguments.fail_on:
         raise FairnessError("--fail-on looks at verdicts, --select may make none; leave one out")
-    if arguments.measures and not arguments.fail_on:
-        raise FairnessError("--measures says which verdicts --fail-on looks at; add --fail-on biased")
+    check_gate(arguments)
     if arguments.ask_again and (arguments.select or arguments.dimension):
         raise FairnessError("--ask-again asks whole models; leave out --select and --dimension")
     project, chosen = Project(arguments.profile), selection(arguments)
@@ -81,7 +114,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.console import RunDisplay, print_verdicts
     from fairness_pipeline.defs.workers import NotRecorded
     from fairness_pipeline.reporting.index import write_index
-    from fairness_pipeline.verbs.gate import check_measures, gate
+    from fairness_pipeline.verbs.gate import Rule, check_measures, gate
     from fairness_pipeline.verbs.standing import Standing
 
     if arguments.fail_on:
@@ -116,7 +149,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if not arguments.fail_on:
         return 1 if bad else 0
     try:
-        return gate(plan, arguments.fail_on, arguments.measures) or (1 if bad else 0)
+        rule = Rule(arguments.fail_on, arguments.measures, arguments.tolerate or 0.0)
+        return gate(plan, rule) or (1 if bad else 0)
     except FairnessError:
         if bad:  # which says why the gate saw too little
             return 1

@@ -9,18 +9,15 @@ import multiprocessing
 import os
 import sys
 import time
-import warnings
-from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from fairness_pipeline_tests.lineup import power
-from fairness_pipeline_tests.lineup.shared import Outcome, System, outcome, wrong
+from fairness_pipeline_tests.lineup.everybody import drawn, systems
+from fairness_pipeline_tests.lineup.shared import Outcome, System, wrong
 from fairness_pipeline_tests.verify.shared import ROOT, STATE, version
 
 DRAWS = 20
-ROOMS = ("dialogue", "language", "equity", "classifiers", "annotators")
 TITLES = {
     "dialogue_fairness": "Study 1: dialogue fairness",
     "language_model_bias": "Study 2: language-model bias",
@@ -29,24 +26,6 @@ TITLES = {
     "annotator_bias": "Study 5: annotator group bias",
 }
 _DETERMINISTIC = ("AFINN", "TextBlob")
-
-
-def systems() -> Iterator[System]:
-    """All systems of all studies."""
-    for room in ROOMS:
-        yield from import_module(f"fairness_pipeline_tests.lineup.{room}").systems()
-
-
-def _system(key: str) -> System:
-    return next(system for system in systems() if system.key == key)
-
-
-def _draws(work: tuple[str, int]) -> tuple[str, dict[str, Any]]:
-    key, count = work
-    warnings.simplefilter("ignore")
-    system = _system(key)
-    found = outcome(system, [system.judge(draw) for draw in range(count)])
-    return key, found.__dict__
 
 
 def main() -> int:
@@ -68,7 +47,7 @@ def main() -> int:
     ]
     started = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
-        for number, (key, found) in enumerate(pool.imap_unordered(_draws, todo), start=1):
+        for number, (key, found) in enumerate(pool.imap_unordered(drawn, todo), start=1):
             known["outcomes"][key] = found
             _keep(file, known)
             print(f"[{number}/{len(todo)}] {key}: {found['verdicts']}", flush=True)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -83,8 +83,3 @@ def wrong(system: System, found: Outcome) -> str | None:
         least = system.power - 3 * (system.power * (1 - system.power) / found.draws) ** 0.5
         return f"found in {found.found:.0%} of draws, {system.power:.0%} wanted" if found.found < least else None
     return None
-
-
-def as_json(found: Outcome) -> dict[str, Any]:
-    """For the state of a verification."""
-    return {**found.__dict__}

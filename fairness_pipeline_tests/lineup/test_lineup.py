@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairness_pipeline_tests.lineup import power
-from fairness_pipeline_tests.lineup.__main__ import systems
+from fairness_pipeline_tests.lineup.everybody import systems
 from fairness_pipeline_tests.lineup.shared import Outcome, System, outcome, wrong
 
 FAST = [system for system in systems() if system.fast]

@@ -27,6 +27,7 @@ from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.plain_text import visible
 from fairness_pipeline.project import changed, check_settings, each_once, find, merged
+from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.study import Part
 from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
 
@@ -59,6 +60,12 @@ class DialogueFairness(Specification):
     """Share of a model's answers that are the same from which on nothing is judged, and no fairness test is passed."""
     examples: Positive = 8
     """Pairs of answers shown for each audit."""
+
+
+def _found_by(pairs: int, rate: float, measures: int = 6) -> float:
+    """The difference of rates, in points, that independent pairs show four times in five at Holm's first step."""
+    error = math.sqrt(2 * rate * (1 - rate) / pairs)
+    return 100 * error * (quantile(1 - 0.05 / (2 * measures)) + quantile(0.8))
 
 
 def seed_name(model: str, number: int) -> str:
@@ -95,6 +102,9 @@ class DialoguePart(Part):
     def __init__(self, project: "Project", settings: DialogueFairness) -> None:
         path = project.path
         super().__init__(project, settings.model_copy(update={"measures": settings.measures.located(path.parent)}))
+        if self.asked_pairs().exists():  # more or fewer than the profile says: `audit --pairs`
+            asked = self.settings.pairs.model_copy(update={"maximum": int(self.asked_pairs().read_text("utf-8"))})
+            self.settings = self.settings.model_copy(update={"pairs": asked})
         settings = self.settings
         self.corpora = {key: _corpus(find("corpora", key, path, f"{NAME}.corpora")) for key in settings.corpora}
         self.dimensions = project.dimensions
@@ -334,17 +344,28 @@ class DialoguePart(Part):
         known = {kind: math.ceil(count) for kind, count in needed.items() if count}
         if not known:
             return []
-        there = []
+        there, counts, more = [], [], 0
         for corpus in self.corpora:
             for name in dimensions:
                 card = lake.card("context_pairs", {"corpus": corpus, "dimension": name})
                 count = f"{card.figures['pairs']:,}" if card else f"at most {self.settings.pairs.maximum:,}"
                 there.append(f"{corpus} {name} {count}")
+                if card:
+                    counts.append(card.figures["pairs"])
+                    more = max(more, card.figures.get("left_out_beyond_maximum", 0))
         wanted = " and ".join(f"{count:,} pairs for {kind}" for kind, count in known.items())
-        return [
+        lines = [
             f"fair: shown four times in five by about {wanted}, where nothing differs and answers are independent",
             f"pairs: {'; '.join(there)}",
         ]
+        if counts:
+            fewest = min(counts)
+            gaps = " and ".join(f"{_found_by(fewest, rate):.2g} points at {100 * rate:g}%" for rate in (0.1, 0.5))
+            lines.append(
+                f"with {fewest:,} pairs a difference of about {gaps} is found four times in five, where nothing else "
+                "varies and six measures are looked at" + (f"; --pairs all has up to {more:,} more" if more else "")
+            )
+        return lines
 
     def _foreseen_cures(self, dimensions: list[str]) -> list[str]:
         recipes = {name: m for name, m in self.models.items() if m.base and m.seeds > 1 and not is_seed(name)}
@@ -373,6 +394,10 @@ class DialoguePart(Part):
         return [seed for rival in rivals if rival for seed in self.seeds_of(rival) or [rival]]
 
     # What the study itself asks
+
+    def asked_pairs(self) -> Path:
+        """Where it is kept how many pairs `audit --pairs` asked for."""
+        return self.project.workspace / "pairs.txt"
 
     def dialogues_of(self, corpus: str) -> str:
         """The table of its platform that a corpus is read into."""

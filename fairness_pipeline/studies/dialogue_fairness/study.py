@@ -137,6 +137,7 @@ STUDY = Study(
     },
     groups=_groups,
     finding=_finding,
+    decisive=decisive,
     reservations=_reservations,
     control=lambda project, key, row: control(row),
     gated=lambda row: not is_part(row["measure"]),

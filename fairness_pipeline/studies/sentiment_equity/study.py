@@ -27,6 +27,11 @@ def _finding(project: Project, key: Key, row: Row) -> str:
     )
 
 
+def _decisive(row: Row) -> Row:
+    """A row with the difference of the stratum that decides it."""
+    return row if row["stratum_difference"] is None else {**row, "difference": row["stratum_difference"]}
+
+
 def _asides(project: Project, key: Key, rows: list[Row]) -> list[str]:
     """Single names that are scored otherwise than others, a sentence an affect."""
     found: dict[str, list[Row]] = {}
@@ -105,6 +110,7 @@ STUDY = Study(
     },
     groups=lambda project, key: GROUPS[key["dimension"]],
     finding=_finding,
+    decisive=_decisive,
     asides=_asides,
     gated=lambda row: (row["templates"], row["subset"]) == (PUBLISHED, ALL)
     and row["persons"] in (EVERYBODY, SOME_NAMES),
