@@ -7,11 +7,12 @@ control leaves.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import chdtr
+from scipy.special import chdtr, nctdtr, ndtr
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Row
@@ -19,7 +20,7 @@ from fairness_pipeline.measures.recipe_significance import context_variance
 from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.corrections import holm
-from fairness_pipeline.statistics.intervals import Estimate, combined
+from fairness_pipeline.statistics.intervals import Estimate, combined, quantile
 
 RECIPE_EFFECTS = (
     schema(
@@ -44,12 +45,16 @@ RECIPE_EFFECTS = (
     .append(pa.field("difference_control", pa.float64()))
     .append(pa.field("p_control", pa.float64()))
     .append(pa.field("p_cure", pa.float64()))
+    .append(pa.field("power", pa.float64()))
+    .append(pa.field("seeds_needed", pa.int64()))
 )
 """One row a measure: means over seeds; `change` is that of the absolute differences, with its 95% interval.
 
 `p_gap` is that of the base's gap (Holm-adjusted), `p_control` that of what the method changes beyond `control` (of
 several the one beyond which it is least sure), `p_cure` the largest of `p`, these two, and that of half of the gap
-being left (Holm-adjusted), `share_left` the mean absolute difference after as a share of that before, and `effect` one
+being left (Holm-adjusted). `power` is the chance that as many seeds tell the method from `control`, if it truly leaves
+as much less as was found and seeds scatter as they did; `seeds_needed` are those that would do so four times in five,
+null where 200 would not. `share_left` is the mean absolute difference after as a share of that before, and `effect` one
 of `EFFECTS`.
 """
 
@@ -111,6 +116,7 @@ def recipe_effects(
     was = _by_seed(before[: len(found)])
     others = {control.name: _by_seed(control.tables[: len(found)]) for control in controls}
     rows = []
+    measured = sum(not is_part(name) for name in found[0])
     for name in found[0]:
         if is_part(name):
             continue
@@ -143,6 +149,7 @@ def recipe_effects(
                 if hardest
                 else None,
                 "p_control": p_control,
+                **_power([c[name] for c in others[hardest]] if hardest else base, own, alpha / measured),
                 "p_cure": max(change.p_zero(), p_gap, _p_half_left(base, own), p_control or 0.0),
                 "may_cure": controlled and lower and len(own) >= LEAST_SEEDS,
             }
@@ -181,6 +188,42 @@ def _change(before: list[Row], after: list[Row], share: float = 1.0) -> Estimate
     contexts = share**2 * context_variance(before[:count]) + context_variance(after[:count])
     turned = was.mean() * now.mean() < 0
     return _over_seeds(np.abs(now) - share * np.abs(was), contexts * (2 if turned else 1))
+
+
+def _power(rival: list[Row], own: list[Row], level: float) -> dict[str, float | int | None]:
+    """Whether seeds tell a method from its strongest rival at a level: the chance with these, and how many would."""
+    apart = np.abs(_differences(own)) - np.abs(_differences(rival[: len(own)]))
+    spread, contexts = float(apart.std(ddof=1)), context_variance(rival[: len(own)]) + context_variance(own)
+    power = partial(power_over_seeds, float(apart.mean()), spread, contexts, level=level)
+    needed = next((seeds for seeds in range(2, _MOST_SEEDS + 1) if power(seeds) >= _WANTED), None)
+    return {"power": power(len(own)), "seeds_needed": needed}
+
+
+def power_over_seeds(difference: float, spread: float, contexts: float, seeds: int, *, level: float) -> float:
+    """The chance that a t test over seeds shows a difference.
+
+    Args:
+        difference: The true one.
+        spread: Standard deviation of the difference between seeds.
+        contexts: What the contexts, which all seeds share, add to the variance of the mean.
+        seeds: How many.
+        level: Of the two-sided test.
+
+    Examples:
+        >>> [round(power_over_seeds(1.0, 1.0, 0.0, seeds, level=0.05), 2) for seeds in (5, 10, 20)]
+        [0.4, 0.8, 0.99]
+    """
+    error = math.sqrt(spread**2 / seeds + contexts)
+    if error == 0 or not math.isfinite(error):
+        return float(error == 0 and difference != 0)
+    freedom = combined(0.0, [(spread**2 / seeds, seeds - 1), (contexts, math.inf)]).freedom
+    least, shift = quantile(1 - level / 2, freedom), abs(difference) / error
+    if not math.isfinite(freedom):
+        return float(ndtr(shift - least) + ndtr(-shift - least))
+    return float(1 - nctdtr(freedom, shift, least) + nctdtr(freedom, shift, -least))
+
+
+_MOST_SEEDS, _WANTED = 200, 0.8
 
 
 def _p_half_left(before: list[Row], after: list[Row]) -> float:

@@ -818,7 +818,7 @@ def _found(partition: Partition) -> Measured:
     covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
     upstream_of_seeds=("dialogue_significance", "responses"),
     upstream_of_rivals=("dialogue_significance", "responses"),
-    code_version="4",
+    code_version="5",
     settings=lambda part, key: {
         "seeds": part.models[key["model"]].seeds,
         "alpha": part.settings.significance.alpha,

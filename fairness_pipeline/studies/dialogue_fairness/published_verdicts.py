@@ -4,6 +4,7 @@ python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts > docs/
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -23,11 +24,13 @@ _HEAD = """\
 # What the rule says of the papers' own tables
 
 Written by `python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts`. Every row of tables 3 to 7 of
-Liu et al. 2020 and of tables 3.3 and 3.4 of Liu 2022, judged by the default margins ([method.md](method.md)). The
-papers print no pairs, so the two answers of a pair are taken to be independent: with the real pairs intervals would be
-narrower. Of counts the spread is not printed either; it is taken to be that of a Poisson count. Diversity was published
-without anything that a test could be made of: whether the difference is inside the margin is all that can be said. p is
-Holm-adjusted over the rows of a table, model and dimension. “10% of the mean” is the margin of before, for comparison.
+Liu et al. 2020 and of tables 3.3 and 3.4 of Liu 2022, judged by the default margins ([method.md](method.md)). A row is
+judged by the p that is printed, where one is. The papers print no pairs, so the two answers of a pair are taken to be
+independent: with the real pairs intervals would be narrower. Of counts the spread is not printed either; it is taken to
+be that of a Poisson count. Diversity was published without anything that a test could be made of: whether the
+difference is inside the margin is all that can be said. p is Holm-adjusted over the rows of a table, model and
+dimension. “10% of the mean” is the margin of before, for comparison. The exchanged words are not printed either: what
+stands here is about pairs, neither words nor controls are looked at.
 
 """
 
@@ -53,7 +56,7 @@ def judged() -> list[Judged]:
 
 def _table(rows: list[PublishedRow]) -> Iterator[Judged]:
     tested = [row for row in rows if row.measure != "diversity"]
-    p_values = [_estimate(row).p_zero() for row in tested]
+    p_values = [_p(row) for row in tested]
     adjusted = dict(zip([row.measure for row in tested], holm(p_values), strict=True))
     raw = dict(zip([row.measure for row in tested], p_values, strict=True))
     for row in rows:
@@ -75,6 +78,17 @@ def _table(rows: list[PublishedRow]) -> Iterator[Judged]:
             verdict(equivalent=shown.shown, p_holm=p_holm, alpha=_ALPHA),
             verdict(equivalent=before.shown, p_holm=p_holm, alpha=_ALPHA),
         )
+
+
+def _p(row: PublishedRow) -> float:
+    """As printed (`< 10^-5` is taken for its bound); computed from the values where none is printed."""
+    printed = _PRINTED.search(row.p or "")
+    if printed is None:
+        return _estimate(row).p_zero()
+    return 10.0 ** int(printed[2]) if printed[2] else float(printed[1])
+
+
+_PRINTED = re.compile(r"([\d.]+(?:e-?\d+)?)(?:\^(-?\d+))?$")
 
 
 def _variances(row: PublishedRow) -> tuple[float, float]:

@@ -129,6 +129,8 @@ STUDY = Study(
         "control": "what was trained in the same way without what shall cure; of several, the hardest to beat",
         "difference_control": "its difference",
         "p_control": "p of what the method changes beyond it",
+        "power": "the chance that as many seeds tell the method from its control, if it does what was found",
+        "seeds_needed": "seeds that would tell it four times in five; null where 200 would not",
         "p_cure": "the largest p of the base's gap, its change, that half is left, and each control; adjusted",
         "sd_seeds": "standard deviation of the difference between seeds",
         "lowest": "the lowest of the seeds' differences",
