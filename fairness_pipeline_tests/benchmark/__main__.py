@@ -188,7 +188,7 @@ def worth() -> list[Ratio]:
     human = dialogues()[0]["response"]
     started = time.perf_counter()
     tables = score_all(table, gender)
-    compared(table, tables, settings=judged, seed=1, published={})
+    compared(table, tables, settings=judged, seed=1, published={}, dimension=gender)
     measured = time.perf_counter() - started
 
     started = time.perf_counter()
@@ -571,7 +571,7 @@ def memory(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         answers = respond(made.table, echo, Path(folder)).table
     scores, settings = score_all(answers, dimension), SignificanceSettings(permutations=200)
-    compared(answers, scores, settings=settings, seed=1, published={})
+    compared(answers, scores, settings=settings, seed=1, published={}, dimension=dimension)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps({"pairs": made.table.num_rows, "seconds": time.perf_counter() - started, "peak_gib": peak}))
 

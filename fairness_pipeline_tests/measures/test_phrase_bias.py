@@ -11,6 +11,8 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.measures.phrase_bias import (
     ALL,
     LOG,
+    OPPOSITE,
+    OWN,
     PAPER,
     PHRASE_PERPLEXITIES,
     WHOLE,
@@ -18,9 +20,11 @@ from fairness_pipeline.measures.phrase_bias import (
     Pairs,
     paper_test,
     phrase_bias,
+    quadruples,
     reservations,
     without_outliers,
 )
+from fairness_pipeline.measures.stereotype import STEREOTYPE
 from fairness_pipeline.paths import data_file
 
 SETTINGS = LanguageModelBiasSettings()
@@ -42,8 +46,8 @@ def perplexities(
     return [
         {
             "phrase_id": f"{split}{n}", "comment_id": str(comment[n] if comment is not None else n), "split": split,
-            "target": str(target[n] if target is not None else n), "side": side, "text": "t", "tokens": tokens,
-            "perplexity": float(values[n]),
+            "target": str(target[n] if target is not None else n), "side": side, "reading": OWN, "attribute": "",
+            "text": "t", "tokens": tokens, "perplexity": float(values[n]),
         }
         for n in range(len(a))
         for side, values in (("a", a), ("b", b))
@@ -52,7 +56,7 @@ def perplexities(
 
 def judged(rows: list[dict[str, object]], base: bool = False) -> dict[str, dict[str, object]]:
     table = pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES)
-    found = phrase_bias(table, table if base else None, SETTINGS, {}).to_pylist()
+    found = phrase_bias(table, table if base else None, SETTINGS, {}, names_the_group=True).to_pylist()
     return {row["measure"]: row for row in found}
 
 
@@ -71,11 +75,14 @@ def test_the_released_perplexities_give_the_papers_tests(dimension: str) -> None
         assert rows[LOG]["statistic"] == pytest.approx(log, abs=0.005)
         assert "paired t test of log-perplexities rejects" in rows[PAPER]["note"]
     if dimension in ("religion1", "race"):  # nearly all of "jews", of "black"
-        assert rows[LOG]["p_targets"] is None and "of one target word" in reservations(rows[LOG], 0.05)[0]
+        assert rows[LOG]["p_targets"] is None
     else:
         printed = {"religion2": 0.45, "gender": 0.61, "orientation": 0.13}  # in docs/language-models.md
         assert rows[LOG]["p_targets"] == pytest.approx(printed[dimension], abs=0.005)
     assert WHOLE not in rows and ALL not in rows
+    # Perplexities alone have no opposite to compare with: the paper's test has no verdict, and nothing else has one.
+    assert rows[STEREOTYPE]["verdict"] == "inconclusive" and "0 phrases have an opposite" in rows[STEREOTYPE]["note"]
+    assert {rows[name]["verdict"] for name in (PAPER, LOG)} == {""}
 
 
 def test_the_outlier_rule_by_hand() -> None:
@@ -114,9 +121,8 @@ def test_one_target_words_gap_is_no_stereotype() -> None:
     a = np.exp(draw.normal(3, 0.3, 200))
     b = a * np.exp(np.where(target == 0, -0.9, 0.0) + draw.normal(0, 0.05, 200))
     row = judged(perplexities(a, b, target=target))[LOG]
-    assert row["verdict"] == "biased" and row["p_comments"] < 0.001 < 0.2 < row["p_targets"]
+    assert row["p_comments"] < 0.001 < 0.2 < row["p_targets"]
     assert row["survives"] == "comments"
-    assert any("all phrases of a target word count as one" in told for told in reservations(row, 0.05))
 
 
 def test_what_the_words_alone_make_is_told() -> None:
@@ -129,12 +135,11 @@ def test_what_the_words_alone_make_is_told() -> None:
         return perplexities(a, a * np.exp(draw.normal(shift, 0.1, 150)), target=target, split=split)
 
     told = judged(both(-0.2, "test") + both(-0.2, "unbiased"))[LOG]
-    assert told["verdict"] == "biased" and told["p_beyond_unbiased"] > 0.05
-    assert any("phrases without bias differ by" in reservation for reservation in reservations(told, 0.05))
+    assert told["p_paired"] < 0.001 and told["p_beyond_unbiased"] > 0.05
     wider = judged(both(-0.1, "test") + both(-0.5, "unbiased"))[LOG]
-    assert wider["p_beyond_unbiased"] > 0.95 and reservations(wider, 0.05)
+    assert wider["p_beyond_unbiased"] > 0.95
     more = judged(both(-0.2, "test") + both(0.0, "unbiased"))[LOG]
-    assert more["p_beyond_unbiased"] < 1e-6 and not reservations(more, 0.05)
+    assert more["p_beyond_unbiased"] < 1e-6
     less = judged(both(0.2, "test") + both(0.0, "unbiased"))[LOG]  # against the stereotype
     assert less["p_beyond_unbiased"] < 1e-6
 
@@ -156,16 +161,64 @@ def test_a_mix_of_other_words_is_no_stereotype() -> None:
     assert 2 <= alarms <= 20
 
 
-def test_fair_for_one_word_is_fair_on_average() -> None:
-    """No difference over all phrases, but words that differ: no word of a sample can be vouched for."""
-    draw = np.random.default_rng(7)
-    target = np.repeat(np.arange(8), 60)
-    a = np.exp(draw.normal(3, 0.3, 480))
-    apart = np.tile([-0.3, 0.3], 4)[target]
-    alike = judged(perplexities(a, a * np.exp(draw.normal(0, 0.1, 480)), target=target))[LOG]
-    assert alike["verdict"] == "fair"
-    found = judged(perplexities(a, a * np.exp(apart + draw.normal(0, 0.1, 480)), target=target))[LOG]
-    assert found["verdict"] == "fair on average"
+def quadruple_rows(own: np.ndarray, opposite: np.ndarray, attribute: list[str], targets: list[str]) -> pa.Table:
+    """Phrases of ten tokens: `own` and `opposite` are D1 and D2, by how much likelier each is of side b."""
+    rows = []
+    for n, (d1, d2) in enumerate(zip(own, opposite, strict=True)):
+        for reading, difference in ((OWN, d1), (OPPOSITE, d2)):
+            for side in "ab":
+                loss = 40.0 - (difference if side == "b" else 0.0)
+                rows.append(
+                    {"phrase_id": str(n), "comment_id": str(n), "split": "test", "target": targets[n], "side": side,
+                     "reading": reading, "attribute": attribute[n], "text": "t", "tokens": 10,
+                     "perplexity": float(np.exp(loss / 10))}
+                )  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES)
+
+
+def stereotype_of(own: np.ndarray, opposite: np.ndarray, *, words: int = 12, named: bool = True) -> dict[str, object]:
+    count = len(own)
+    attribute = [f"w{n % words}x" for n in range(count)]
+    table = quadruple_rows(own, opposite, attribute, [f"t{n % 4}x" for n in range(count)])
+    found = phrase_bias(table, table, SETTINGS, {}, names_the_group=named).to_pylist()
+    return next(row for row in found if row["measure"] == STEREOTYPE)
+
+
+def test_the_difference_of_differences_by_hand() -> None:
+    """S = D1 - D2; of even clusters the words test is Student's t of the words' means."""
+    draw = np.random.default_rng(11)
+    own, opposite = draw.normal(1.0, 0.3, 120), draw.normal(0.2, 0.3, 120)
+    row = stereotype_of(own, opposite)
+    s = own - opposite
+    assert row["difference"] == pytest.approx(s.mean()) and row["own_difference"] == pytest.approx(own.mean())
+    assert row["opposite_difference"] == pytest.approx(opposite.mean())
+    means = np.array([s[n::12].mean() for n in range(12)])
+    t = (means.mean() - np.log(1.1)) / (means.std(ddof=1) / 12**0.5)
+    assert row["p_clusters"] == pytest.approx(2 * stats.t.sf(t, 11), rel=1e-6)
+    assert (row["clusters"], row["verdict"]) == (12, "biased")
+
+
+def test_what_the_groups_words_make_is_an_artefact_and_no_difference_is_fair() -> None:
+    draw = np.random.default_rng(12)
+    noise = draw.normal(0, 0.2, (2, 240))
+    assert stereotype_of(1.0 + noise[0], 1.0 + noise[1])["verdict"] == "artefact"
+    row = stereotype_of(noise[0], noise[1])
+    assert row["verdict"] == "fair" and not reservations({**row, "p_targets": None}, 0.05)
+    assert stereotype_of(1.0 + noise[0], -1.0 + noise[1])["verdict"] == "biased"
+    few = stereotype_of(1.0 + noise[0], noise[1], words=4)
+    assert few["verdict"] == "inconclusive" and few["note"] == "4 attribute words with an opposite; 5 at least"
+    assert stereotype_of(noise[0], noise[1], words=7)["verdict"] != "fair"  # ten words are needed
+    tiny = stereotype_of(0.03 + noise[0] / 20, noise[1] / 20)  # shown, and below the least effect
+    assert tiny["verdict"] in ("fair", "inconclusive")
+
+
+def test_other_numbers_of_tokens_are_another_exchange() -> None:
+    table = quadruple_rows(np.ones(30), np.zeros(30), [f"w{n}" for n in range(30)], ["t"] * 30)
+    rows = table.to_pylist()
+    for row in rows:
+        if row["reading"] == OPPOSITE and row["side"] == "b" and int(row["phrase_id"]) < 10:
+            row["tokens"] = 11
+    assert len(quadruples(pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES)).a) == 20
 
 
 def test_a_word_of_more_tokens_is_seen_through() -> None:
@@ -176,22 +229,20 @@ def test_a_word_of_more_tokens_is_seen_through() -> None:
             row["tokens"] = 14
     found = judged(rows)
     assert found[LOG]["difference"] > 0 > found[WHOLE]["difference"]
-    assert any("whole likelihoods differ the other way" in told for told in reservations(found[LOG], 0.05))
+    assert "whole likelihoods differ the other way" in found[LOG]["note"]
 
 
 def test_false_alarms_and_power() -> None:
-    """150 simulated models: 5% without a gap (1 to 15 would be chance), 9 in 10 with one of 0.06; fair where small."""
+    """150 simulated models: 5% without a gap (1 to 15 would be chance), 9 in 10 with one of 0.06."""
     draw = np.random.default_rng(4)
-    alarms = hits = fair = 0
+    alarms = hits = 0
     for _ in range(150):
         a = np.exp(draw.normal(4, 1.0, 240))
         noise = draw.standard_t(5, 240) * 0.2
         alarms += judged(perplexities(a, a * np.exp(noise)))[LOG]["p_paired"] < 0.05
         hits += judged(perplexities(a, a * np.exp(noise - 0.06)))[LOG]["p_paired"] < 0.05
-        fair += judged(perplexities(a, a * np.exp(noise / 4)))[LOG]["verdict"] == "fair"
     assert 1 <= alarms <= 15
     assert hits >= 120
-    assert fair >= 145
 
 
 def test_under_the_noise_of_target_words_the_papers_test_fails_and_the_clustered_one_holds() -> None:

@@ -18,6 +18,7 @@ from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.diversity import measure_diversity
 from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.response_quality import response_quality
+from fairness_pipeline.project import load_dimension
 from fairness_pipeline.statistics.comparison import COMPARISON
 
 SETTINGS = SignificanceSettings(permutations=20, jackknife_blocks=10)
@@ -85,7 +86,7 @@ def measured(offensive_a: np.ndarray, offensive_b: np.ndarray, words: tuple[str,
             "attribute", pa.array(["career"] * (2 * n))
         ),
     }
-    rows = compared(responses, tables, settings=SETTINGS, seed=1, published={})
+    rows = compared(responses, tables, settings=SETTINGS, seed=1, published={}, dimension=load_dimension("gender"))
     return Measured(responses, tables, pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON))
 
 

@@ -13,16 +13,16 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.breakdown import breakdown, carrying, swapped_words
 from fairness_pipeline.measures.classifier_quality import classifier_quality
-from fairness_pipeline.measures.dialogue_significance import reservations
-from fairness_pipeline.measures.diversity import index_responses
+from fairness_pipeline.measures.dialogue_significance import control, decisive, reservations
+from fairness_pipeline.measures.diversity import DiversityMeasure, SideResponses, index_responses
 from fairness_pipeline.measures.instrument import instrument_check, swapped_texts
-from fairness_pipeline.measures.measure import SignificanceSettings
+from fairness_pipeline.measures.measure import MASKED, Sides, SignificanceSettings
 from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.recipe_significance import recipe_significance
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.measures.trained_classifier import TrainedClassifier
-from fairness_pipeline.measures.variations import CHOICES, Variation, judged_again, subsets, without
+from fairness_pipeline.measures.variations import CHOICES, Judged, Variation, judged_again, subsets, without
 from fairness_pipeline.models.dialogue.sight import out_of_sight
 from fairness_pipeline.models.vocabulary import Vocabulary
 from fairness_pipeline.project import load_dimension
@@ -91,7 +91,7 @@ def test_effects_of_words_recover_a_gap_that_is_planted_on_three() -> None:
     words = swapped_words(pairs)
     table = breakdown(pairs, words, [(POLITENESS, values)], {})
     by_word = {row["level"]: row for row in table.to_pylist() if row["factor"] == "word"}
-    assert set(carrying(table, "offense_rate")) == {f"m{i} / f{i}" for i in range(3)}
+    assert set(carrying(words, values["offense_rate"])) == {f"m{i} / f{i}" for i in range(3)}
     for i in range(30):
         row = by_word[f"m{i} / f{i}"]
         assert row["shrunken"] < -7 if i < 3 else abs(row["shrunken"]) < 7  # what is drawn to the mean keeps its order
@@ -108,20 +108,26 @@ def test_effects_of_words_recover_a_gap_that_is_planted_on_three() -> None:
 
     carriers = words.any_of([f"m{i}" for i in range(3)])
     assert (carriers == (drawn < 3)).all()
-    varied = judged_again([(POLITENESS, values)], _diversity(6000), [*without({"them": carriers})], SIGNIFICANCE)
+    own = Judged([(POLITENESS, _both_readings(values))], _diversity(6000))
+    varied = judged_again(own, [*without({"them": carriers})], SIGNIFICANCE)
     verdicts = {(r["kind"], r["measure"]): r["verdict"] for r in varied.to_pylist()}
     assert verdicts["base", "offense_rate"] == "biased"
     assert verdicts["without", "offense_rate"] != "biased"
 
 
-def _diversity(count: int) -> tuple[object, object]:
+def _both_readings(values: dict[str, Sides]) -> dict[str, Sides]:
+    """The answers name nobody: masked they are the same."""
+    return {**values, **{name + MASKED: sides for name, sides in values.items()}}
+
+
+def _diversity(count: int) -> tuple[DiversityMeasure, tuple[SideResponses, SideResponses]]:
     responses = pa.table(
         {
             "pair_id": list(range(count)) * 2, "side": ["a"] * count + ["b"] * count,
             "response": [f"w{i % 97} x" for i in range(2 * count)],
         }
     )  # fmt: skip
-    return TOGETHER, index_responses(responses)
+    return TOGETHER, (index_responses(responses),) * 2
 
 
 def test_shrunken_estimates_cover_and_are_closer_than_the_plain_ones() -> None:
@@ -165,8 +171,10 @@ def test_choices_are_as_many_as_they_say_and_a_firm_verdict_holds_in_all() -> No
     for first, second in zip(grid[10::2], grid[11::2], strict=True):
         assert (first.kept != second.kept).all()
     values = {"offense_rate": (random.random(4000) < 0.1, random.random(4000) < 0.3)}
-    grid.append(Variation("threshold", "other", values={"offense_rate": (np.zeros(4000, bool), np.zeros(4000, bool))}))
-    varied = judged_again([(POLITENESS, values)], _diversity(4000), grid, SIGNIFICANCE)
+    never = {"offense_rate": (np.zeros(4000, bool), np.zeros(4000, bool))}
+    grid.append(Variation("threshold", "other", values=_both_readings(never)))
+    own = Judged([(POLITENESS, _both_readings(values))], _diversity(4000), words.clusterings)
+    varied = judged_again(own, grid, SIGNIFICANCE)
     chosen = [r["verdict"] for r in varied.to_pylist() if r["measure"] == "offense_rate" and r["kind"] in CHOICES]
     assert (chosen.count("biased"), len(chosen)) == (20, 21)
     assert varied.num_rows == 2 + 20 * 2 + 1  # base; subsets of both measures; the threshold of one
@@ -191,9 +199,9 @@ def recipe_rows(differences: np.ndarray, error: float) -> list[pa.Table]:
     return [
         pa.Table.from_pylist(
             [{
-                "measure": "offense_rate", "unit": "percent", "n": 100, "value_a": 5 + d, "value_b": 5.0, "difference": d,
+                "measure": name, "unit": "percent", "n": 100, "clusters": None, "value_a": 5 + d, "value_b": 5.0, "difference": d,
                 "ci_low": d - reach, "ci_high": d + reach, "margin": 1.0, "verdict": "biased" if abs(d) > reach else "inconclusive",
-            }]
+            } for name in ("offense_rate", "offense_rate" + MASKED)]
         )
         for d in differences
     ]  # fmt: skip
@@ -314,26 +322,37 @@ def test_labelled_files(tmp_path: Path) -> None:
         read_labelled(files[1:], tmp_path)
 
 
+FIRM = {
+    "measure": "offense_rate", "unit": "percent", "verdict": "biased", "value_a": 5.0, "value_b": 10.0,
+    "difference": -5.0, "content_a": 5.0, "content_b": 10.0, "content_difference": -5.0, "p_as_answered": 1e-4,
+    "without_them": "biased", "difference_without_them": -4.0, "holds": 24, "variations": 24, "distinct_shown": 90,
+    "parrot_difference": -3.0,
+}  # fmt: skip
+
+
 def test_reservations_name_what_would_undo_a_finding() -> None:
-    firm = {
-        "unit": "percent", "difference": -5.0, "survives_masking": True, "instrument_difference": -0.1, "instrument_p": 0.5,
-        "without_them": "inconclusive", "difference_without_them": -4.0, "p_clustered": 0.001, "holds": 24, "variations": 24, "distinct_shown": 90,
-    }  # fmt: skip
-    assert reservations(firm) == []
+    assert reservations(FIRM) == []
     found = reservations(
-        {**firm, "survives_masking": False, "instrument_difference": -4.0, "instrument_p": 1e-9, "without_them": "fair", "difference_without_them": -0.5,
-         "carried_by": "he / she", "p_clustered": 0.2, "holds": 3, "distinct_shown": 2}
+        {**FIRM, "difference": 2.0, "without_them": "fair", "difference_without_them": -0.5, "carried_by": "he / she",
+         "holds": 3, "distinct_shown": 2}
     )  # fmt: skip
     assert found == [
-        "less than half of it is left with the groups' own words masked in the answers",
-        "the same scorer finds -4 points in human texts with only these words swapped",
+        "the answers as they are differ the other way (+2 points)",
         "fair without the pairs of he / she",
-        "not shown when all pairs of a word count as one (p = 0.2)",
         "it holds in 3 of 24 variations",
         "it hangs on 2 distinct answers",
     ]
-    other_way = reservations({**firm, "instrument_difference": 4.0, "instrument_p": 1e-9})
-    assert other_way == []  # the scorer's own lean is against the finding
+
+
+def test_a_biased_row_is_read_masked_and_an_artefact_tells_its_control() -> None:
+    turned = {**FIRM, "difference": 2.0, "content_a": 4.0, "content_b": 9.0}
+    assert (decisive(turned)["difference"], decisive(turned)["value_b"]) == (-5.0, 9.0)
+    artefact = {**FIRM, "verdict": "artefact", "content_difference": -0.1}
+    assert decisive(artefact) is artefact
+    assert control(artefact) == (
+        "with the groups' own words masked the answers differ by -0.1 points; answers that only repeat the context "
+        "differ by -3 points"
+    )
 
 
 @pytest.mark.parametrize("answer", ["", "ok", "ok ok"])
@@ -351,6 +370,7 @@ def test_answers_that_leave_nothing_to_compare_have_defined_variations(answer: s
         words = swapped_words(pairs)
         values = {"offense_rate": (np.zeros(count, bool), np.zeros(count, bool))}
         grid = list(subsets(words, count, seed=1))
-        varied = judged_again([(POLITENESS, values)], (TOGETHER, index_responses(responses)), grid, SIGNIFICANCE)
+        own = Judged([(POLITENESS, _both_readings(values))], (TOGETHER, (index_responses(responses),) * 2))
+        varied = judged_again(own, grid, SIGNIFICANCE)
         assert np.isfinite(varied["p_holm"].to_numpy()).all()
         assert breakdown(pairs, words, [(POLITENESS, values)], {}).num_rows

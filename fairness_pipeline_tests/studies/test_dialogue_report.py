@@ -77,11 +77,11 @@ def filled(tiny: Project) -> Lake:
     }  # fmt: skip
     judged = compared(
         responses, tables, settings=tiny.parts["dialogue_fairness"].settings.significance, seed=1,
-        published=published_rows(platform="twitter", dimension="gender", model="seq2seq"),
+        published=published_rows(platform="twitter", dimension="gender", model="seq2seq"), dimension=gender,
     )  # fmt: skip
     significance = dialogue_significance(
         judged, responses, tables, words=swapped_words(chosen), varied=VARIATIONS.empty_table(),
-        instrument=INSTRUMENT_CHECK.empty_table(),
+        instrument=INSTRUMENT_CHECK.empty_table(), parrots=INSTRUMENT_CHECK.empty_table(), alpha=0.05,
     )  # fmt: skip
     pairs = {"corpus": "tiny", "dimension": "gender"}
     put(lake, "contexts", pairs, CONTEXTS.empty_table(), CONTEXTS, {"audit_dialogues": 9})

@@ -32,8 +32,10 @@ from fairness_pipeline.measures.debiasing_effects import identical_share
 from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.measures.measure import MASKED, SignificanceSettings
+from fairness_pipeline.measures.phrase_bias import LOG
 from fairness_pipeline.measures.registry import harmful, measures
 from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.stereotype import STEREOTYPE
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project import Project, load_dimension
 from fairness_pipeline.studies.dialogue_fairness.profile import seed_name
@@ -47,7 +49,7 @@ STAGES = {
     DIALOGUES: (
         "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement",
         "debiased_dialogue_models", "responses", "diversity", "politeness", "sentiment", "attribute_words",
-        "instrument_check", "dialogue_breakdown", "verdict_variations",
+        "instrument_check", "parrot_check", "dialogue_breakdown", "verdict_variations",
         "dialogue_significance", "recipe_significance", "response_quality", "debiasing_effects", "recipe_effects",
         "dialogue_fairness_report",
     ),
@@ -261,7 +263,7 @@ def planted_differences(pairs: pa.Table, dimension: str) -> list[dict[str, Any]]
     own, settings = load_dimension(dimension), MeasureSettings()
     tables = {measure.table: measure.measure(responses, settings, own) for measure in measures()}
     few = SignificanceSettings(permutations=1)
-    return [asdict(row) for row in compared(responses, tables, settings=few, seed=0, published={})]
+    return [asdict(row) for row in compared(responses, tables, settings=few, seed=0, published={}, dimension=own)]
 
 
 def equity(seed: int) -> dict[str, Any]:
@@ -324,8 +326,8 @@ def language_models(name: str, profile: dict[str, Any], methods: tuple[str, ...]
 
     def row(dimension: str, model: str) -> list[Any]:
         rows = lake.read("language_model_bias", {"dimension": dimension, "model": model}).to_pylist()
-        own = next(row for row in rows if row["measure"] == "log_perplexity")
-        return [own["difference"], own["verdict"], own["p_targets"], own["unbiased_difference"]]
+        own, stereotype = (next(r for r in rows if r["measure"] == name) for name in (LOG, STEREOTYPE))
+        return [own["difference"], stereotype["verdict"], own["p_targets"], own["unbiased_difference"]]
 
     debiased = profile[LANGUAGE]["debias"]
     return {
