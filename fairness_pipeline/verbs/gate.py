@@ -9,7 +9,7 @@ from fairness_pipeline.defs.lineage import State
 from fairness_pipeline.defs.plan import Plan
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key, Row
-from fairness_pipeline.reporting.results import Audit, audits_of, said
+from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, audits_of, said
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.statistics.verdicts import FINDING
 from fairness_pipeline.study import Study
@@ -177,11 +177,13 @@ def _detectable(rows: list[_Entry], level: float) -> list[str]:
     plain = quantile(1 - level / 2) + quantile(0.8)
     found: dict[str, list[tuple[float, str]]] = {}
     for entry in rows:
-        least = entry.row["minimum_detectable"]
-        if least:  # at the level of a single test; the gate's first step is at the level of all
+        least, unit = entry.row["minimum_detectable"], entry.row["unit"]
+        # Diversity is a percentage too, but no rate; what nobody shows has no gap to be found.
+        compares = said(entry.row) != NEVER_SEEN and (unit != "percent" or entry.row["effect_size"] is not None)
+        if least and compares:  # at the level of a single test; the gate's first step is at the level of all
             family = len(audits) * sum(other.place == entry.place for other in rows)
             needed = least * (quantile(1 - level / (2 * family)) + quantile(0.8)) / plain
-            found.setdefault(entry.row["unit"], []).append((needed, entry.told))
+            found.setdefault(unit, []).append((needed, entry.told))
     return [
         f"smallest gap that it would have found four times in five: {min(own)[0]:.3g} {_UNITS[unit]} ({min(own)[1]})"
         + (f" to {max(own)[0]:.3g} ({max(own)[1]})" if len(own) > 1 else "")
