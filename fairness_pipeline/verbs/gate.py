@@ -104,7 +104,9 @@ class _Entry(NamedTuple):
 
     @property
     def told(self) -> str:
-        return " ".join([*self.audit.key.values(), self.name])
+        """Where it is and what it is called; a label that says more than the name, whole."""
+        label = self.study.label(self.row)
+        return " ".join([*self.audit.key.values(), label if label.startswith(self.name) else self.name])
 
     @property
     def place(self) -> tuple[str, str]:

@@ -100,6 +100,7 @@ def test_the_ui_has_no_partition_that_cannot_be_filled() -> None:
     parents = {key.to_user_string() for key in shown["dialogue_significance"].parent_keys}
     assert parents == {
         "diversity", "politeness", "sentiment", "attribute_words", "verdict_variations", "instrument_check",
+        "parrot_check",
     }  # fmt: skip
     assert len(shown["dialogue_fairness_report"].parent_keys) == 3
 

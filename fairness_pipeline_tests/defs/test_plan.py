@@ -28,7 +28,7 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert not tiny.workspace.exists() or not content(tiny.workspace)
 
     first = run()
-    assert "27 made, 0 up to date, 0 not made" in first.stdout
+    assert "29 made, 0 up to date, 0 not made" in first.stdout
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
     assert f"Report: {report}" in first.stdout
     assert command("report").stdout.splitlines() == [str(report.with_name("index.html")), str(report)]
@@ -36,8 +36,8 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert not list(tiny.workspace.rglob("*.part"))
 
     # A second run has nothing to do, and says so.
-    assert "0 made, 27 up to date, 0 not made" in run().stdout
-    assert "0 of 27 partitions would run" in run("--dry-run").stdout
+    assert "0 made, 29 up to date, 0 not made" in run().stdout
+    assert "0 of 29 partitions would run" in run("--dry-run").stdout
 
     # Runs are recorded in the workspace's Dagster instance, with checks.
     monkeypatch.setenv("DAGSTER_HOME", str(tiny.workspace / "dagster"))
@@ -147,7 +147,7 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
     assert "none has a context with a word of 'gender' that no model trained on; give it a larger" in done.stderr
     (skipped,) = [line for line in done.stderr.splitlines() if line.startswith("skipped, as they need what failed: ")]
     assert "context_pairs tiny gender, responses gender seq2seq, " in skipped
-    assert skipped.endswith("and 6 more")
+    assert skipped.endswith("and 7 more")
     assert (
         done.stdout.count("none has a context") + done.stderr.count("none has a context") == 1
     )  # one cause, told once

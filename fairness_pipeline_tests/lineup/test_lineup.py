@@ -16,7 +16,7 @@ def test_the_rules_tell_innocent_from_guilty(system: System) -> None:
     draws = [system.judge(draw) for draw in range(1 if system.name == "AFINN" else DRAWS)]
     found = outcome(system, draws)
     if system.truth == "guilty":
-        assert found.found >= (2 / 3 if system.power > 0.7 else 0), found
+        assert found.found >= (2 / 3 if system.power > 0.8 else 1 / 3), found
     else:  # of three draws at 5% or less two are biased in one row in 0.7%
         assert found.biased <= 1 / 3, found
 

@@ -69,7 +69,13 @@ def test_from_comments_to_the_report(small: Project) -> None:
     assert rows["perplexity"]["published_p"] == "p < 0.05"
     own = {**key, "model": "small-hd"}
     measures = lake.read("language_model_bias", own)["measure"].to_pylist()
-    assert measures == ["log_perplexity", "perplexity", "log_perplexity_all_pairs", "negative_log_likelihood"]
+    assert measures == [
+        "stereotype",
+        "log_perplexity",
+        "perplexity",
+        "log_perplexity_all_pairs",
+        "negative_log_likelihood",
+    ]
     (effect,) = lake.read("language_model_debiasing_effects", own).to_pylist()
     base = lake.read("language_model_bias", {**key, "model": "small"}).to_pylist()
     everything = next(row for row in base if row["measure"] == "log_perplexity_all_pairs")
@@ -88,9 +94,10 @@ def test_from_comments_to_the_report(small: Project) -> None:
                  "repeats that of METEOR", "can be turned round"):  # fmt: skip
         assert said in page
     gate = command("run", "--fail-on", "biased", "--model", "dialogpt-published")
-    assert gate.returncode == 3
+    assert gate.returncode == 0  # perplexities alone: inconclusive, which closes a gate only if it is told to
+    assert command("run", "--fail-on", "inconclusive", "--model", "dialogpt-published").returncode == 3
     listed = command("results", "--study", STUDY, "--format", "csv").stdout.splitlines()
-    assert listed[0].startswith("dimension,model,measure,unit,n,") and len(listed) == 1 + 2 + 3 * 4
+    assert listed[0].startswith("dimension,model,measure,unit,n,") and len(listed) == 1 + 3 + 3 * 5
 
 
 def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:
@@ -184,7 +191,7 @@ def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: P
     run("--dimension", "religion1")
     lake = Lake(small.workspace)
     key = {"dimension": "religion1", "model": "mine"}
-    assert lake.read("language_model_bias", key).num_rows == 4
+    assert lake.read("language_model_bias", key).num_rows == 5
     assert lake.read("dialogue_significance", key).num_rows > 4
     assert lake.card("reddit_comments", {}).figures == {"comments": 1500, "left_out": 1}
 
@@ -199,7 +206,7 @@ def test_audit_takes_any_causal_model(data: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "asked for the perplexity of phrases" in done.stdout
     key = {"dimension": "religion1", "model": "mine"}
-    assert Lake(Project("audit").workspace).read("language_model_bias", key).num_rows == 4
+    assert Lake(Project("audit").workspace).read("language_model_bias", key).num_rows == 5
     assert command("forget", "mine", "--profile", "audit").returncode == 0
     assert "mine" not in Project("audit").parts[STUDY].subjects
 

@@ -94,7 +94,9 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     assert {row["verdict"] for row in significance(audited, "team_7", "race").values()} == {"fair"}
     assert "team_7" in report.read_text(encoding="utf-8")
     gate = command("run", "--fail-on", "biased", "--model", "team_7")
-    assert (gate.returncode, gate.stderr.splitlines()[-1]) == (3, "--fail-on biased: gender team_7 joy")
+    assert (gate.returncode, gate.stderr.splitlines()[-1]) == (
+        3, "--fail-on biased: gender team_7 joy, race team_7 joy, some names"
+    )  # fmt: skip
     assert "looked at 2 verdicts of 2 audits" in gate.stderr
     assert command("run", "--fail-on", "biased", "--model", "vader").returncode == 0
 

@@ -41,7 +41,7 @@ class SentimentEquity(Specification):
     """The largest difference between the groups' scores (0 to 1) that does not matter."""
     alpha: Share = 0.05
     """Level of the tests."""
-    alike: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.75
+    alike: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.9
     """The share of equal scores from which on nothing can be judged."""
 
 
