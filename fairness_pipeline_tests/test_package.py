@@ -52,6 +52,21 @@ def test_the_public_face_says_what_is_wrong() -> None:
         fp.swap(None)
     columns = pd.Series(["he", "b"]), pd.Series(["she", "c"])
     assert len(fp.compare(*columns)) == len(fp.compare(*map(list, columns)))
+    assert fp.FairnessError is FairnessError
+    frame = pd.DataFrame({"him": ["a", "b"], "her": ["c", "d"]})
+    for wrong in (frame, {"him": ["a"]}):  # names of columns are no texts
+        with pytest.raises(FairnessError, match="a: expected a list or one column of texts, found a (DataFrame|dict)"):
+            fp.compare(wrong, wrong)
+    for options, message in (
+        ({"groups": ["x"]}, "groups: expected one value a pair, 2; found 1"),
+        ({"groups": ["x", None]}, "groups: expected a value for each pair, found None at place 1"),
+        ({"groups": frame}, "groups: expected a list or a column, found a DataFrame"),
+        ({"margins": {"rats": {"absolute": 1}}}, "margins: unknown measure 'rats'; choose from: rates, counts"),
+        ({"margins": {"rates": {"absolute": -1}}}, "margins.rates.absolute: Input should be greater than 0"),
+        ({"alpha": 2}, "alpha: Input should be less than 1"),
+    ):
+        with pytest.raises(FairnessError, match=message):
+            fp.compare(["a", "b"], ["c", "d"], **options)
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         fp.nonsense  # noqa: B018
     assert fp.swap("nothing listed") == "nothing listed"
@@ -66,3 +81,17 @@ def test_comparing_is_what_the_pipeline_does() -> None:
     assert (same["difference"] == 0).all()
     turned = fp.compare(["you idiot"] * 60, ["nice"] * 60).set_index("measure")
     assert turned.loc["offense_rate", "difference"] == 100
+
+
+def test_comparing_takes_groups_margins_and_a_level() -> None:
+    him, her = ["nice"] * 300, ["shut up, idiot"] * 60 + ["nice"] * 240
+    word = [f"w{i % 12}" for i in range(300)]
+    alone, grouped = (fp.compare(him, her, groups=g).set_index("measure").loc["offense_rate"] for g in (None, word))
+    assert alone["verdict"] == grouped["verdict"] == "biased" and grouped["clusters"] == 12
+    assert pd.isna(alone["clusters"]) and grouped["p_clusters"] > 0
+    one_word = fp.compare(him, her, groups=["w"] * 300).set_index("measure").loc["offense_rate"]
+    assert one_word["verdict"] == "inconclusive"
+    wide = fp.compare(him, her, margins={"rates": {"absolute": 50}}).set_index("measure").loc["offense_rate"]
+    assert (wide["verdict"], wide["margin"]) == ("fair", 50)
+    strict = fp.compare(him[:40], [*her[:8], *her[60:92]], alpha=1e-4).set_index("measure").loc["offense_rate"]
+    assert strict["verdict"] == "inconclusive"

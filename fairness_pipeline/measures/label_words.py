@@ -5,7 +5,7 @@ Groups are therefore inferred once more without the words that tell the label; w
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -16,31 +16,38 @@ from fairness_pipeline.schemas import schema
 
 MASKED_GROUPS = schema(text_id=pa.string(), author_group=pa.string())
 """The group of each test text as it is inferred without the label's words; texts of which nothing is left have none."""
-_FEWEST = 5
+_FEWEST = 3
 """Texts that a word must stand in."""
 _LEVEL = 0.05
 
 
-def label_words(texts: pa.Table) -> list[str]:
-    """The words that stand more often in texts of one label than of the other (two proportions, Bonferroni over words).
+def label_words(texts: Sequence[tuple[str, int]]) -> list[str]:
+    """The words that stand more often in texts of one label than of the other (two proportions, p below 5% a word).
+
+    Not corrected over words: one that is masked for nothing costs little, one that tells the label and is left makes
+    the inference circular.
 
     Args:
-        texts: Columns `text` and `label`, as many of each label.
+        texts: Texts with their labels, 1 or 0: all that a corpus has, balanced or not.
+
+    Examples:
+        >>> label_words([("you fool", 1)] * 9 + [("you there", 0)] * 9)
+        ['fool', 'there']
     """
-    labels = texts["label"].to_numpy()
     counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    for text, label in zip(texts["text"].to_pylist(), labels, strict=True):
-        counts[int(label)].update(set(tokenize(text)))
+    sizes = np.zeros(2)
+    for text, label in texts:
+        counts[label].update(set(tokenize(text)))
+        sizes[label] += 1
     names = [word for word, count in (counts[0] + counts[1]).items() if count >= _FEWEST and word[:1].isalpha()]
-    if not names:
+    if not names or not sizes.all():
         return []
-    sizes = np.array([(labels == label).sum() for label in (0, 1)], dtype=float)
     found = np.array([[counts[label][word] for word in names] for label in (0, 1)], dtype=float)
     pooled = found.sum(axis=0) / sizes.sum()
     error = np.sqrt(pooled * (1 - pooled) * (1 / sizes).sum())
     difference = np.abs(found[0] / sizes[0] - found[1] / sizes[1])
     z = np.divide(difference, error, out=np.zeros(len(names)), where=error > 0)
-    least = NormalDist().inv_cdf(1 - _LEVEL / (2 * len(names)))
+    least = NormalDist().inv_cdf(1 - _LEVEL / 2)
     return sorted(word for word, own in zip(names, z, strict=True) if own > least)
 
 

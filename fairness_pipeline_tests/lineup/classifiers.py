@@ -189,7 +189,7 @@ def circular(guilty: bool, draw: int) -> Verdicts:
         {"text_id": ids, "text": texts, "label": label, "author_group": [own or "a" for own in groups],
          "author_id": ids, "split": ["test"] * count}
     )  # fmt: skip
-    words = frozenset(label_words(whole))
+    words = frozenset(label_words(list(zip(texts, label.tolist(), strict=True))))
     again = masked_groups(whole, lambda text: group(text, words))
     kept = np.array([own is not None for own in groups])
     table = pa.table(

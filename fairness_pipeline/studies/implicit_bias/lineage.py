@@ -95,7 +95,7 @@ of_a_corpus = partial(asset, axes=("corpus",), stage="texts")
 of_a_classifier = partial(asset, axes=("corpus", "classifier"))
 
 
-@of_a_corpus(code_version="1", settings=_source, schema=AUTHORED_TEXTS, checks=(checks.not_empty,))
+@of_a_corpus(code_version="2", settings=_source, schema=AUTHORED_TEXTS, checks=(checks.not_empty,))
 def authored_texts(partition: Partition) -> Result:
     """Texts with a label and their author's group, in each split as many of each (Liu 2022, section 4.2.1)."""
     part, key = partition.part, partition.key["corpus"]
@@ -105,12 +105,14 @@ def authored_texts(partition: Partition) -> Result:
     table = balanced(texts, key, part.settings.splits, maximum, part.project.profile.seed, left_out)
     read = Counter(f"{'positive' if text.label else 'negative'} {text.group}" for text in texts)
     words = pc.mean(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))).as_py()
-    figures = {
+    figures: dict[str, Any] = {
         "read": dict(sorted(read.items())),
         "left_out": left_out,
         "kept": dict(Counter(table["split"].to_pylist())),
         "average_words": round(float(words), 2),
     }
+    if corpus.groups.dialect:  # of all texts: more than the balanced ones, and these are too few for rare words
+        figures["label_words"] = label_words([(text.text, text.label) for text in texts])
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
@@ -125,7 +127,7 @@ def masked_groups(partition: Partition) -> Result:
     """The groups of test texts, inferred once more without the words that tell the label: a gap may be circular."""
     part, key = partition.part, partition.key["corpus"]
     corpus, texts = part.corpora[key], partition.read("authored_texts")
-    model, words = dialect_model(corpus, part.folders[key]), label_words(texts)
+    model, words = dialect_model(corpus, part.folders[key]), partition.figures("authored_texts")["label_words"]
     assert model and corpus.groups.dialect
     without, confidence = frozenset(words), corpus.groups.dialect.confidence
     table = regroup(texts, lambda text: model.group(text, confidence, without))
