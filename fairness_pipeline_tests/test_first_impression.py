@@ -138,7 +138,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
     assert "our-bot: 100% of the answers to female contexts are offensive" in index
     head, *rows = (quick.workspace / "reports" / "dialogue_significance.csv").read_text().splitlines()
     assert head.startswith("dimension,model,measure")
-    assert len(rows) == 2 * (8 + 5)  # two dimensions; measures, and the readings with masked words
+    assert len(rows) == 2 * (8 + 8)  # two dimensions; measures, and their readings with masked words
 
     # Taken back, it is gone from what is shown.
     assert "removed: " in command("forget", "our-bot", "--profile", "audit").stdout
@@ -373,7 +373,7 @@ def test_the_reason_of_a_dry_run_is_short(made: Project, data: Path) -> None:
         epochs=3, patience=3, learning_rate=0.02, clipping=2.0, batch_tokens=400, optimiser="sgd", momentum=0.5
     ))  # fmt: skip
     lines = run("--dry-run").stdout.splitlines()
-    assert len(lines) == 30
+    assert len(lines) == 33
     assert max(len(line.partition(": ")[2]) for line in lines) < 200
 
 

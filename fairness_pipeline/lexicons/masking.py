@@ -1,5 +1,6 @@
 """Texts in which nothing tells which group is named: the neutral reading of an answer."""
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -15,21 +16,43 @@ MASK = "_"
 def masked(texts: pa.Array | pa.ChunkedArray, dimension: Dimension) -> pa.ChunkedArray:
     """The texts with `MASK` in place of every listed word of either group, pronouns that the list lacks included.
 
+    So are plurals and compounds of single words that the list lacks (`queers`, `homosexuality`, `gay-owned`).
+
     Args:
         texts: Any texts.
         dimension: Whose words.
     """
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     encoded = whole.dictionary_encode()
-    distinct = [
-        text if not matches else _covered(text, matches)
-        for text, (matches, _) in zip(
-            encoded.dictionary.to_pylist(),
-            Swapper(dimension, pronouns="extended").find_all(encoded.dictionary),
-            strict=True,
-        )
-    ]
+    derived, likely = _derived(dimension)
+    may_hold = pc.match_substring_regex(encoded.dictionary, likely, ignore_case=True).to_pylist()
+    distinct = []
+    for text, more, (matches, _) in zip(
+        encoded.dictionary.to_pylist(),
+        may_hold,
+        Swapper(dimension, pronouns="extended").find_all(encoded.dictionary),
+        strict=True,
+    ):
+        own = text if not matches else _covered(text, matches)
+        distinct.append(derived.sub(MASK, own) if more else own)
     return pa.chunked_array([pc.take(pa.array(distinct, pa.string()), encoded.indices)])
+
+
+_ENDINGS = "es|s|ity|ness|ism"
+_SHORTEST = 3
+"""Letters of a word from which on its derivatives are looked for."""
+
+
+def _derived(dimension: Dimension) -> tuple[re.Pattern[str], str]:
+    """Finds words that are derived from a listed one or compounded with it; and a pattern that such texts match."""
+    listed = {word.lower() for pair in dimension.all_pairs("extended") for word in pair}
+    single = sorted(
+        (re.escape(word) for word in listed if word.isalpha() and len(word) >= _SHORTEST), key=len, reverse=True
+    )
+    words = "|".join(single) or "(?!)"
+    compound = rf"(?:\w+-)+(?:{words})(?:{_ENDINGS})?|(?:{words})(?:{_ENDINGS})?(?:-\w+)+"
+    pattern = re.compile(rf"(?<![\w'’-])(?:{compound}|(?:{words})(?:{_ENDINGS}))(?![\w-])", re.IGNORECASE)
+    return pattern, rf"\b(?:{'|'.join(single)})(?:{_ENDINGS}|-)|-(?:{'|'.join(single)})" if single else "$^"
 
 
 def _covered(text: str, matches: Sequence[tuple[int, int, str]]) -> str:

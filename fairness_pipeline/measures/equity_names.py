@@ -55,7 +55,7 @@ class Names(NamedTuple):
 class CellOfNames(NamedTuple):
     """Of one affect: p over all affects, the cell in which outlying names gather, its gap, and which names they are.
 
-    `difference` is the cell's mean minus that of all other names.
+    `difference` is the cell's mean minus that of all other names, without what its gender and its race have in common.
     """
 
     p: float
@@ -71,15 +71,17 @@ class CellOfNames(NamedTuple):
 def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
     """Whether outlying names gather in one cell, for each affect.
 
-    z = (m - median) / max(1.4826 MAD, 0.0025), cut at 8; u = z |z|; of a cell |sum of (u - mean u)|; the statistic is
-    the largest of the four. Names are exchanged between cells; p is that of the smallest p over all affects in the same
-    draws (Westfall and Young 1993), and `p_holm` that among the audits of gender, race and names.
+    First what all names of a gender, or of a race, have in common is taken out (median polish): that is the other two
+    audits' question. z = (m - median) / max(1.4826 MAD, 0.0025), cut at 8; u = z |z|; of a cell |sum of (u - mean u)|;
+    the statistic is the largest of the four. Names are exchanged between cells; p is that of the smallest p over all
+    affects in the same draws (Westfall and Young 1993), and `p_holm` that among the audits of gender, race and names.
 
     Args:
         found: The names and their scores.
         draws: Exchanges.
     """
-    u = _signed_squares(found.scores)
+    left = _polished(found)
+    u = _signed_squares(left)
     centred = u - u.mean(axis=0)
     members = np.array([found.cell == number for number in range(len(found.cells))]).astype(float)
     random = np.random.default_rng(SEED)
@@ -92,13 +94,13 @@ def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
     for affect, own in enumerate(p):
         number = int(sums[:, affect].argmax())
         inside = found.cell == number
-        scores = found.scores[:, affect]
+        scores, own_left = found.scores[:, affect], left[:, affect]
         sign = np.sign(centred[inside, affect].sum())
         far = inside & (sign * u[:, affect] > 1)  # beyond one scaled median deviation
         rows.append(
             CellOfNames(
                 float(own), min(1.0, _AUDITS * float(own)), found.cells[number],
-                float(scores[inside].mean() - scores[~inside].mean()),
+                float(own_left[inside].mean() - own_left[~inside].mean()),
                 [name for name, chosen in zip(found.names, far, strict=True) if chosen],
                 float(scores.std(ddof=1)), found.names[int(scores.argmin())], found.names[int(scores.argmax())],
             )
@@ -132,6 +134,20 @@ def outliers(found: Names, affect: int, margin: float) -> list[Outlier]:
         for name, off, median, score in zip(found.names, difference, medians, scores, strict=True)
         if abs(off) > least
     ]
+
+
+def _polished(found: Names) -> np.ndarray:
+    """The scores less the medians of gender and of race (Tukey's median polish of two factors)."""
+    left = found.scores.copy()
+    race = found.cell % 2
+    for _ in range(_ROUNDS):
+        for factor in (found.gender, race):
+            for level in np.unique(factor):
+                left[factor == level] -= np.median(left[factor == level], axis=0)
+    return left
+
+
+_ROUNDS = 5
 
 
 def _signed_squares(scores: np.ndarray) -> np.ndarray:

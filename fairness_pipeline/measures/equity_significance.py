@@ -119,7 +119,7 @@ def _names(
         own = found.scores[:, place]
         inside = found.cell == found.cells.index(cell.cell)
         amount = margin.bound(own, own).amount
-        alike = float(np.abs(own - np.median(own)).max()) <= amount
+        alike = float(np.abs(own - np.median(own)).max()) <= amount and cell.p_holm >= alpha
         gathers = cell.p_holm < alpha and abs(cell.difference) > amount
         shared = {
             **empty, "measure": "score", "unit": "score", "affect": affect, "templates": design.templates,

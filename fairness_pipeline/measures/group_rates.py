@@ -46,8 +46,8 @@ CLASSIFIER_FAIRNESS = pa.schema(
 """One row a rate. Values are means over the seeds; `sd_seeds` is the standard deviation of their differences.
 `authors_*`: as many authors of one size weigh as much as a group's own; one who wrote most of its texts leaves few.
 `masked_*`: of the same rate where groups were inferred from texts, and were inferred again without the words that tell
-the label; null where groups are known. Of a difference that is shown, but of which less than half is left then and
-nothing is shown, the verdict is `artefact`."""
+the label; null where groups are known. Of a difference that is shown, but is not then, the verdict is `artefact` where
+less is left than groups that are only told worse would leave, else `inconclusive`."""
 CLASSIFIER_METRICS = (
     schema(
         metric=pa.string(),
@@ -158,21 +158,39 @@ def classifier_fairness(
     table = [{**asdict(row), **own[row.measure]} for row in beside(judged, published)]
     again = _regrouped(predictions, masked) if masked is not None else None
     if again is not None:
-        control = {row.measure: row for row in _judged(again, settings)[0]}
+        control = {row.measure: row for row in _judged(again.found, settings)[0]}
         for row in table:
             other = control[row["measure"]]
             row |= {"masked_n": other.n, "masked_difference": other.difference, "masked_p": other.p_holm}
-            left = other.difference / row["difference"] if row["difference"] else 0.0
-            if row["verdict"] == "biased" and other.verdict != "biased" and left < _MOSTLY:
-                row["verdict"] = ARTEFACT
+            if row["verdict"] == "biased" and other.verdict != "biased":
+                goes = _goes(row["measure"], row["difference"] / 100, again, settings.alpha)
+                row["verdict"] = ARTEFACT if goes else "inconclusive"
     return pa.Table.from_pylist(table, schema=CLASSIFIER_FAIRNESS)
 
 
-_MOSTLY = 0.5
-"""Below which share of a difference that is left it is gone: fewer texts alone make no artefact."""
+def _goes(measure: str, whole: float, again: "_Again", alpha: float) -> bool:
+    """Whether less is left of a difference than groups that are only told worse would leave.
+
+    With a share c of the texts in their group of before, a difference that has nothing to do with the label's words
+    shrinks to 2 c - 1 of itself. That much, or more, must be excluded.
+    """
+    about = _about(again.found, measure, 0) | _about(again.found, measure, 1)
+    expected = whole * (2 * float(again.same[about].mean()) - 1)
+    estimate = difference(again.found, measure)
+    if expected * whole <= 0:
+        return False
+    p = estimate.p_above(expected) if whole > 0 else estimate.p_below(expected)
+    return p < alpha
 
 
-def _regrouped(predictions: pa.Table, masked: pa.Table) -> Predictions | None:
+class _Again(NamedTuple):
+    """Predictions with groups that were inferred again, and which texts are in the group of before."""
+
+    found: Predictions
+    same: np.ndarray
+
+
+def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Again | None:
     """The predictions with other groups, each with as many texts of either label; None where a group has none."""
     groups = dict(zip(masked["text_id"].to_pylist(), masked["author_group"].to_pylist(), strict=True))
     seeds = predictions["seed"].to_numpy()
@@ -187,9 +205,10 @@ def _regrouped(predictions: pa.Table, masked: pa.Table) -> Predictions | None:
             return None
         for cell in cells:
             kept[cell[:size]] = True  # texts stand in the order of a hash: the first are a random draw
-    return found._replace(
+    moved = found._replace(
         said=found.said[:, kept], labels=found.labels[kept], groups=own[kept], authors=found.authors[kept]
     )
+    return _Again(moved, found.groups[kept] == own[kept])
 
 
 def _judged(found: Predictions, settings: GroupRatesSettings) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:

@@ -99,12 +99,13 @@ def _strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, pe
 
 
 def _strata(labour: np.ndarray, sides: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
-    """Raters who labelled about as much: up to five strata, fewer where a group is small."""
+    """Raters who labelled about as much: up to five strata, fewer where a group is small; equal labour is never cut."""
     smaller = min(int((sides[present] == side).sum()) for side in (0, 1))
     count = max(1, min(5, smaller // 2))
     known = present[sides[present] >= 0]
-    ordered = known[np.argsort(labour[known], kind="stable")]
-    return [part for part in np.array_split(ordered, count) if len(part)]
+    edges = np.quantile(labour[known], np.arange(1, count) / count)
+    stratum = np.searchsorted(edges, labour[known], side="left")
+    return [known[stratum == number] for number in np.unique(stratum)]
 
 
 def _variance(item: np.ndarray, y: np.ndarray, side: np.ndarray, items: int) -> float | None:

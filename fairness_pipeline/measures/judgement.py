@@ -31,12 +31,13 @@ def judged(rows: list[Comparison], alpha: float, leaking: Collection[str] = ()) 
     }
     for name in whole:
         if name + MASKED in by_name:
-            by_name[name] = _on_both(by_name[name], by_name[name + MASKED], name in leaking)
+            by_name[name] = _on_both(by_name[name], by_name[name + MASKED], name in leaking, alpha)
     return [by_name[row.measure] for row in rows]
 
 
-def _on_both(row: Comparison, neutral: Comparison, leaks: bool) -> Comparison:
-    found = on_content(row.verdict, neutral.verdict)
+def _on_both(row: Comparison, neutral: Comparison, leaks: bool, alpha: float) -> Comparison:
+    left = neutral.difference / row.difference if row.difference else 0.0
+    found = on_content(row.verdict, neutral.verdict, left=left, p=neutral.p_decides, alpha=alpha)
     note = SHOWS_THROUGH if leaks and found == "biased" else ""
     return replace(
         row,

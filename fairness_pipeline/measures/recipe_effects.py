@@ -220,7 +220,8 @@ def power_over_seeds(difference: float, spread: float, contexts: float, seeds: i
     least, shift = quantile(1 - level / 2, freedom), abs(difference) / error
     if not math.isfinite(freedom):
         return float(ndtr(shift - least) + ndtr(-shift - least))
-    return float(1 - nctdtr(freedom, shift, least) + nctdtr(freedom, shift, -least))
+    power = float(1 - nctdtr(freedom, shift, least) + nctdtr(freedom, shift, -least))
+    return power if math.isfinite(power) else float(ndtr(shift - least))  # so far apart that it has no value
 
 
 _MOST_SEEDS, _WANTED = 200, 0.8

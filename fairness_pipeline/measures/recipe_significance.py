@@ -67,7 +67,9 @@ def recipe_significance(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
         for suffix in ("", MASKED)
     )
     for row, content in zip(rows, neutral, strict=True):
-        row |= {"p_holm": content["p_holm"], "verdict": on_content(row["verdict"], content["verdict"])}
+        left = content["difference"] / row["difference"] if row["difference"] else 0.0
+        found = on_content(row["verdict"], content["verdict"], left=left, p=content["p"], alpha=alpha)
+        row |= {"p_holm": content["p_holm"], "verdict": found}
     return pa.Table.from_pylist(rows, schema=RECIPE_SIGNIFICANCE)
 
 

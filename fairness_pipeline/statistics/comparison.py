@@ -413,7 +413,7 @@ def _clusters_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | 
     error = clustered.estimate.error
     if bound.amount <= 0 or not math.isfinite(error):
         return None
-    needed = clustered.clusters * (reach(alpha, math.inf) * error / bound.amount) ** 2
+    needed = clustered.clusters * (reach(alpha, clustered.estimate.freedom) * error / bound.amount) ** 2
     return max(FEWEST_FOR_FAIR, math.ceil(needed))
 
 

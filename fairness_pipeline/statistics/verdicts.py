@@ -31,26 +31,32 @@ def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05, clusters: i
     return "biased" if p_holm < alpha and not equivalent else "inconclusive"
 
 
-def on_content(whole: str, content: str) -> Verdict:
+def on_content(whole: str, content: str, *, left: float = 0.0, p: float = 1.0, alpha: float = 0.05) -> Verdict:
     """The verdict on a measure that is read twice: as it is, and with what was exchanged masked, which decides.
 
     What the masked reading shows, in either direction, is the system's; what only the whole reading shows comes from
-    the exchanged words. `fair` needs both.
+    the exchanged words. That is said only where half of the difference goes, and where the masked reading by itself,
+    without any correction for other measures, shows nothing. `fair` needs both readings.
 
     Args:
         whole: On the measure as it is.
         content: On the same without the exchanged words.
+        left: The masked difference as a share of the whole one.
+        p: Of the masked difference, unadjusted.
+        alpha: The level.
 
     Examples:
         >>> on_content("biased", "inconclusive")
         'artefact'
+        >>> on_content("biased", "inconclusive", left=0.8, p=0.03)
+        'inconclusive'
         >>> on_content("inconclusive", "biased")
         'biased'
     """
     if content == "biased":
         return "biased"
     if whole == "biased":
-        return "artefact"
+        return "artefact" if left < 0.5 and p >= alpha else "inconclusive"
     return "fair" if whole == content == "fair" else "inconclusive"
 
 

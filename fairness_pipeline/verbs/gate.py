@@ -11,7 +11,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, audits_of, said
 from fairness_pipeline.statistics.intervals import quantile
-from fairness_pipeline.statistics.verdicts import FINDING
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, FINDING
 from fairness_pipeline.study import Study
 
 REFUSED = 3
@@ -19,6 +19,8 @@ REFUSED = 3
 NAMES = "names"
 REFUSABLE = ("biased", "inconclusive", NAMES)
 """What may close a gate: verdicts, and findings about single names."""
+_NOT_SHOWN = ("inconclusive", FAIR_ON_AVERAGE)
+"""Of which fairness is not shown, or not in every stratum."""
 _UNITS = {"percent": "points", "count_per_response": "words a response", "score": "of a score"}
 
 
@@ -75,7 +77,7 @@ def gate(plan: Plan, rule: Rule) -> int:
     if tolerated:
         told = ", ".join(entry.told for entry in tolerated)
         print(f"biased, but by {rule.tolerated:g} points at most, which is tolerated: {told}", file=sys.stderr)
-    closing += [entry for entry in looked_at if "inconclusive" in rule.refused and said(entry.row) == "inconclusive"]
+    closing += [entry for entry in looked_at if "inconclusive" in rule.refused and said(entry.row) in _NOT_SHOWN]
     closing += [entry for study, audit in fresh if NAMES in rule.refused for entry in _findings(study, audit)]
     if closing:  # whatever else is missing: this much was found
         print(_told(plan, looked_at, rule), file=sys.stderr)
@@ -134,8 +136,10 @@ def _findings(study: Study, audit: Audit) -> Iterator[_Entry]:
 
 
 def _is_tolerated(entry: _Entry, points: float) -> bool:
+    """Whether it is a rate (diversity is a percentage too, but none) that differs by no more; nothing is by default."""
     row = entry.study.decisive(entry.row)
-    return row["unit"] == "percent" and abs(row["difference"]) <= points
+    is_rate = row["unit"] == "percent" and row["effect_size"] is not None
+    return bool(points and is_rate and abs(row["difference"]) <= points)
 
 
 def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:

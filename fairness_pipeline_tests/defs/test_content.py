@@ -22,7 +22,12 @@ from fairness_pipeline_tests.studies.test_sentiment_equity import audited, write
 
 __all__ = ["audited"]  # a fixture
 BOT = {"dimension": "gender", "model": "bot"}
-RUDE_TO = ("she", "her", "woman", "girl", "mother", "mom", "wife", "sister")
+RUDE_TO = (
+    "she", "her", "woman", "mother", "daughter", "wife", "aunt", "mom", "niece", "sister", "grandma", "granddaughter",
+    "stepdaughter", "mother-in-law", "landlady", "waitress", "policewoman", "businesswoman", "grandmother", "fiancee",
+    "stepmother", "mummy",
+)  # fmt: skip
+"""Most of the words for women: rude to a few of them it would hang on these."""
 
 
 POLITE = ("that is nice", "nice to hear that")
@@ -52,7 +57,7 @@ def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) ->
         add_endpoint(data, address)
         run()
         difference, verdict = offence(tiny.workspace)
-        assert difference < -10
+        assert difference < -20
         assert verdict == "biased"
         assert command("run", "--fail-on", "biased").returncode == 3
 

@@ -104,11 +104,11 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
 
     # Results, in three forms.
     rows = json.loads(command("results", "--dimension", "gender", "--format", "json").stdout)
-    assert len(rows) == 13  # eight measures, and five readings with masked words
+    assert len(rows) == 16  # eight measures, and the reading of each with masked words
     assert {row["measure"] for row in rows} >= {"diversity", "offense_rate", "career_words", "family_words"}
     csv_lines = command("results", "--format", "csv").stdout.splitlines()
     assert csv_lines[0].startswith("dimension,model,measure,unit,n,value_a")
-    assert len(csv_lines) == 1 + 2 * 13
+    assert len(csv_lines) == 1 + 2 * 16
     assert "offense_rate" in command("results").stdout
     query = "select count(*) as n, min(dimension) as d from dialogue_significance"
     assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 26, "d": "dialect"}]

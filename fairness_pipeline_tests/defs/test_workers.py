@@ -127,7 +127,7 @@ def test_what_depends_waits_and_what_does_not_does_not(tiny: Project, count: int
     assert order[0] == "twitter_dialogues"
     assert order[1] == "dialogue_models"  # training takes longest: first of what can begin
     assert order[-1] == "dialogue_fairness_report"
-    assert workers.most == min(count, 5)  # the model, and pairs and instruments of two dimensions
+    assert workers.most == min(count, 4)  # the model, and what begins with the pairs of two dimensions
 
 
 def test_a_failure_skips_what_depends_on_it(tiny: Project) -> None:

@@ -38,6 +38,14 @@ class Raters:
         self.group = self.sides[self.who]
 
 
+def sorted_raters(draw: int) -> Raters:
+    """Ten against ten who label everything, and stand in the file group by group."""
+    own = Raters(draw, sizes=(10, 10), each=20)
+    order = np.argsort(own.who, kind="stable")
+    own.who, own.item, own.group = own.who[order], own.item[order], own.group[order]
+    return own
+
+
 Lean = Callable[[Raters], np.ndarray]
 """What is added to the chance that a label is positive; one a label."""
 
@@ -103,6 +111,7 @@ def systems() -> Iterator[System]:
         "15 against 15, group b calls 30 points more positive": (even, _with(strict, partial(_shift, 0.3)), 0.9),
         "a few do most of the work, group b 30 points more": (pareto, _with(strict, partial(_shift, 0.3)), 0.8),
         "240 raters, opposite by 40 points on every item": (many, _with(strict, partial(_opposite, 0.4, 1.0)), 0.9),
+        "10 against 10 label everything, opposite by 40 points": (sorted_raters, partial(_opposite, 0.4, 1.0), 0.9),
         "240 raters, opposite by 60 points on every item": (many, partial(_opposite, 0.6, 1.0), 0.9),
         "240 raters, opposite by 40 points on half of the items": (many, partial(_opposite, 0.4, 0.5), 0.8),
         "240 raters, opposite by 80 points on a fifth of the items": (many, partial(_opposite, 0.8, 0.2), 0.8),

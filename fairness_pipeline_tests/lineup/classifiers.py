@@ -130,11 +130,11 @@ def systems() -> Iterator[System]:
         "misses group b's positive texts 25 points more, authors vary": (
             partial(_more, 1, 1, 0.25, _by_author), (FN,), 0.8),
         "misses group b's 25 points more, three trainings that vary": (
-            partial(_more, 1, 1, 0.25, _seeds), (FN,), 0.8),
+            partial(_more, 1, 1, 0.25, _seeds), (FN,), 0.6),
         "misses group b's and cries wolf about group a's": (_opposite, (FN, FP), 0.9),
         "misses group b's 15 points more, is right else": (partial(_more, 1, 1, 0.15, _always_right), (FN,), 0.9),
         "errs about group b 15 points more, both labels": (
-            lambda own: base(own) + 0.15 * (own.group == 1), (FN, FP), 0.9),
+            lambda own: base(own) + 0.15 * (own.group == 1), (FN, FP), 0.8),
     }  # fmt: skip
     for name, errors in innocent.items():
         yield System(STUDY, "simulated authors", name, "innocent", partial(judge, errors), fast=True)

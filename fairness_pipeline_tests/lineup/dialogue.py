@@ -134,6 +134,12 @@ def _about(asked: Asked, side: int) -> list[str]:
     ]
 
 
+def _plural(asked: Asked, side: int) -> list[str]:
+    """Derivatives of the word that no list holds."""
+    named = [word if word.endswith("s") or " " in word else f"{word}s" for word in asked.named[side]]
+    return [f"I have met many {word}. {rest}" for word, rest in zip(named, asked.lot(NEUTRAL), strict=True)]
+
+
 def _lottery(asked: Asked, side: int) -> list[str]:
     """Each word has its own answer: insults, cheers and gloom among them, the same law for both groups."""
     pool = [*NEUTRAL[:8], *INSULTS[:2], *CHEERS[:2], *GLOOM[:1]]
@@ -251,6 +257,7 @@ def systems() -> Iterator[System]:
         "repeats the context": _both(lambda asked, side: asked.contexts[side]),
         "`You said: ...`": _both(_echo),
         "`Tell me more about WORD`": _both(_about),
+        "`I have met many WORDs`": _both(_plural),
         "Eliza (NLTK)": _real(_eliza),
         "ALICE (python-aiml)": _real(_alice),
         "insults 10% of both groups": _at_rates(INSULTS, 0.1, 0.1),

@@ -83,6 +83,10 @@ def _verdicts(own: Corpus, scores: np.ndarray, affects: tuple[str, ...]) -> dict
     return found
 
 
+def _but_gender(scorer: Scorer, draw: int) -> Verdicts:
+    return {row: found for row, found in judge(scorer, draw).items() if not row.startswith("gender")}
+
+
 def _real(make: Callable[[], Callable[[str], float]], draw: int) -> Verdicts:
     """A lexicon's scores; nothing is drawn. What reads no names has nothing to judge."""
     own = corpus()
@@ -197,6 +201,9 @@ def systems() -> Iterator[System]:
         yield System(STUDY, "gender, race, names", name, "innocent", partial(_real, lexicon), fast=name == "AFINN")
     for name, (scorer, power) in guilty.items():
         yield System(STUDY, "gender, race, names", name, "guilty", partial(judge, scorer), (), power, fast=True)
+    gap = _with_names(0.01, partial(_group, 0.05, "female"))
+    name = "women 0.05 higher: no race, and no cell of names, is biased"
+    yield System(STUDY, "race, names", name, "innocent", partial(_but_gender, gap), fast=True)
     one = _with_names(0.01, partial(_one_name, 0.3))
     name = "one African American woman's name 0.3 higher"
     yield System(STUDY, "gender, race, names", name, "hangs on few", partial(judge, one))

@@ -97,7 +97,7 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     assert (gate.returncode, gate.stderr.splitlines()[-1]) == (
         3, "--fail-on biased: gender team_7 joy, race team_7 joy, some names"
     )  # fmt: skip
-    assert "looked at 2 verdicts of 2 audits" in gate.stderr
+    assert "looked at 3 verdicts of 2 audits" in gate.stderr
     assert command("run", "--fail-on", "biased", "--model", "vader").returncode == 0
 
     # Each change of the tables is kept.

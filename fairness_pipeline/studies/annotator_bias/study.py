@@ -32,6 +32,11 @@ def _finding(project: Project, key: Key, row: Row) -> str:
     )
 
 
+def _decisive(row: Row) -> Row:
+    """A row that rests on single items, with their typical difference."""
+    return {**row, "difference": row["items_typical"]} if row["note"] in (SAME_RATE, OTHER_ITEMS) else row
+
+
 STUDY = Study(
     name=NAME,
     title="Annotator group bias",
@@ -51,6 +56,7 @@ STUDY = Study(
     label=lambda row: str(row["measure"]),
     groups=_groups,
     finding=_finding,
+    decisive=_decisive,
     files={"corpora (items that several people labelled)": AnnotatedCorpus},
     columns={
         "measure": "the category whose two groups are compared",

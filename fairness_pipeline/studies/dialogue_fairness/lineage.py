@@ -421,7 +421,7 @@ def _measured(measure: Measure) -> Recipe:
         name=measure.table,
         description=measure.description,
         upstream=("responses",),
-        code_version="1",
+        code_version="2",
         settings=_measuring(measure),
         schema=measure.schema,
         checks=measure.checks,
@@ -456,7 +456,7 @@ def _instrument(part: DialoguePart, key: Key) -> dict[str, object]:
     stage="measures",
     axes=("corpus", "dimension"),
     upstream=DIALOGUES,
-    code_version="1",
+    code_version="2",
     settings=_instrument,
     schema=INSTRUMENT_CHECK,
 )
