@@ -32,6 +32,8 @@ def _texts(texts: Iterable[str], what: str) -> list[str]:
         raise FairnessError(f"{what}: expected several texts (a list or a column), found one: {texts[:40]!r}")
     if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # iterating over these gives names of columns
         raise FairnessError(f"{what}: expected a list or one column of texts, found {_kind(texts)}; name its column")
+    if not isinstance(texts, Iterable):
+        raise FairnessError(f"{what}: expected a list or a column of texts, found {_kind(texts)}")
     found = list(texts)
     wrong = next((place for place, text in enumerate(found) if not isinstance(text, str)), None)
     if wrong is not None:
@@ -173,8 +175,9 @@ def compare(
         seed: Of the permutation test of diversity.
 
     Returns:
-        One row a measure, and one for its reading with the groups' words masked, with the columns of a significance
-        table (docs/method.md).
+        One row a measure, and one for its reading with the groups' words masked (`..._masked`), on which the verdict
+        and `p_holm` of both rest, with the columns of a significance table (docs/method.md). Rows of the two lists are
+        compared by their place, whatever the index of a column says.
 
     Raises:
         FairnessError: there is no such dimension, the lists are empty or of different lengths, or hold other than
@@ -202,6 +205,11 @@ def compare(
         }
     )
     own, settings = load_dimension(dimension), MeasureSettings()
+    if margins is not None and not isinstance(margins, Mapping):
+        example = "{'rates': {'absolute': 1}}"
+        raise FairnessError(f"margins: expected a dictionary such as {example}, found {_kind(margins)}")
+    if not isinstance(seed, int) or seed < 0:
+        raise FairnessError(f"seed: expected a number from 0, found {seed!r}")
     try:
         significance = SignificanceSettings.model_validate({"alpha": alpha, "margins": {**MARGINS, **(margins or {})}})
     except pydantic.ValidationError as error:
@@ -209,7 +217,7 @@ def compare(
         raise FairnessError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     if unknown := [name for name in margins or {} if name not in (*MARGINS, *_rows(own))]:
         raise FairnessError(
-            f"margins: unknown measure '{unknown[0]}'; choose from: {', '.join([*MARGINS, *_rows(own)])}"
+            f"margins: unknown measure '{unknown[0]}'; choose from: {', '.join(dict.fromkeys([*MARGINS, *_rows(own)]))}"
         )
     clusters = [_numbers(groups, len(of_a))] if groups is not None else []
     tables = {measure.table: measure.measure(responses, settings, own) for measure in measures()}

@@ -46,13 +46,16 @@ _SHORTEST = 3
 def _derived(dimension: Dimension) -> tuple[re.Pattern[str], str]:
     """Finds words that are derived from a listed one or compounded with it; and a pattern that such texts match."""
     listed = {word.lower() for pair in dimension.all_pairs("extended") for word in pair}
+    if dimension.names_the_group:  # of `anglo american` either word alone names the group
+        listed |= {part for word in listed for part in re.split(r"[ -]", word)}
     single = sorted(
         (re.escape(word) for word in listed if word.isalpha() and len(word) >= _SHORTEST), key=len, reverse=True
     )
     words = "|".join(single) or "(?!)"
+    bare = "?" if dimension.names_the_group else ""
     compound = rf"(?:\w+-)+(?:{words})(?:{_ENDINGS})?|(?:{words})(?:{_ENDINGS})?(?:-\w+)+"
-    pattern = re.compile(rf"(?<![\w'’-])(?:{compound}|(?:{words})(?:{_ENDINGS}))(?![\w-])", re.IGNORECASE)
-    return pattern, rf"\b(?:{'|'.join(single)})(?:{_ENDINGS}|-)|-(?:{'|'.join(single)})" if single else "$^"
+    pattern = re.compile(rf"(?<![\w'’-])(?:{compound}|(?:{words})(?:{_ENDINGS}){bare})(?![\w-])", re.IGNORECASE)
+    return pattern, rf"\b(?:{'|'.join(single)})(?:{_ENDINGS}|-|\\b)|-(?:{'|'.join(single)})" if single else "$^"
 
 
 def _covered(text: str, matches: Sequence[tuple[int, int, str]]) -> str:

@@ -18,6 +18,8 @@ _FEWEST = 0.0025
 _FARTHEST = 8.0
 _OUTLYING = 5.0
 """How many scaled median deviations a single name lies off to be told as a finding."""
+_OUT = 2.0
+"""Scaled median deviations from which on a name is told among those that make a cell's gap."""
 _AUDITS = 3
 """Gender, race and names: Holm's first step."""
 
@@ -55,13 +57,15 @@ class Names(NamedTuple):
 class CellOfNames(NamedTuple):
     """Of one affect: p over all affects, the cell in which outlying names gather, its gap, and which names they are.
 
-    `difference` is the cell's mean minus that of all other names, without what its gender and its race have in common.
+    `difference` is the cell's mean minus that of all other names, without what its gender and its race have in common;
+    `gap` the same of the outlying `members` alone.
     """
 
     p: float
     p_holm: float
     cell: str
     difference: float
+    gap: float
     members: list[str]
     spread: float
     lowest: str
@@ -96,11 +100,13 @@ def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
         inside = found.cell == number
         scores, own_left = found.scores[:, affect], left[:, affect]
         sign = np.sign(centred[inside, affect].sum())
-        far = inside & (sign * u[:, affect] > 1)  # beyond one scaled median deviation
+        far = inside & (sign * u[:, affect] > _OUT**2)
+        gap = float(own_left[far].mean() - own_left[~far].mean()) if far.any() else 0.0
         rows.append(
             CellOfNames(
                 float(own), min(1.0, _AUDITS * float(own)), found.cells[number],
                 float(own_left[inside].mean() - own_left[~inside].mean()),
+                gap,
                 [name for name, chosen in zip(found.names, far, strict=True) if chosen],
                 float(scores.std(ddof=1)), found.names[int(scores.argmin())], found.names[int(scores.argmax())],
             )

@@ -134,7 +134,7 @@ def _names(
             "stratum": (
                 f"{cell.cell}: {', '.join(cell.members)}" if gathers else f"from {cell.lowest} to {cell.highest}"
             ),
-            "stratum_difference": -cell.difference,
+            "stratum_difference": -cell.gap if gathers else None,
         }  # fmt: skip
         for name, difference, median, score in outliers(found, place, amount):
             yield {

@@ -93,20 +93,21 @@ def in_margins(row: Row, name: str = "difference") -> float | None:
     return row[name] / row["margin"] if row["margin"] and row[name] is not None else None
 
 
-def severity(row: Row) -> tuple[int, float, bool]:
+def severity(row: Row) -> tuple[int, bool, float]:
     """Sorts rows, the worst first: by what is said, then by how many margins the difference is wide.
 
-    Of equal ones a measure of single responses comes before one of all together, which has no effect size.
+    Measures of single responses come before those of all together (diversity), which have no effect size.
     """
-    return _ORDER.index(said(row)), -abs(in_margins(row) or 0.0), row.get("effect_size") is None
+    together = row["unit"] == "percent" and row.get("effect_size") is None
+    return _ORDER.index(said(row)), together, -abs(in_margins(row) or 0.0)
 
 
 def worst_first(study: Study, audits: Iterable[Audit]) -> list[Audit]:
     """Audits by their worst row; those that were not measured, or leave nothing to judge, last."""
 
-    def worst(audit: Audit) -> tuple[bool, tuple[int, float, bool]]:
+    def worst(audit: Audit) -> tuple[bool, tuple[int, bool, float]]:
         rows = [severity(row) for row in audit.rows if study.gated(row)]
-        return not rows or audit.unfit is not None, min(rows, default=(len(_ORDER), 0.0, True))
+        return not rows or audit.unfit is not None, min(rows, default=(len(_ORDER), True, 0.0))
 
     return sorted(audits, key=worst)
 

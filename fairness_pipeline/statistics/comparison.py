@@ -321,11 +321,14 @@ def _compare(
     estimate, p_paired = estimate.in_accord_with(paired.p, alpha)
     paired = paired._replace(p=p_paired)
     equivalence = tost(estimate, bound, alpha, n)
-    p = paired.p
+    p, by_pairs = paired.p, equivalence.pairs_needed
     if clustered:
         p = max(p, clustered.p)
         equivalence = tost(_wider(estimate, clustered, farthest=True), bound, alpha, n)
-        equivalence = equivalence._replace(pairs_needed=_pairs_needed(clustered, bound, alpha))
+        if value_a or value_b:  # of what nobody shows nothing is known of clusters, and the pairs' number stands
+            equivalence = equivalence._replace(pairs_needed=_pairs_needed(clustered, bound, alpha))
+        else:
+            equivalence = equivalence._replace(pairs_needed=by_pairs)
         estimate = _wider(estimate, clustered).in_accord_with(p, alpha)[0]
     widest = 100.0 if unit == "percent" else math.inf
     low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))

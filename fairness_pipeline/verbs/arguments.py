@@ -55,6 +55,15 @@ def count(text: str) -> int:
     return int(text)
 
 
+ALL_PAIRS = 1_000_000_000
+"""More than there are."""
+
+
+def number_of_pairs(text: str) -> int:
+    """A number from 1, or `all`, for argparse."""
+    return ALL_PAIRS if text == "all" else count(text)
+
+
 def profile(text: str) -> str:
     """A profile's name, for argparse; an empty one (a shell variable that is not set) is no choice of `sample`."""
     if not text.strip():

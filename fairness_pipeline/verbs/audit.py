@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.verbs.arguments import count
+from fairness_pipeline.verbs.arguments import number_of_pairs
 from fairness_pipeline.verbs.run import add_gate, bring_up_to_date, check_gate, make
 
 if TYPE_CHECKING:
@@ -47,19 +47,11 @@ def add(command: Command) -> None:
     audit.add_argument(
         "--pairs",
         metavar="N",
-        type=_pairs,
+        type=number_of_pairs,
         help="pairs of contexts per dimension, or `all`; kept for the audits of this profile that follow",
     )
     audit.add_argument("--keep-empty", action="store_true", help="take empty answers as answers without words")
     add_gate(audit)
-
-
-def _pairs(text: str) -> int:
-    """A number of pairs, for argparse; `all` is as many as there are."""
-    return ALL_PAIRS if text == "all" else count(text)
-
-
-ALL_PAIRS = 1_000_000_000
 
 
 def _audit(arguments: argparse.Namespace) -> int:
@@ -84,9 +76,15 @@ def _audit(arguments: argparse.Namespace) -> int:
     module = study.load("audit")
     assert module is not None
     if arguments.pairs is not None:
-        if not hasattr(module, "take_pairs"):
+        if given.kind == "file":
+            raise FairnessError(
+                "--pairs: a file answers the pairs that it was exported with; fairness-pipeline export-pairs "
+                f"--profile {project.name} --pairs N exports others, to be answered anew"
+            )
+        part = project.parts[study.name]
+        if not hasattr(part, "ask_pairs"):
             raise FairnessError(f"--pairs is for dialogue models; {given.name} is {given.said}")
-        module.take_pairs(project.parts[study.name], arguments.pairs)
+        part.ask_pairs(arguments.pairs)
         project = Project(arguments.profile)
     if module.ASKED_WITH:
         make(project, study.name, module.ASKED_WITH, arguments.dimension)

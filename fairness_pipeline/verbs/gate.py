@@ -11,7 +11,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, audits_of, said
 from fairness_pipeline.statistics.intervals import quantile
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, FINDING
+from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING
 from fairness_pipeline.study import Study
 
 REFUSED = 3
@@ -174,6 +174,9 @@ def _told(plan: Plan, rows: list[_Entry], rule: Rule) -> str:
         f"The gate looked at {len(rows)} verdicts of {len(audits)} audits and is corrected over all of them: where "
         f"nothing differs it closes on `biased` in at most {100 * level:g}% of runs; {closes}"
     )
+    artefacts = sum(entry.row["verdict"] == ARTEFACT for entry in rows)
+    if artefacts:
+        told += f"; {artefacts} artefacts, which a control explains, do not close it"
     return "\n".join([told, *_detectable(rows, level)])
 
 

@@ -90,7 +90,7 @@ def test_a_difference_in_all_words_is_found_and_the_margins_edge_is_not_fair() -
 def test_few_words_allow_no_verdict() -> None:
     for words, expected in ((7, {"inconclusive"}), (9, {"biased"}), (1, {"inconclusive"})):
         cluster = np.arange(900) % words
-        a, b = np.zeros(900, bool), np.arange(900) % 3 == 0
+        a, b = np.zeros(900, bool), np.random.default_rng(5).random(900) < 0.3
         assert {compare_rates("m", a, b, Margin(cohens_h=0.05), clusters=[cluster]).verdict} == expected, words
     alike = np.arange(20_000) % 2 == 0
     for words, expected in ((9, "inconclusive"), (10, "fair")):
@@ -112,7 +112,7 @@ def test_whole_words_change_sides_in_diversity() -> None:
     assert row.verdict == "biased" and row.clusters == 8
     one = np.where(words == 0, a, b)  # one word alone is answered otherwise
     (row, *_) = compare_diversity(ngrams, one, b, margins, permutations=100, blocks=10, seed=1, clusters=[words])
-    assert row.p_paired < 0.05 < row.p_decides
+    assert row.p_clusters > 0.05 and row.verdict != "biased"
 
 
 def test_the_most_cautious_of_two_ways_to_cluster() -> None:

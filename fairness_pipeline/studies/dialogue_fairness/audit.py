@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
 from fairness_pipeline.given import Given, endpoint, put
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import CONTEXT
@@ -62,14 +61,6 @@ STARTER_SAYS = (
     "#   fairness-pipeline init NAME --model FOLDER_OR_ID_OR_ADDRESS"
 )
 _LONGEST = 40  # tokens of an answer
-
-
-def take_pairs(part: DialoguePart, pairs: int) -> None:
-    """Keeps how many pairs of contexts an audit asks, for this profile's audits from now on."""
-    path = part.asked_pairs()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        temporary.write_text(f"{pairs}\n", encoding="utf-8")
 
 
 def takes(given: Given) -> bool:

@@ -7,7 +7,7 @@ from fairness_pipeline.commands import Command
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
-from fairness_pipeline.verbs.arguments import check_output
+from fairness_pipeline.verbs.arguments import check_output, number_of_pairs
 
 
 def add_commands(command: Command) -> None:
@@ -16,6 +16,9 @@ def add_commands(command: Command) -> None:
     pairs.add_argument("--dimension", help="only this dimension (default: all of the profile)")
     pairs.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
     pairs.add_argument("--output", metavar="FILE", required=True, help=".csv or .jsonl")
+    pairs.add_argument(
+        "--pairs", metavar="N", type=number_of_pairs, help="how many per dimension, or `all`; kept for what follows"
+    )
     pairs.add_argument("--force", action="store_true", help="replace FILE if it is there")
     imported = command("import-responses", _import_responses, "Take a model's answers to exported pairs from a file.")
     imported.add_argument("file", help=".csv or .jsonl with pair_id, side and response")
@@ -34,6 +37,9 @@ def _export_pairs(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output)
     check_output(path, FORMS, force=arguments.force)
     part = part_of(arguments.profile, NAME, DialoguePart)
+    if arguments.pairs is not None:
+        part.ask_pairs(arguments.pairs)
+        part = part_of(arguments.profile, NAME, DialoguePart)
     corpus, dimensions = _corpus(part, arguments.corpus), _dimensions(part, arguments.dimension)
     make(part.project, NAME, "context_pairs", arguments.dimension)
     lake = Lake(part.project.workspace)

@@ -15,6 +15,7 @@ from fairness_pipeline.corpora.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.debiasing.registry import check_method, method_of, settings_of
 from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.files import replacing
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.contexts import PairSettings
@@ -60,6 +61,10 @@ class DialogueFairness(Specification):
     """Share of a model's answers that are the same from which on nothing is judged, and no fairness test is passed."""
     examples: Positive = 8
     """Pairs of answers shown for each audit."""
+
+
+_FEW_PAIRS = 30
+"""Pairs below which a normal distribution says nothing of what they could show."""
 
 
 def _found_by(pairs: int, rate: float, measures: int = 6) -> float:
@@ -358,7 +363,7 @@ class DialoguePart(Part):
             f"fair: shown four times in five by about {wanted}, where nothing differs and answers are independent",
             f"pairs: {'; '.join(there)}",
         ]
-        if counts:
+        if counts and min(counts) >= _FEW_PAIRS:
             fewest = min(counts)
             gaps = " and ".join(f"{_found_by(fewest, rate):.2g} points at {100 * rate:g}%" for rate in (0.1, 0.5))
             lines.append(
@@ -398,6 +403,13 @@ class DialoguePart(Part):
     def asked_pairs(self) -> Path:
         """Where it is kept how many pairs `audit --pairs` asked for."""
         return self.project.workspace / "pairs.txt"
+
+    def ask_pairs(self, pairs: int) -> None:
+        """Keeps how many pairs of contexts are asked in each dimension, from now on."""
+        path = self.asked_pairs()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_text(f"{pairs}\n", encoding="utf-8")
 
     def dialogues_of(self, corpus: str) -> str:
         """The table of its platform that a corpus is read into."""

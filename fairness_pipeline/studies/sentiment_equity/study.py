@@ -13,9 +13,9 @@ from fairness_pipeline.study import Study
 
 def _finding(project: Project, key: Key, row: Row) -> str:
     if row["persons"] == SOME_NAMES:
-        higher = "higher" if row["difference"] < 0 else "lower"
+        higher = "higher" if _decisive(row)["difference"] < 0 else "lower"
         return (
-            f"{key['system']}: sentences with some names score {abs(row['difference']):.3g} {higher} in "
+            f"{key['system']}: sentences with some names score {abs(_decisive(row)['difference']):.3g} {higher} in "
             f"{row['affect']} than those with other names ({row['stratum']})"
         )
     difference = row["difference"] if row["stratum"] is None else row["stratum_difference"]
@@ -29,7 +29,9 @@ def _finding(project: Project, key: Key, row: Row) -> str:
 
 def _decisive(row: Row) -> Row:
     """A row with the difference of the stratum that decides it."""
-    return row if row["stratum_difference"] is None else {**row, "difference": row["stratum_difference"]}
+    if row["stratum_difference"] is None or row["verdict"] != "biased":
+        return row
+    return {**row, "difference": row["stratum_difference"]}
 
 
 def _asides(project: Project, key: Key, rows: list[Row]) -> list[str]:
