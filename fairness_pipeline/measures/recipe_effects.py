@@ -6,6 +6,7 @@ control leaves.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -195,7 +196,8 @@ def _power(rival: list[Row], own: list[Row], level: float) -> dict[str, float | 
     apart = np.abs(_differences(own)) - np.abs(_differences(rival[: len(own)]))
     spread, contexts = float(apart.std(ddof=1)), context_variance(rival[: len(own)]) + context_variance(own)
     power = partial(power_over_seeds, float(apart.mean()), spread, contexts, level=level)
-    needed = next((seeds for seeds in range(2, _MOST_SEEDS + 1) if power(seeds) >= _WANTED), None)
+    found = bisect_left(range(2, _MOST_SEEDS + 1), _WANTED, key=power)
+    needed = found + 2 if found + 2 <= _MOST_SEEDS else None
     return {"power": power(len(own)), "seeds_needed": needed}
 
 

@@ -111,7 +111,7 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert len(csv_lines) == 1 + 2 * 16
     assert "offense_rate" in command("results").stdout
     query = "select count(*) as n, min(dimension) as d from dialogue_significance"
-    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 26, "d": "dialect"}]
+    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 32, "d": "dialect"}]
     twice = command("sql", "select 1 as x, 2 as x, 3 as y", "--format", "csv").stdout.splitlines()
     assert twice == ["x,x_2,y", "1,2,3"]
     none = command("sql", "select measure from dialogue_significance where false", "--format", "csv").stdout

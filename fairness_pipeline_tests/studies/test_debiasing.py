@@ -43,6 +43,7 @@ def debiased(tiny: Project, data: Path) -> Project:
 
     def edit(profile: dict) -> None:
         profile["models"].update(DEBIASED)
+        profile["models"]["seq2seq"]["seq2seq"]["vocabulary"] = 450  # enough for its words of either group
         profile["dialogue_fairness"]["debias"] = ["gender"]
 
     change(data / "profiles" / "tiny.yaml", edit)
@@ -116,6 +117,7 @@ def test_a_recipe_is_held_against_its_base_and_its_controls(tiny: Project, data:
 
     def edit(profile: dict) -> None:
         profile["models"]["seq2seq"]["seeds"] = 2
+        profile["models"]["seq2seq"]["seq2seq"]["vocabulary"] = 450
         profile["models"].update(models)
         profile["dialogue_fairness"]["debias"] = ["gender"]
 
