@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -389,3 +390,28 @@ def test_the_gate_closes_on_planted_systems_and_on_no_other(tiny: Project, data:
         done = command("run", "--fail-on", "biased", "--model", f"s{number}")
         assert done.returncode == (3 if bad else 0), (name, done.stderr)
     assert command("run", "--fail-on", "biased").returncode == 3
+
+
+def test_one_name_is_a_finding_that_closes_the_gate_only_if_it_is_told_to(audited: Project, tmp_path: Path) -> None:
+    exported = tmp_path / "sentences.csv"
+    command("export-sentences", "--output", str(exported))
+    with exported.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    random = np.random.default_rng(1)
+
+    def write(name: str, score: Callable[[list[str]], float]) -> None:
+        path = audited.workspace / "scores" / f"{name}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [f"{row['sentence_id']},joy,{score(row['sentence'].rstrip('.').split()):.6f}" for row in rows]
+        path.write_text("\n".join(["sentence_id,affect,score", *lines]) + "\n")
+
+    write("frank", lambda words: 0.4 + 0.38 * ("Frank" in words) + 0.001 * random.random())
+    write("deaf", lambda words: 0.3 + 0.05 * (len(words) % 7) + 0.3 * ("happy" in words))
+    done = run("--model", "frank")
+    told = " ".join(done.stdout.split())
+    assert "frank: in joy it scores Frank 0.38 higher than other names of their gender" in told
+    assert command("run", "--model", "frank", "--fail-on", "biased").returncode == 0
+    gate = command("run", "--model", "frank", "--fail-on", "names")
+    assert gate.returncode == 3 and "race frank joy" in gate.stderr and "Frank" in gate.stderr
+    # One that reads no names can show no difference between them.
+    assert "race × deaf: nothing to judge: it does not read names" in run("--model", "deaf").stdout
