@@ -22,6 +22,7 @@ from fairness_pipeline.reporting.results import (
     in_margins,
     said,
     severity,
+    together,
     worst_first,
 )
 from fairness_pipeline.study import Study
@@ -65,7 +66,8 @@ def render(
         key=lambda found: severity(found[1]),
     )
     biased = [(audit, row) for audit, row in rows if said(row) == "biased"]
-    biased.sort(key=lambda found: bool(study.reservations(project, found[0].key, found[1])))  # what stands goes first
+    # What single responses show goes first, and of it what stands.
+    biased.sort(key=lambda found: (together(found[1]), bool(study.reservations(project, found[0].key, found[1]))))
     told = _one_each(biased)[:_TOLD]
     drawn = [(audit, row) for audit, row in rows if in_margins(row) is not None]
     table = template(folder, "report.html.j2", **(filters or {}))

@@ -93,13 +93,17 @@ def in_margins(row: Row, name: str = "difference") -> float | None:
     return row[name] / row["margin"] if row["margin"] and row[name] is not None else None
 
 
+def together(row: Row) -> bool:
+    """Whether a row is of all responses together (diversity), none of which has a value of its own."""
+    return row["unit"] == "percent" and row.get("effect_size") is None
+
+
 def severity(row: Row) -> tuple[int, bool, float]:
     """Sorts rows, the worst first: by what is said, then by how many margins the difference is wide.
 
     Measures of single responses come before those of all together (diversity), which have no effect size.
     """
-    together = row["unit"] == "percent" and row.get("effect_size") is None
-    return _ORDER.index(said(row)), together, -abs(in_margins(row) or 0.0)
+    return _ORDER.index(said(row)), together(row), -abs(in_margins(row) or 0.0)
 
 
 def worst_first(study: Study, audits: Iterable[Audit]) -> list[Audit]:
@@ -120,7 +124,7 @@ def findings(study: Study, project: "Project", audits: Iterable[Audit]) -> list[
         if worst is not None and said(worst) == "biased":
             but = study.reservations(project, audit.key, worst)
             told = study.finding(project, audit.key, worst) + (f"; but {'; '.join(but)}" if but else "")
-            found.append((bool(but), told))
+            found.append(((together(worst), bool(but)), told))
     return [told for _, told in sorted(found, key=lambda entry: entry[0])]
 
 
