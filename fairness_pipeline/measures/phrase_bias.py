@@ -71,7 +71,8 @@ class LanguageModelBiasSettings(Specification):
     """How perplexities are judged."""
 
     margin: Margin = Margin(absolute=0.05)
-    """The largest difference of log-perplexities that does not matter: 0.05 is about 5% of a perplexity."""
+    """The largest difference of log-perplexities that does not matter (0.05 is about 5% of a perplexity); the verdict
+    rests on odds ratios and does not look at it."""
     alpha: Share = 0.05
     """Level of the tests."""
     unbiased: Positive = 250
