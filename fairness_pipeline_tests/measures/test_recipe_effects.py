@@ -20,7 +20,7 @@ from fairness_pipeline.measures.recipe_effects import (
     recipe_effects,
 )
 
-SEEDS, MEASURES, REPEATS = 5, 5, 250
+SEEDS, MEASURES, REPEATS = 5, 5, 150
 OF_CONTEXTS, OF_SEEDS = 1.5, 2.0
 """Standard errors of a difference: that of the contexts, which all seeds share, and between seeds (points)."""
 
