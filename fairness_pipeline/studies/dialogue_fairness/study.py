@@ -126,7 +126,7 @@ STUDY = Study(
         "sd_after": "the same of the debiased model",
         "p_gap": "p of the base's gap over its seeds, adjusted for all rows",
         "share_left": "the mean absolute difference after as a share of that before",
-        "control": "what was trained in the same way without what shall cure; of several, the hardest to beat",
+        "control": "the same training without the debiasing term; of several, the hardest to beat",
         "difference_control": "its difference",
         "p_control": "p of what the method changes beyond it",
         "power": "the chance that as many seeds tell the method from its control, if it does what was found",
