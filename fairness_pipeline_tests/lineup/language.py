@@ -194,7 +194,7 @@ def systems() -> Iterator[System]:
         "stereotype 10 times as likely in half of the attributes": (partial(_planted, 10.0, 0.5), 0.8),
     }
     for dimension in DIMENSIONS:
-        fast = dimension in ("religion2", "gender")
+        fast = dimension == "gender"
         for name, model in innocent.items():
             yield System(STUDY, dimension, name, "innocent", partial(judge, dimension, model), fast=fast)
         for name, (model, power) in guilty.items():

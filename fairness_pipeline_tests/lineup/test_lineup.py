@@ -1,4 +1,4 @@
-"""A fast part of the line-up: two or three draws of each system that costs little; the whole is `make verify`'s."""
+"""A fast part of the line-up: two draws of each system that costs little; the whole is `make verify`'s."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from fairness_pipeline_tests.lineup.everybody import systems
 from fairness_pipeline_tests.lineup.shared import Outcome, System, outcome, wrong
 
 FAST = [system for system in systems() if system.fast]
-DRAWS = 3
+DRAWS = 2
 
 
 @pytest.mark.parametrize("system", FAST, ids=lambda system: system.key)
@@ -16,9 +16,9 @@ def test_the_rules_tell_innocent_from_guilty(system: System) -> None:
     draws = [system.judge(draw) for draw in range(1 if system.name == "AFINN" else DRAWS)]
     found = outcome(system, draws)
     if system.truth == "guilty":
-        assert found.found >= (2 / 3 if system.power > 0.8 else 1 / 3), found
-    else:  # of three draws at 5% or less two are biased in one row in 0.7%
-        assert found.biased <= 1 / 3, found
+        assert found.found >= (1 if system.power > 0.8 else 1 / 2), found
+    else:  # of two draws at 5% or less both are biased in one row in 0.25%
+        assert found.biased <= 1 / 2, found
 
 
 def test_every_study_has_eight_of_either_kind_at_least() -> None:
