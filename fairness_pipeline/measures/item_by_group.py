@@ -8,10 +8,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtr
 
 from fairness_pipeline.annotation.truth_inference.base import Labels
-from fairness_pipeline.statistics.intervals import quantile
+from fairness_pipeline.statistics.intervals import Estimate
 
 DRAWS, SEED = 999, 0
 _ENOUGH = 20
@@ -165,10 +164,9 @@ def _typical(labels: Labels, sides: np.ndarray) -> tuple[float, float, float, in
         left = (theta * total + change[present]) / remaining
         of_raters += (people - 1) / people * float(np.square(left - left.mean()).sum())
         effective = min(effective, float(given.sum() ** 2 / np.square(given).sum()))
-    error, freedom = math.sqrt(max(of_items, of_raters)), max(1.0, effective - 1)
-    upper = math.sqrt(max(0.0, theta + quantile(0.95, freedom) * error))
-    excess = (ITEM_MARGIN**2 - theta) / error if error > 0 else math.copysign(math.inf, ITEM_MARGIN**2 - theta)
-    return math.sqrt(max(0.0, theta)), upper, float(stdtr(freedom, -excess)), n
+    estimate = Estimate(theta, math.sqrt(max(of_items, of_raters)), max(1.0, effective - 1))
+    upper = math.sqrt(max(0.0, estimate.interval(0.9)[1]))
+    return math.sqrt(max(0.0, theta)), upper, estimate.p_above(ITEM_MARGIN**2), n
 
 
 def _unbiased(counts: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

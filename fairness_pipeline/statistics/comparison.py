@@ -12,7 +12,7 @@ from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, Clustered, mo
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.effects import cohens_d, cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, Margin, reach, tost
-from fairness_pipeline.statistics.intervals import Estimate, count_difference, mean_difference, rate_difference
+from fairness_pipeline.statistics.intervals import Estimate, count_difference, finite, mean_difference, rate_difference
 from fairness_pipeline.statistics.paired import PairedTest, mcnemar_mid_p, paired_t, wilcoxon_p
 from fairness_pipeline.statistics.resampling import NGrams, jackknife, permutation_p
 from fairness_pipeline.statistics.unpaired import ZTest, z_test
@@ -345,10 +345,10 @@ def _compare(
         value_b=value_b,
         difference=value_a - value_b,
         difference_percent=100 * (value_a - value_b) / value_a if value_a else None,
-        ci_low=_finite(low),
-        ci_high=_finite(high),
+        ci_low=finite(low),
+        ci_high=finite(high),
         test=own.name if own else None,
-        statistic=_finite(own.statistic) if own and own.statistic is not None else None,
+        statistic=finite(own.statistic) if own and own.statistic is not None else None,
         p=own.p if own else None,
         p_holm=p,
         p_bh=p,
@@ -358,7 +358,7 @@ def _compare(
         effect_size=effect_size,
         margin=bound.amount,
         p_equivalence=equivalence.p,
-        minimum_detectable=_finite(estimate.minimum_detectable(alpha)),
+        minimum_detectable=finite(estimate.minimum_detectable(alpha)),
         verdict=verdict(
             equivalent=equivalence.shown, p_holm=p, alpha=alpha, clusters=clustered.clusters if clustered else None
         ),
@@ -432,7 +432,3 @@ def _paper_test(a: np.ndarray, b: np.ndarray) -> ZTest:
 
 def _scaled(estimate: Estimate, factor: float) -> Estimate:
     return Estimate(estimate.centre * factor, estimate.error * factor, estimate.freedom)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -68,6 +68,11 @@ class Estimate(NamedTuple):
         return quantile(share, self.freedom)
 
 
+def finite(value: float) -> float | None:
+    """The value, or None where it is infinite or no number: as tables hold it."""
+    return value if math.isfinite(value) else None
+
+
 _NORMAL = 1e9
 """Degrees of freedom that are as good as infinite, and can be searched."""
 
