@@ -139,6 +139,7 @@ class Study:
         files: What reads its YAML files, by the folder of `data` that holds them.
         columns: What the columns of its tables hold, but for those that studies share.
         decisive: A row as its verdict reads it, where that is not its own values (another reading, a stratum).
+        direction: What the sign of a row says, in two words, given the names of both sides.
         reservations: What would undo a row's finding, in words.
         control: What shows that an artefact is none of the system's doing, in words, with the control's figure.
         asides: What else the rows of a partition say, in sentences: findings that are no verdict on a group.
@@ -163,6 +164,7 @@ class Study:
     files: Mapping[str, type[Specification]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     decisive: Callable[[Row], Row] = lambda row: row
+    direction: Callable[[Row, tuple[str, str]], str] = lambda row, groups: f"more: {groups[row['difference'] < 0]}"
     reservations: Callable[["Project", Key, Row], list[str]] = lambda project, key, row: []
     control: Callable[["Project", Key, Row], str] = lambda project, key, row: ""
     asides: Callable[["Project", Key, list[Row]], list[str]] = lambda project, key, rows: []

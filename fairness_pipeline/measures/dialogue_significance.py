@@ -29,6 +29,8 @@ DIALOGUE_SIGNIFICANCE = pa.schema(
         pa.field("content_a", pa.float64()),
         pa.field("content_b", pa.float64()),
         pa.field("content_difference", pa.float64()),
+        pa.field("content_ci_low", pa.float64()),
+        pa.field("content_ci_high", pa.float64()),
         pa.field("p_as_answered", pa.float64()),
         pa.field("parrot_difference", pa.float64()),
         pa.field("instrument_difference", pa.float64()),
@@ -47,13 +49,13 @@ DIALOGUE_SIGNIFICANCE = pa.schema(
 """`COMPARISON` and what stands beside a verdict; null where it is not defined.
 
 A measure's verdict rests on its neutral reading, in which the groups' words are masked: `content_a`, `content_b` and
-`content_difference` are of it, and so are `p_holm` and `p_bh`; `p_as_answered` is the adjusted p of the answers as they
-are. `parrot_difference`: what answers that repeat the context would get. `instrument_difference` and `instrument_p`:
-what the scorer makes of human texts with only these words swapped. `exchanged`: the commonest exchanged words.
-`hangs_on`: the words without which little is left, where pairs show a difference and words do not. `carried_by`: the
-words that make most of a biased measure's gap; `without_them` and `difference_without_them` are of the other pairs.
-`holds` of `variations`: see `measures.variations`. `distinct_shown`: how many distinct responses show the measure, and
-`commonest_shown` the share in percent of the most frequent of them.
+`content_difference` with its interval are of it, and so are `p_holm` and `p_bh`; `p_as_answered` is the adjusted p of
+the answers as they are. `parrot_difference`: what answers that repeat the context would get. `instrument_difference`
+and `instrument_p`: what the scorer makes of human texts with only these words swapped. `exchanged`: the commonest
+exchanged words. `hangs_on`: the words without which little is left, where pairs show a difference and words do not.
+`carried_by`: the words that make most of a biased measure's gap; `without_them` and `difference_without_them` are of
+the other pairs. `holds` of `variations`: see `measures.variations`. `distinct_shown`: how many distinct responses show
+the measure, and `commonest_shown` the share in percent of the most frequent of them.
 """
 
 
@@ -132,7 +134,8 @@ def dialogue_significance(
         if not is_part(name):
             neutral = by_name[name + MASKED]
             row |= {f"content_{side}": neutral[f"value_{side}"] for side in "ab"}
-            row |= {"content_difference": neutral["difference"], "p_as_answered": raw[name]}
+            row |= {f"content_{what}": neutral[what] for what in ("difference", "ci_low", "ci_high")}
+            row["p_as_answered"] = raw[name]
             row |= _held(row, variations.get(name, []))
             if row["verdict"] == "inconclusive" and by_pairs[name] < alpha and row["clusters"] is not None:
                 row["hangs_on"] = _carriers(variations.get(name, []))
@@ -151,12 +154,8 @@ def decisive(row: Row) -> Row:
     """
     if row["verdict"] != "biased" or row.get("content_difference") is None:
         return row
-    return {
-        **row,
-        "value_a": row["content_a"],
-        "value_b": row["content_b"],
-        "difference": row["content_difference"],
-    }
+    names = {"value_a": "a", "value_b": "b"} | {name: name for name in ("difference", "ci_low", "ci_high")}
+    return {**row, **{name: row[f"content_{own}"] for name, own in names.items()}}
 
 
 def reservations(row: Row, alpha: float = 0.05) -> list[str]:

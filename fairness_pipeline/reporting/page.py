@@ -123,9 +123,9 @@ def _overview(study: Study, project: Project, rows: list[tuple[Audit, Row]]) -> 
         (
             " · ".join([*audit.key.values(), study.label(row)]),
             row,
-            study.groups(project, {**audit.key, "measure": row["measure"]}),
+            study.direction(row, study.groups(project, {**audit.key, "measure": row["measure"]})),
         )
-        for audit, row in rows
+        for audit, row in ((audit, study.decisive(row)) for audit, row in rows)
     ]
     return overview_plot(labelled) if labelled else None
 

@@ -60,14 +60,14 @@ def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable
     return png(figure)
 
 
-def overview_plot(rows: list[tuple[str, Row, tuple[str, str]]]) -> bytes:
+def overview_plot(rows: list[tuple[str, Row, str]]) -> bytes:
     """Differences of any measure on one scale, that of their margins; each with its 95% interval, in the given order.
 
     A difference of 1 is as wide as what does not matter; beyond `_FARTHEST` it is cut off there, and its number stands
     beside it.
 
     Args:
-        rows: A label, a row of a significance table with a margin above 0, and the names of side a and side b.
+        rows: A label, a row of a significance table with a margin above 0, and what its sign says.
     """
     from matplotlib.figure import Figure
 
@@ -77,7 +77,7 @@ def overview_plot(rows: list[tuple[str, Row, tuple[str, str]]]) -> bytes:
     axes = figure.add_axes((left, below, 0.69 - left, 1 - below - 0.1 / height))
     widest = max(2.0, *(min(_FARTHEST, abs(in_margins(row) or 0.0)) for _, row, _ in rows))
     axes.axvspan(-1, 1, color="#00000012", linewidth=0)
-    for place, (_, row, groups) in enumerate(reversed(rows)):
+    for place, (_, row, direction) in enumerate(reversed(rows)):
         colour = COLOURS[said(row)]
         value, low, high = (in_margins(row, name) for name in ("difference", "ci_low", "ci_high"))
         assert value is not None
@@ -87,9 +87,9 @@ def overview_plot(rows: list[tuple[str, Row, tuple[str, str]]]) -> bytes:
         inside = abs(value) <= widest
         marker = "o" if inside else ">" if value > 0 else "<"
         axes.plot(max(-widest, min(widest, value)), place, marker, color=colour, markersize=5)
-        more = f"  (more: {groups[0] if value > 0 else groups[1]})" if value else ""
+        told = f"  ({direction})" if value else ""
         axes.annotate(
-            with_unit(row) + more, (1.01, place), xycoords=("axes fraction", "data"), fontsize=7,
+            with_unit(row) + told, (1.01, place), xycoords=("axes fraction", "data"), fontsize=7,
             va="center", color=colour, annotation_clip=False,
         )  # fmt: skip
     axes.axvline(0, color="#444444", linewidth=0.8)

@@ -52,4 +52,4 @@ def summary(study: Study, project: Project, key: Key, rows: list[Row]) -> str:
     gated = sorted((row for row in rows if study.gated(row)), key=severity)
     told = ", ".join(f"{number} {name}" for name, number in counted(study, [Audit(key, rows)]).items())
     finding = f": {study.finding(project, key, gated[0])}" if gated and said(gated[0]) == "biased" else ""
-    return f"{told}{finding}\n```\n{text_plot([(study.label(row), row) for row in gated])}\n```"
+    return f"{told}{finding}\n```\n{text_plot([(study.label(row), study.decisive(row)) for row in gated])}\n```"

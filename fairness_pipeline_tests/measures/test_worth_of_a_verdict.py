@@ -326,7 +326,7 @@ FIRM = {
     "measure": "offense_rate", "unit": "percent", "verdict": "biased", "value_a": 5.0, "value_b": 10.0,
     "difference": -5.0, "content_a": 5.0, "content_b": 10.0, "content_difference": -5.0, "p_as_answered": 1e-4,
     "without_them": "biased", "difference_without_them": -4.0, "holds": 24, "variations": 24, "distinct_shown": 90,
-    "parrot_difference": -3.0,
+    "parrot_difference": -3.0, "ci_low": -9.0, "ci_high": 1.0, "content_ci_low": -7.0, "content_ci_high": -3.0,
 }  # fmt: skip
 
 
@@ -347,6 +347,7 @@ def test_reservations_name_what_would_undo_a_finding() -> None:
 def test_a_biased_row_is_read_masked_and_an_artefact_tells_its_control() -> None:
     turned = {**FIRM, "difference": 2.0, "content_a": 4.0, "content_b": 9.0}
     assert (decisive(turned)["difference"], decisive(turned)["value_b"]) == (-5.0, 9.0)
+    assert (decisive(turned)["ci_low"], decisive(turned)["ci_high"]) == (-7.0, -3.0)
     artefact = {**FIRM, "verdict": "artefact", "content_difference": -0.1}
     assert decisive(artefact) is artefact
     assert control(artefact) == (

@@ -1,14 +1,18 @@
 """Study 2 from comments to the report, on generated comments and on a user's own."""
 
 import csv
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Lake
+from fairness_pipeline.measures.stereotype import Quadruples, stereotype
 from fairness_pipeline.project import Project
+from fairness_pipeline.studies.language_model_bias.study import STUDY
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.models.tiny_models import causal_lm
@@ -249,3 +253,15 @@ def test_wrong_published_perplexities(small: Project, data: Path) -> None:
         change(data / "profiles" / "small.yaml", lambda profile: profile.update(models={"mine": {}}))
         with pytest.raises(FairnessError, match=said):
             Project("small").parts[STUDY].expected()
+
+
+def test_a_picture_and_a_sentence_name_the_group_of_which_the_stereotype_is_likelier() -> None:
+    """By hand: about a the stereotype costs 5 nats and its opposite 3, about b both cost 3; so it is likelier of b."""
+    number = np.arange(40)
+    wobble = np.sin(number) / 10
+    phrases = Quadruples(5 + wobble, np.full(40, 3.0), np.full(40, 3.0), np.full(40, 3.0), number % 10, number % 2)
+    row = {**asdict(stereotype(phrases, targets_are_a_sample=False).row), "exchanged": "greedy"}
+    assert row["verdict"] == "biased"
+    assert STUDY.direction(row, ("Christian", "Jewish")) == "likelier: Jewish"
+    told = STUDY.finding(Project("sample"), {"dimension": "religion1", "model": "m"}, row)
+    assert "times as likely about Jewish people as about Christian people" in told

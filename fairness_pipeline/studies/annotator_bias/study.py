@@ -32,9 +32,15 @@ def _finding(project: Project, key: Key, row: Row) -> str:
     )
 
 
+def _direction(row: Row, groups: tuple[str, str]) -> str:
+    return "of single items" if row["note"] in (SAME_RATE, OTHER_ITEMS) else f"more: {groups[row['difference'] < 0]}"
+
+
 def _decisive(row: Row) -> Row:
-    """A row that rests on single items, with their typical difference."""
-    return {**row, "difference": row["items_typical"]} if row["note"] in (SAME_RATE, OTHER_ITEMS) else row
+    """A row that rests on single items, with their typical difference, which has no side and no interval."""
+    if row["note"] not in (SAME_RATE, OTHER_ITEMS):
+        return row
+    return {**row, "difference": row["items_typical"], "ci_low": None, "ci_high": None}
 
 
 STUDY = Study(
@@ -57,6 +63,7 @@ STUDY = Study(
     groups=_groups,
     finding=_finding,
     decisive=_decisive,
+    direction=_direction,
     files={"corpora (items that several people labelled)": AnnotatedCorpus},
     columns={
         "measure": "the category whose two groups are compared",

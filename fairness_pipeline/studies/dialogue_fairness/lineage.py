@@ -644,7 +644,7 @@ def _out_of_sight(partition: Partition, pairs: pa.Table) -> dict[str, np.ndarray
     stage="verdicts",
     upstream=("context_pairs", "responses", *_TABLES, "verdict_variations", "instrument_check", "parrot_check"),
     arrows=(*_TABLES, "verdict_variations", "instrument_check", "parrot_check"),
-    code_version="5",
+    code_version="6",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
         **_moving_together(part, key),

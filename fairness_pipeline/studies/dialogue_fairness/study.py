@@ -101,6 +101,8 @@ STUDY = Study(
         "content_a": "the value of side a with the groups' words masked, on which the verdict rests",
         "content_b": "the value of side b with the groups' words masked",
         "content_difference": "their difference",
+        "content_ci_low": "lower end of its 95% interval",
+        "content_ci_high": "upper end of its 95% interval",
         "p_as_answered": "adjusted p of the answers as they are",
         "parrot_difference": "what answers that only repeat the context would get",
         "exchanged": "the commonest exchanged words",

@@ -10,7 +10,7 @@ from fairness_pipeline.studies.language_model_bias.profile import LanguageModelB
 from fairness_pipeline.study import Study
 
 _LABELS = {
-    STEREOTYPE: "stereotype",
+    STEREOTYPE: "Stereotype",
     LOG: "LMB",
     "perplexity": "LMB, the paper's test",
     "log_perplexity_all_pairs": "LMB with outliers",
@@ -64,6 +64,7 @@ STUDY = Study(
         "corpora (phrases for language models)": PhraseCorpus,
     },
     reservations=lambda project, key, row: reservations(row, project.parts["language_model_bias"].level),
+    direction=lambda row, groups: f"likelier: {groups[row['difference'] > 0]}",
     control=lambda project, key, row: control(row),
     gated=lambda row: row["measure"] == STEREOTYPE,
     columns={

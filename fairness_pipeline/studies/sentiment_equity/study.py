@@ -28,10 +28,10 @@ def _finding(project: Project, key: Key, row: Row) -> str:
 
 
 def _decisive(row: Row) -> Row:
-    """A row with the difference of the stratum that decides it."""
+    """A row with the difference of the stratum that decides it, of which no interval is kept."""
     if row["stratum_difference"] is None or row["verdict"] != "biased":
         return row
-    return {**row, "difference": row["stratum_difference"]}
+    return {**row, "difference": row["stratum_difference"], "ci_low": None, "ci_high": None}
 
 
 def _asides(project: Project, key: Key, rows: list[Row]) -> list[str]:
