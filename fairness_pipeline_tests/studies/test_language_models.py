@@ -12,7 +12,7 @@ from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.stereotype import Quadruples, stereotype
 from fairness_pipeline.project import Project
-from fairness_pipeline.studies.language_model_bias.study import STUDY
+from fairness_pipeline.studies.language_model_bias import study
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.models.tiny_models import causal_lm
@@ -262,6 +262,6 @@ def test_a_picture_and_a_sentence_name_the_group_of_which_the_stereotype_is_like
     phrases = Quadruples(5 + wobble, np.full(40, 3.0), np.full(40, 3.0), np.full(40, 3.0), number % 10, number % 2)
     row = {**asdict(stereotype(phrases, targets_are_a_sample=False).row), "exchanged": "greedy"}
     assert row["verdict"] == "biased"
-    assert STUDY.direction(row, ("Christian", "Jewish")) == "likelier: Jewish"
-    told = STUDY.finding(Project("sample"), {"dimension": "religion1", "model": "m"}, row)
+    assert study.STUDY.direction(row, ("Christian", "Jewish")) == "likelier: Jewish"
+    told = study.STUDY.finding(Project("sample"), {"dimension": "religion1", "model": "m"}, row)
     assert "times as likely about Jewish people as about Christian people" in told

@@ -256,7 +256,7 @@ def truth_inference_scores(partition: Partition) -> Result:
         "annotator_bias_estimates", "truth_inference_scores",
     ),
     arrows=("group_positive_rates", "annotator_anova", "annotator_bias_estimates", "truth_inference_scores"),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),

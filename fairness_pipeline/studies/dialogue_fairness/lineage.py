@@ -872,7 +872,7 @@ def recipe_effects(partition: Partition) -> Result:
         "classifier_quality",
     ),
     arrows=("dialogue_significance", "recipe_significance", "response_quality", "debiasing_effects", "recipe_effects"),
-    code_version="8",
+    code_version="9",
     settings=lambda part, key: {
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),

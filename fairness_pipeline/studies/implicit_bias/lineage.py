@@ -423,7 +423,7 @@ def balance_rates(partition: Partition) -> Result:
         "classifier_debiasing_effects", "saliency", "balance_rates",
     ),
     arrows=("classifier_fairness", "classifier_debiasing_effects", "saliency", "balance_rates"),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),

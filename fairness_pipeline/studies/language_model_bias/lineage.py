@@ -637,7 +637,7 @@ _TASKS = tuple(
         "language_model_debiasing_effects", *_TASKS,
     ),
     arrows=("language_model_bias", "language_model_debiasing_effects", *_TASKS),
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),

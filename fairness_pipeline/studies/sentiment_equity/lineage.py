@@ -200,7 +200,7 @@ def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray
     covers=_has_systems,
     upstream=("equity_sentences", "equity_scores", "equity_pairs", "equity_significance"),
     arrows=("equity_significance",),
-    code_version="4",
+    code_version="5",
     settings=lambda part, key: {
         "description": part.project.profile.description,
         "settings": part.settings.model_dump(),
