@@ -69,7 +69,7 @@ def render(
     # What single responses show goes first, and of it what stands.
     biased.sort(key=lambda found: (together(found[1]), bool(study.reservations(project, found[0].key, found[1]))))
     told = _one_each(biased)[:_TOLD]
-    drawn = [(audit, row) for audit, row in rows if in_margins(row) is not None]
+    drawn = [(audit, row) for audit, row in rows if row["n"] and in_margins(row) is not None]  # n = 0: nothing measured
     table = template(folder, "report.html.j2", **(filters or {}))
     return table.render(
         study=study,
