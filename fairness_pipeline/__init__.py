@@ -6,7 +6,7 @@ is an `fp.FairnessError`.
 
 from typing import TYPE_CHECKING, Any
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 if TYPE_CHECKING:
     from fairness_pipeline.api import compare, pairs, score, swap

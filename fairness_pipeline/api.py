@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pydantic
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import PairSettings, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper

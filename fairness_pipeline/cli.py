@@ -6,8 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 
 from fairness_pipeline import __version__
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.plain_text import visible
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import visible
 
 _VERBS = ("audit", "init", "run", "results", "sql", "report", "ui", "forget")
 

@@ -18,9 +18,9 @@ from rich.table import Table
 
 from fairness_pipeline.defs.listener import Listener
 from fairness_pipeline.defs.plan import Outcome, Step
+from fairness_pipeline.foundation.plain_text import visible
+from fairness_pipeline.foundation.progress import Progress as ProgressFunction
 from fairness_pipeline.lake import Key, Lake, Row, partition_name
-from fairness_pipeline.plain_text import visible
-from fairness_pipeline.progress import Progress as ProgressFunction
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.results import (
     NEVER_SEEN,

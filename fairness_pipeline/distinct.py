@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairness_pipeline.collector import collector_paused
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
-from fairness_pipeline.progress import Progress, report
+from fairness_pipeline.foundation.collector import collector_paused
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import Progress, report
 
 Scorer = Callable[[pa.Table], pa.Table]
 """A table with a column `text` in, a table of as many rows out, each of which depends on its own text alone.

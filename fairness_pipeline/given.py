@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import yaml
 
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
-from fairness_pipeline.yaml_files import Specification, read_yaml, validate
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.yaml_files import Specification, read_yaml, validate
 
 _FORMS = (".csv", ".tsv", ".jsonl")
 _LOSSLESS = (".gz", ".zst")
@@ -140,7 +140,7 @@ def _configuration(name: str, revision: str | None) -> dict[str, Any]:
 
 
 def _columns(path: Path, form: str) -> tuple[str, ...]:
-    from fairness_pipeline.corpora.text_files import read_csv_rows, read_json_lines, read_lines
+    from fairness_pipeline.foundation.text_files import read_csv_rows, read_json_lines, read_lines
 
     if form == ".jsonl":
         first = next(iter(read_json_lines(path)), None)

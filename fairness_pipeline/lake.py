@@ -11,8 +11,8 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import locked, replacing
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import locked, replacing
 
 Key = dict[str, str]
 """A partition: axis to value; empty for what is not partitioned."""

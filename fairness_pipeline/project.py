@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import pydantic
 
-from fairness_pipeline import paths
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import S, Specification, load, read_yaml, validate
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.rounds import read_rounds
 from fairness_pipeline.study import Part, Study, studies
-from fairness_pipeline.yaml_files import S, Specification, load, read_yaml, validate
 
 PROFILE = "FAIRNESS_PROFILE"
 DEFAULT_PROFILE = "sample"

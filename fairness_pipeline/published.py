@@ -5,8 +5,8 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import NamedTuple
 
-from fairness_pipeline.corpora.checksums import checksum
-from fairness_pipeline.paths import data_file
+from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.paths import data_file
 
 
 class PublishedRate(NamedTuple):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.files import replacing
 
 
 def read_rounds(workspace: Path) -> dict[tuple[str, str], str]:

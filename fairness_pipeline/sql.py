@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lake import Lake
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.lake import Key, Lake, Row
-from fairness_pipeline.yaml_files import Specification
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project

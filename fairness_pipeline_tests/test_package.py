@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import fairness_pipeline as fp
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 ROOT = Path(__file__).parents[1]
 

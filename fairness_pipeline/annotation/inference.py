@@ -16,10 +16,10 @@ from fairness_pipeline.annotation.item_classifiers import (
     TextClassifier,
 )
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
-from fairness_pipeline.progress import Progress, report
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.foundation.schemas import schema
 
 INFERRED = schema(draw=pa.int64(), item_id=pa.string(), probability=pa.float64(), label=pa.int64())
 """A row an item: P(y = 1), or a share or score in 0..1 of methods without probabilities, and the inferred label."""

@@ -11,9 +11,9 @@ from typing import Annotated, Protocol
 import numpy as np
 import pydantic
 
+from fairness_pipeline.foundation.threads import use_threads
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.specification import Rate
-from fairness_pipeline.threads import use_threads
-from fairness_pipeline.yaml_files import Positive, Specification
 
 _COMPONENTS = 100
 """Of the points' kernel, at most."""

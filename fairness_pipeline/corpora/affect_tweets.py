@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.text_files import read_lines
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.text_files import read_lines
 
 AFFECT_TWEETS = schema(
     tweet_id=pa.string(),

@@ -7,7 +7,7 @@ import pydantic
 from fairness_pipeline.corpora.authored_corpus import Group, Labels
 from fairness_pipeline.corpora.phrase_corpus import Encoding
 from fairness_pipeline.corpora.specification import CorpusFile
-from fairness_pipeline.yaml_files import Positive, Specification
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
 Share = Annotated[float, pydantic.Field(ge=0, le=1)]
 _Pair = tuple[float, float]

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.corpora.records import read_records
-from fairness_pipeline.corpora.text_files import read_json_lines
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.records import read_records
+from fairness_pipeline.foundation.text_files import read_json_lines
 
 _ANSWERS = ("choices", "rating", "number")
 """What one answer of Label Studio's may be."""

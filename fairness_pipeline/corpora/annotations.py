@@ -13,11 +13,11 @@ from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus, Annotati
 from fairness_pipeline.corpora.annotation_exports import read_label_studio, read_prodigy
 from fairness_pipeline.corpora.authored_texts import group_of, is_ignored
 from fairness_pipeline.corpora.downloads import located
-from fairness_pipeline.corpora.records import column, read_records
 from fairness_pipeline.corpora.simulated_annotations import simulate
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.progress import Progress, track
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress, track
+from fairness_pipeline.foundation.records import column, read_records
+from fairness_pipeline.foundation.schemas import schema
 
 ANNOTATIONS = schema(draw=pa.int64(), item_id=pa.string(), annotator_id=pa.string(), label=pa.int64())
 """A row a label: 1 (positive) or 0. `draw` counts the draws of a simulated corpus; 1 is the only one of others."""

@@ -6,7 +6,7 @@ import pydantic
 
 from fairness_pipeline.corpora.phrase_corpus import Encoding
 from fairness_pipeline.corpora.specification import CorpusFile
-from fairness_pipeline.yaml_files import Positive, Specification
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
 OTHERS = "*"
 """Among what is ignored: everything that is not named."""

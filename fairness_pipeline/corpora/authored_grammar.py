@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple, Self
 
 import pydantic
 
-from fairness_pipeline.paths import data_file
-from fairness_pipeline.yaml_files import Specification, load
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import Specification, load
 
 Share = Annotated[float, pydantic.Field(ge=0, le=1)]
 _WORD = re.compile(r"\w+")

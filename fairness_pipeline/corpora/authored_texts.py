@@ -18,12 +18,12 @@ from fairness_pipeline.corpora.authored_grammar import AuthoredGrammarFile
 from fairness_pipeline.corpora.chat_rooms import read_chat_rooms
 from fairness_pipeline.corpora.dialects import DialectModel
 from fairness_pipeline.corpora.downloads import located
-from fairness_pipeline.corpora.records import column, read_records
-from fairness_pipeline.corpora.text_files import read_lines
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.progress import Progress, track
-from fairness_pipeline.schemas import schema
-from fairness_pipeline.yaml_files import Specification
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress, track
+from fairness_pipeline.foundation.records import column, read_records
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.text_files import read_lines
+from fairness_pipeline.foundation.yaml_files import Specification
 
 AUTHORED_TEXTS = schema(
     text_id=pa.string(),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 _NAME = re.compile(r".*/[\d-]+-(?P<ages>\w+)_\d+posts\.xml")
 

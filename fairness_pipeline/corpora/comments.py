@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from fairness_pipeline.corpora.cleaning import is_deleted
 from fairness_pipeline.corpora.readers import Turns
-from fairness_pipeline.corpora.text_files import read_json_lines
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import explained
-from fairness_pipeline.paths import cache_folder
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import explained
+from fairness_pipeline.foundation.paths import cache_folder
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.text_files import read_json_lines
 
 _POSTS = schema(id=pa.string(), parent=pa.string(), thread=pa.string(), text=pa.string(), topic=pa.string())
 _BATCH = 50_000

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairness_pipeline.corpora.text_files import read_lines
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.text_files import read_lines
 from fairness_pipeline.lexicons.text import tokenize
 
 DIALECTS = ("african_american", "hispanic", "other", "white")

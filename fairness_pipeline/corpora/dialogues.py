@@ -14,7 +14,6 @@ import pydantic
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.corpora.cleaning import URL, clean
 from fairness_pipeline.corpora.comments import read_comments
 from fairness_pipeline.corpora.downloads import file_version, located
@@ -22,11 +21,12 @@ from fairness_pipeline.corpora.framed_contexts import FramedContexts
 from fairness_pipeline.corpora.grammar import Grammar
 from fairness_pipeline.corpora.readers import Turns, read_dataset, read_file
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.paths import data_file
-from fairness_pipeline.progress import Progress, track
-from fairness_pipeline.schemas import schema
-from fairness_pipeline.yaml_files import Specification
+from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.progress import Progress, track
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.yaml_files import Specification
 
 SPLITS = ("train", "valid", "test", "audit")
 SHARED_TURN = 25

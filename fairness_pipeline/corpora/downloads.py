@@ -4,12 +4,12 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from fairness_pipeline.corpora.checksums import checksum, verify_checksum
 from fairness_pipeline.corpora.specification import CorpusFile
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import explained, locked
-from fairness_pipeline.paths import cache_folder
-from fairness_pipeline.progress import Progress, report
+from fairness_pipeline.foundation.checksums import checksum, verify_checksum
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import explained, locked
+from fairness_pipeline.foundation.paths import cache_folder
+from fairness_pipeline.foundation.progress import Progress, report
 
 _TIMEOUT = 30.0
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 import pyarrow as pa
 import pydantic
 
-from fairness_pipeline import paths
-from fairness_pipeline.corpora.text_files import read_csv_rows
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.yaml_files import Specification, load, read_yaml, validate
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.text_files import read_csv_rows
+from fairness_pipeline.foundation.yaml_files import Specification, load, read_yaml, validate
 
 EQUITY_SENTENCES = pa.schema(
     [

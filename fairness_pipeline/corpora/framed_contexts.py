@@ -5,8 +5,8 @@ from typing import Self
 
 import pydantic
 
-from fairness_pipeline.paths import data_file
-from fairness_pipeline.yaml_files import Specification, load
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import Specification, load
 
 _PERSON = "{person}"
 

@@ -5,10 +5,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from fairness_pipeline.corpora.checksums import verify_checksum
-from fairness_pipeline.corpora.records import column, read_records
 from fairness_pipeline.corpora.specification import CorpusFile
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.checksums import verify_checksum
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.records import column, read_records
 
 TRAINED_ON = 0.8
 """The share of the texts that a classifier is trained on; it is held against the others."""

@@ -12,8 +12,8 @@ import pyarrow as pa
 from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import schema
 
 STATE_TURNS = schema(split=pa.string(), text=pa.string(), right=pa.bool_())
 """`text` is what the system said, what the user says, domain, slot and value; `right`: whether the user gives it."""

@@ -5,7 +5,7 @@ from typing import Literal, Self
 import pydantic
 
 from fairness_pipeline.corpora.specification import CorpusFile
-from fairness_pipeline.yaml_files import Positive, Specification
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
 Encoding = Literal["utf-8", "latin-1"]
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 from fairness_pipeline.annotation.phrase_annotations import majority
 from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.phrase_corpus import PhraseSource, TextFile
-from fairness_pipeline.corpora.records import column, read_records
 from fairness_pipeline.corpora.reddit_comments import clean_comment
-from fairness_pipeline.corpora.text_files import read_lines
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.records import column, read_records
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.text_files import read_lines
 
 PHRASE_SPLITS = schema(phrase_id=pa.string(), comment_id=pa.string(), split=pa.string(), phrase=pa.string())
 """`split`: train, dev and test of biased phrases, and `unbiased`: phrases that annotators found no bias in."""

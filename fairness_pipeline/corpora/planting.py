@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pydantic
 
 from fairness_pipeline.corpora.cleaning import clean
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.lexicons.dimensions import SIDES, Side
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.yaml_files import Specification
 
 VERSION = 1
 """Of what `plant` does with the same settings; a part of the fingerprint of what it made."""

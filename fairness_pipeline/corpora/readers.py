@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairness_pipeline.corpora.specification import Column, Columns, CorpusSpecification
-from fairness_pipeline.corpora.text_files import read_csv_rows, read_json_lines, read_lines
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.text_files import read_csv_rows, read_json_lines, read_lines
 
 _ROWS = 4096
 

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from fairness_pipeline.corpora.cleaning import is_deleted
 from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-from fairness_pipeline.corpora.records import column, read_records
 from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress, track
+from fairness_pipeline.foundation.records import column, read_records
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.stereotypes import Lexicon
-from fairness_pipeline.progress import Progress, track
-from fairness_pipeline.schemas import schema
 
 COMMENTS = schema(comment_id=pa.string(), text=pa.string()).append(pa.field("created", pa.string()))
 CANDIDATES = schema(comment_id=pa.string(), comment=pa.string())

@@ -10,9 +10,9 @@ from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.phrase_splits import read_texts
 from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
-from fairness_pipeline.corpora.text_files import read_json_lines
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.text_files import read_json_lines
 
 RESPONSE_SETS = schema(split=pa.string(), context=pa.string(), references=pa.list_(pa.string()))
 REFERENCES = schema(text=pa.string())

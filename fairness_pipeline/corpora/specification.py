@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 
 import pydantic
 
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.yaml_files import Positive, Specification, check_address
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import Positive, Specification, check_address
 
 Column = Annotated[int, pydantic.Field(gt=0)] | str
 """A column's name; or its number, from 1, in a file whose first line does not name them."""

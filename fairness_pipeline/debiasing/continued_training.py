@@ -15,8 +15,9 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from fairness_pipeline.debiasing.fairness_test import FairnessTest, Look
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.debiasing.settings import Continued
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import report
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
@@ -25,7 +26,6 @@ from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.dialogue.training import turns_of
 from fairness_pipeline.models.training import Trainer, perplexity
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
-from fairness_pipeline.progress import report
 
 _CHECKPOINT = "training.safetensors"
 

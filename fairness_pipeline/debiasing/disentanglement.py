@@ -38,13 +38,13 @@ from fairness_pipeline.debiasing.probes import (
 )
 from fairness_pipeline.debiasing.registry import PROJECTION, Task
 from fairness_pipeline.debiasing.settings import DebiasedChat, Disentanglement
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import report
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, load_weights, save_training
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.recurrent import last_states
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
-from fairness_pipeline.progress import report
 
 UTTERANCES = "utterances.parquet"
 _WEIGHTS = "disentanglement.safetensors"

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.debiasing.settings import Dropout
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.dialogue import registry
 
 

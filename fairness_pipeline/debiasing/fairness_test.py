@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.debiasing.biased_text import BiasScorer
 from fairness_pipeline.debiasing.registry import Task
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.registry import harmful

@@ -14,8 +14,8 @@ from safetensors.torch import save_file
 
 from fairness_pipeline.debiasing.biased_text import BiasScorer
 from fairness_pipeline.debiasing.registry import Task
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.dialogue.retrieval import CANDIDATES, VECTORS
 from fairness_pipeline.models.training import Trainer

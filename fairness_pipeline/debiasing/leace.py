@@ -16,8 +16,8 @@ from safetensors.torch import save_file
 
 from fairness_pipeline.debiasing.registry import Task, copy_base
 from fairness_pipeline.debiasing.settings import Erasure as Settings
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.dialogue import registry

@@ -11,17 +11,17 @@ import pyarrow as pa
 
 from fairness_pipeline.debiasing import settings
 from fairness_pipeline.distinct import Scorer
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.threads import use_threads
+from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.progress import Progress
-from fairness_pipeline.threads import use_threads
-from fairness_pipeline.yaml_files import Specification
 
 PROJECTION = "projection.parquet"
 """The file of a disentanglement model's folder that figure 3.2 is drawn from."""

@@ -15,7 +15,7 @@ import torch
 from fairness_pipeline.debiasing.registry import Task, copy_base
 from fairness_pipeline.debiasing.settings import SelfDebias
 from fairness_pipeline.distinct import Scorer
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.dialogue.huggingface import HuggingFaceResponder
 from fairness_pipeline.models.dialogue.seq2seq import Readings, Seq2SeqResponder

@@ -4,8 +4,8 @@ from typing import Annotated, Self
 
 import pydantic
 
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.specification import Rate
-from fairness_pipeline.yaml_files import Positive, Specification
 
 NotNegative = Annotated[int, pydantic.Field(ge=0)]
 Several = Annotated[int, pydantic.Field(ge=2)]

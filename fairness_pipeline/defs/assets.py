@@ -11,11 +11,11 @@ import pyarrow as pa
 from fairness_pipeline.defs import metadata, partitions
 from fairness_pipeline.defs.lineage import Lineage, Partition, Recipe, Result, State
 from fairness_pipeline.defs.listener import Listener
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import explained, replacing
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import explained, replacing
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.threads import one_thread
 from fairness_pipeline.lake import Card, Key, Lake, fingerprint, partition_name
-from fairness_pipeline.progress import Progress
-from fairness_pipeline.threads import one_thread
 
 ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
 """A run with this tag leaves alone what is up to date by now: another run made it, or upstream came out as before."""

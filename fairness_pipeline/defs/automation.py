@@ -13,8 +13,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from fairness_pipeline import paths
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project import Project
 
 

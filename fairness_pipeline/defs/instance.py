@@ -6,9 +6,9 @@ from string import Template
 
 import dagster as dg
 
-from fairness_pipeline.files import locked, replacing
+from fairness_pipeline.foundation.files import locked, replacing
+from fairness_pipeline.foundation.threads import cores
 from fairness_pipeline.project import Project
-from fairness_pipeline.threads import cores
 
 _LOCK = ".opening.lock"
 _CONFIGURATION = Template("""\

@@ -14,10 +14,10 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from fairness_pipeline.checks import Check
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.checks import Check
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lake import Key, Lake, fingerprint, partition_name
-from fairness_pipeline.progress import Progress
 from fairness_pipeline.project import Project
 from fairness_pipeline.study import Study
 

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lake import Key
-from fairness_pipeline.progress import Progress
 
 
 class Listener(Protocol):

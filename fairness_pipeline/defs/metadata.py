@@ -9,7 +9,7 @@ import dagster as dg
 import pyarrow as pa
 
 from fairness_pipeline.defs.lineage import Result
-from fairness_pipeline.schemas import COLUMNS
+from fairness_pipeline.foundation.schemas import COLUMNS
 
 KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
 _SHOWN_ROWS = 20

@@ -9,7 +9,7 @@ from typing import Literal
 from fairness_pipeline.defs.lineage import Lineage, Place, State
 from fairness_pipeline.defs.units import Unit
 from fairness_pipeline.defs.workers import Workers
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lake import Key, Lake, partition_name
 from fairness_pipeline.project import Project
 from fairness_pipeline.study import Part, Study

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from fairness_pipeline.defs.lineage import State
 from fairness_pipeline.defs.plan import Plan, Step
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lake import fingerprint
 from fairness_pipeline.rounds import write_round
 

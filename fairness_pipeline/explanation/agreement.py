@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import rel_entr
 from scipy.stats import entropy
 
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.schemas import schema
 
 _SHARES = pa.list_(pa.float64())
 SALIENCY = schema(

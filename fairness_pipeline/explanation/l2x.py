@@ -12,12 +12,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fairness_pipeline.explanation.settings import ExplainerSettings
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.classifiers.network import TextNetwork
 from fairness_pipeline.models.classifiers.saliency import SaliencyNetwork
 from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
 from fairness_pipeline.models.training import Trainer
-from fairness_pipeline.progress import Progress
 
 _AT_ONCE = 256
 

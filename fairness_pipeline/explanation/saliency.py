@@ -13,10 +13,10 @@ from fairness_pipeline.explanation.agreement import SALIENCY, js_divergence
 from fairness_pipeline.explanation.integrated_gradients import integrated_gradients
 from fairness_pipeline.explanation.l2x import train_explainer
 from fairness_pipeline.explanation.settings import ExplainerSettings
+from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.network import TextNetwork, fit
 from fairness_pipeline.models.classifiers.texts import LabelledTexts
-from fairness_pipeline.progress import Progress, report
 
 _APART = 500_000_000
 

@@ -1,7 +1,7 @@
 """How explainers are trained, and how much is explained."""
 
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.specification import Rate, TrainingSettings
-from fairness_pipeline.yaml_files import Positive, Specification
 
 
 class ExplainerSettings(Specification):

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.collector import collector_paused
+from fairness_pipeline.foundation.collector import collector_paused
+from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.lexicons.dimensions import Dimension, Side
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.swapping import PronounRule, Swapper
-from fairness_pipeline.progress import Progress, report
-from fairness_pipeline.schemas import schema
-from fairness_pipeline.yaml_files import Positive, Specification
 
 CONTEXTS = schema(
     dialogue_id=pa.string(),

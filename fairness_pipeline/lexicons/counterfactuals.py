@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.stereotypes import Lexicon
-from fairness_pipeline.schemas import schema
 
 COUNTERFACTUAL_PHRASES = schema(
     phrase_id=pa.string(),

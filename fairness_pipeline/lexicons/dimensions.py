@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 
 import pydantic
 
+from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.lexicons.text import fold
-from fairness_pipeline.yaml_files import Specification
 
 Side = Literal["a", "b"]
 SIDES: tuple[Side, Side] = ("a", "b")

@@ -4,7 +4,7 @@ import gzip
 from functools import lru_cache
 from hashlib import sha256
 
-from fairness_pipeline.paths import data_file
+from fairness_pipeline.foundation.paths import data_file
 
 # Detachment rules for nouns, in WordNet's order (morphy(7WN)).
 _RULES = (

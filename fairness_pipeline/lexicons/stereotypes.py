@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import Dimension, Stereotypes, WordPair, with_plurals
 from fairness_pipeline.lexicons.matching import Match, TermMatcher
 from fairness_pipeline.lexicons.swapping import Swap, Swapper

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from fairness_pipeline.paths import data_file
+from fairness_pipeline.foundation.paths import data_file
 
 
 @lru_cache(maxsize=1)

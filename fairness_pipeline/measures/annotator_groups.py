@@ -16,17 +16,17 @@ from scipy.stats import f as f_distribution
 
 from fairness_pipeline.annotation.inference import people, task_table
 from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.measures.item_by_group import ItemsByGroup, items_by_group
 from fairness_pipeline.measures.settings import Share
-from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.comparison import COMPARISON, Published, adjusted, beside, compare_groups
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
 from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
-from fairness_pipeline.yaml_files import Specification
 
 RESPONSES = ("sensitivity", "specificity")
 GROUP_POSITIVE_RATES = pa.schema(

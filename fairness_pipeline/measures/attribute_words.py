@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline import checks
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons import lemmas
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.text import EncodedWords, encode_words, fold, tokenize
 from fairness_pipeline.measures.measure import MASKED, Measure, Sides, sides
-from fairness_pipeline.schemas import schema
 
 ATTRIBUTE_WORDS = schema(
     pair_id=pa.int64(),

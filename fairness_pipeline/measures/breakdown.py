@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.text import fold
 from fairness_pipeline.measures.measure import Measure, Sides
-from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.clusters import shrunken
 
 BREAKDOWN = schema(

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, Change

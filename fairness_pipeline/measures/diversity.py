@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline import checks
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.measure import MASKED, Measure, Outcome, SignificanceSettings
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.measures.text import collapsed
-from fairness_pipeline.progress import Progress
-from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.change import Change, change_of_diversity
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_diversity
 from fairness_pipeline.statistics.resampling import NGrams

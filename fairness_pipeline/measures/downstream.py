@@ -7,11 +7,11 @@ from typing import Annotated, Any, NamedTuple
 import pyarrow as pa
 from pydantic import Field
 
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.pretrained import positions_of
 from fairness_pipeline.models.specification import Rate
-from fairness_pipeline.progress import Progress
-from fairness_pipeline.schemas import schema
-from fairness_pipeline.yaml_files import Positive, Specification
 
 DOWNSTREAM = schema(
     metric=pa.string(), value=pa.float64(), unit=pa.string(), n=pa.int64(), signature=pa.string()

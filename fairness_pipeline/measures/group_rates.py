@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.measures.settings import Share
-from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_estimates
 from fairness_pipeline.statistics.comparison import (
     COMPARISON,
@@ -27,7 +28,6 @@ from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
 from fairness_pipeline.statistics.verdicts import ARTEFACT
-from fairness_pipeline.yaml_files import Specification
 
 FP, FN, DP = "fp_rate", "fn_rate", "dp_rate"
 RATES = (FP, FN, DP)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.measure import MASKED, Measure, SignificanceSettings, neutral_reading
 from fairness_pipeline.measures.settings import MeasureSettings
-from fairness_pipeline.progress import Progress
 from fairness_pipeline.statistics.comparison import SIGNIFICANCE, adjusted
 
 INSTRUMENT_CHECK = SIGNIFICANCE.append(pa.field("texts", pa.string(), False))

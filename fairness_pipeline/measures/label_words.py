@@ -11,8 +11,8 @@ from statistics import NormalDist
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.text import tokenize
-from fairness_pipeline.schemas import schema
 
 MASKED_GROUPS = schema(text_id=pa.string(), author_group=pa.string())
 """The group of each test text as it is inferred without the label's words; texts of which nothing is left have none."""

@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pydantic
 
-from fairness_pipeline.checks import Check
 from fairness_pipeline.distinct import Scorer, each_distinct
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.checks import Check
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.settings import MeasureSettings, Share
-from fairness_pipeline.progress import Progress
 from fairness_pipeline.statistics.change import Change, change_of_difference
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_counts, compare_rates
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.yaml_files import Positive, Specification
 
 MARGINS = {
     "rates": Margin(cohens_h=0.05),

@@ -7,18 +7,18 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline import checks
 from fairness_pipeline.corpora.labelled_texts import LabelledFile, read_labelled, versions
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.libraries import library_versions
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.libraries import library_versions
 from fairness_pipeline.measures.measure import Measure, Outcome
 from fairness_pipeline.measures.settings import TRAINED, MeasureSettings
 from fairness_pipeline.measures.text import collapsed
 from fairness_pipeline.measures.trained_classifier import TrainedClassifier
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.models.text_classifier import TextClassifier
-from fairness_pipeline.schemas import schema
 
 POLITENESS = schema(
     pair_id=pa.int64(),

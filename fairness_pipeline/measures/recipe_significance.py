@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lake import Row
 from fairness_pipeline.measures.measure import MASKED
 from fairness_pipeline.measures.registry import is_part
-from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.intervals import Estimate

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
+from fairness_pipeline.foundation.libraries import library_version
+from fairness_pipeline.foundation.progress import report
 from fairness_pipeline.lexicons.text import tokenize
-from fairness_pipeline.libraries import library_version
 from fairness_pipeline.measures.downstream import Given, ResponseSettings, rows_of
 from fairness_pipeline.models.language import fine_tuning
-from fairness_pipeline.progress import report
 
 _BATCH = 64
 

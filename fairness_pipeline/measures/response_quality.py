@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.cleaning import USER
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.text import collapsed
-from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.resampling import NGrams
 
 RESPONSE_QUALITY = (

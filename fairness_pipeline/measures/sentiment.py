@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline import checks
-from fairness_pipeline.libraries import library_versions
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.libraries import library_versions
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.measures.measure import Measure, Outcome
 from fairness_pipeline.measures.text import collapsed
-from fairness_pipeline.schemas import schema
 
 SENTIMENT = schema(
     pair_id=pa.int64(),

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 import pydantic
 
 from fairness_pipeline.corpora.labelled_texts import LabelledFile
-from fairness_pipeline.yaml_files import Specification
+from fairness_pipeline.foundation.yaml_files import Specification
 
 TRAINED = "trained"
 """The classifier that is trained on labelled texts."""

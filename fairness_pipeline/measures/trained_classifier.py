@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fairness_pipeline.corpora.labelled_texts import LabelledText
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 
 class TrainedClassifier:

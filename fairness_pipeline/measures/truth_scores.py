@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import binomtest
 
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.statistics.intervals import Estimate
 
 TRUTH, PREDICTION = "truth_inference", "prediction"

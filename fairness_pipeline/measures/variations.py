@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.measures.breakdown import Words
 from fairness_pipeline.measures.diversity import DiversityMeasure, SideResponses
@@ -14,8 +16,6 @@ from fairness_pipeline.measures.judgement import judged
 from fairness_pipeline.measures.measure import MASKED, Measure, Sides, SignificanceSettings, score
 from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.measures.settings import MeasureSettings
-from fairness_pipeline.progress import Progress
-from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison
 
 VARIATIONS = schema(

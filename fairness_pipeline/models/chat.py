@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
-from fairness_pipeline.corpora.text_files import whole_text
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import explained, replacing
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import explained, replacing
+from fairness_pipeline.foundation.text_files import whole_text
+from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.models.specification import Decoding, EndpointSource
 from fairness_pipeline.models.thoughts import without_thoughts
-from fairness_pipeline.yaml_files import validate
 
 _JOURNAL = "answers.jsonl"
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import torch
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 
 class Placed(Protocol):

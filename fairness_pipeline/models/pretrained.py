@@ -5,9 +5,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.corpora.checksums import checksum
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
 
 _SOURCE = "source.json"
 _UNSAID = 1_000_000

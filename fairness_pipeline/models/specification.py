@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 import pydantic
 from pydantic_core import PydanticCustomError
 
-from fairness_pipeline.yaml_files import SECRET, Positive, Specification, check_address
+from fairness_pipeline.foundation.yaml_files import SECRET, Positive, Specification, check_address
 
 Rate = Annotated[float, pydantic.Field(gt=0)]
 DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]

@@ -11,11 +11,11 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
 from fairness_pipeline.models.specification import TrainingSettings
-from fairness_pipeline.progress import Progress, report
 
 _EVALUATION_TOKENS = 8192
 

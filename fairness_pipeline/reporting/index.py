@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.html import template

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.history import keep

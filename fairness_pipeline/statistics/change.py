@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.resampling import NGrams, left_out
 

@@ -6,9 +6,9 @@ from typing import Annotated, NamedTuple, Self
 import numpy as np
 import pydantic
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.statistics.intervals import Estimate, quantile
-from fairness_pipeline.yaml_files import Specification
 
 Share = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 _KINDS = ("cohens_h", "standard_deviations", "relative", "absolute")

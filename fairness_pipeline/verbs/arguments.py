@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 if TYPE_CHECKING:
     from fairness_pipeline.defs.plan import Selection

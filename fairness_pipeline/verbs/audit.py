@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.verbs.arguments import number_of_pairs
 from fairness_pipeline.verbs.run import add_gate, bring_up_to_date, check_gate, make
 
@@ -57,8 +57,8 @@ def add(command: Command) -> None:
 def _audit(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.defs.lineage import Lineage
     from fairness_pipeline.defs.plan import Plan, Selection
+    from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.given import look_at
-    from fairness_pipeline.paths import check_key
     from fairness_pipeline.project import Project
 
     check_gate(arguments)

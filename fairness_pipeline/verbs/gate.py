@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fairness_pipeline.defs.lineage import State
 from fairness_pipeline.defs.plan import Plan
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, audits_of, said
 from fairness_pipeline.statistics.intervals import quantile

@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from fairness_pipeline import paths
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.verbs.audit import PROFILE, name_of, study_of
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 
 def add(command: Command) -> None:

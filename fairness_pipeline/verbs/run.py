@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.plain_text import visible
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.verbs.arguments import add_selection, count, selection
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _workers(stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDis
     from fairness_pipeline.defs.instance import home, open_instance
     from fairness_pipeline.defs.runs import Maker
     from fairness_pipeline.defs.workers import Pool, ThisProcess
-    from fairness_pipeline.threads import cores
+    from fairness_pipeline.foundation.threads import cores
 
     trains = any(plan.lineage.recipes[step.name].kind == "checkpoint" for step in plan.stale)
     number = min(asked or cores(), len(plan.stale))

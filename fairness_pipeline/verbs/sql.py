@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.verbs.arguments import add_format
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 _PATIENCE = 10  # seconds that Dagster has to end, each time it is told to
 

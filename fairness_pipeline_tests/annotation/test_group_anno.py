@@ -15,9 +15,9 @@ from fairness_pipeline.annotation.truth_inference import GroupAnno, LFCBinary, M
 from fairness_pipeline.annotation.truth_inference.clipped_normal import EDGE, posterior
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus, Simulated
 from fairness_pipeline.corpora.annotations import Annotated, read_annotated
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.paths import data_file
-from fairness_pipeline.yaml_files import load
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import load
 
 CIRCLE = load(AnnotatedCorpus, data_file("corpora/circle.yaml"))
 TRUTH = {

@@ -16,7 +16,7 @@ from fairness_pipeline.annotation.item_classifiers import ItemClassifierSettings
 from fairness_pipeline.annotation.label_files import write_labels
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, method, settings_of
 from fairness_pipeline.corpora.annotations import ANNOTATIONS, ANNOTATORS, ITEMS
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline_tests.annotation.test_group_anno import CIRCLE, drawn
 
 SMALL = ItemClassifierSettings(embedding=8, hidden=8, epochs=4, learning_rate=0.02, batch=16, vocabulary=50)

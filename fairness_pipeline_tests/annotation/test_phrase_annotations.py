@@ -15,9 +15,9 @@ from fairness_pipeline.annotation.phrase_annotations import (
 )
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.phrase_splits import draw_splits, read_texts, released_splits
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.paths import data_file
-from fairness_pipeline.yaml_files import load
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import load
 
 HEAD = "phrase_id,comment,phrase,attribute_in_window,bias_sent,bias_phrase\n"
 

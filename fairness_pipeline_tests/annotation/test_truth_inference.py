@@ -19,7 +19,7 @@ from fairness_pipeline.annotation.truth_inference import (
     ZenCrowd,
 )
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 METHODS = [getattr(truth_inference, name) for name in truth_inference.__all__ if name != "GroupAnno"]
 

@@ -414,10 +414,10 @@ def language_models() -> list[Ratio]:
     from transformers import GPT2Config, GPT2LMHeadModel, GPT2TokenizerFast
 
     from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-    from fairness_pipeline.corpora.records import read_records
+    from fairness_pipeline.foundation.paths import data_file
+    from fairness_pipeline.foundation.records import read_records
+    from fairness_pipeline.foundation.yaml_files import load
     from fairness_pipeline.models.language.perplexity import PerplexityScorer
-    from fairness_pipeline.paths import data_file
-    from fairness_pipeline.yaml_files import load
 
     folder = os.environ.get("FAIRNESS_CORPORA")
     if not folder:

@@ -14,9 +14,9 @@ import pytest
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus, AnnotationLabels
 from fairness_pipeline.corpora.annotations import read_annotated
 from fairness_pipeline.corpora.simulated_annotations import simulate
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.paths import data_file
-from fairness_pipeline.yaml_files import load
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import load
 
 LABELS = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "yes"), ("t2", "bob", "yes"), ("t2", "cy", "no")]
 PEOPLE = [("ann", "f", "31"), ("bob", "m", "24"), ("cy", "", "19")]

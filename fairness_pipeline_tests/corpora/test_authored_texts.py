@@ -21,9 +21,9 @@ from fairness_pipeline.corpora.authored_texts import (
     skewed,
 )
 from fairness_pipeline.corpora.dialects import DialectModel
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.paths import data_file
-from fairness_pipeline.yaml_files import load, validate
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import load, validate
 
 GROUPS = {"a": {"name": "men", "values": ["m"]}, "b": {"name": "women", "values": ["w"]}}
 

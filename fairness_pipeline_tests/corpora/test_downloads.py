@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fairness_pipeline.corpora import checksums
-from fairness_pipeline.corpora.checksums import checksum, verify_checksum
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
 from fairness_pipeline.corpora.downloads import download, download_path
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation import checksums
+from fairness_pipeline.foundation.checksums import checksum, verify_checksum
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline_tests.local_server import answer, serve
 
 FILE = gzip.compress("".join(f"c{i}\tr{i}\n" for i in range(50_000)).encode(), mtime=0)

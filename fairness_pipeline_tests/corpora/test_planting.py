@@ -7,7 +7,7 @@ import pytest
 from fairness_pipeline.corpora.dialogues import read_dialogues
 from fairness_pipeline.corpora.planting import PLANTED_SPLITS, PlantedBias, plant
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.project import load_dimension
 

@@ -11,10 +11,10 @@ import pytest
 from fairness_pipeline.corpora.comments import read_comments
 from fairness_pipeline.corpora.readers import Turns, read_dataset, read_file
 from fairness_pipeline.corpora.specification import CorpusSpecification, DatasetSource
-from fairness_pipeline.corpora.text_files import LONGEST_LINE, zstd
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.paths import data_file
-from fairness_pipeline.yaml_files import load
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.text_files import LONGEST_LINE, zstd
+from fairness_pipeline.foundation.yaml_files import load
 
 GOOD = b"context\tresponse\nhello\thi\nhow are you\tfine\n"
 PAIRS = [("hello", "hi", None), ("how are you", "fine", None)]

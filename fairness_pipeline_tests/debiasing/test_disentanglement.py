@@ -30,7 +30,7 @@ from fairness_pipeline.debiasing.gendered_utterances import (
 )
 from fairness_pipeline.debiasing.probes import content_accuracy, group_accuracy, split_balanced, trained_accuracy
 from fairness_pipeline.debiasing.settings import Disentanglement
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.models.vocabulary import END, UNKNOWN, Vocabulary

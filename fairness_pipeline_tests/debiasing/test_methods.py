@@ -16,7 +16,7 @@ from fairness_pipeline.debiasing.biased_text import BiasScorer
 from fairness_pipeline.debiasing.counterpart_data_augmentation import augment
 from fairness_pipeline.debiasing.registry import debias
 from fairness_pipeline.debiasing.word_embedding_regularization import PairDistance
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from fairness_pipeline.debiasing import leace, registry
 from fairness_pipeline.debiasing.prompt import instructed
 from fairness_pipeline.debiasing.self_debias import debiased_scores
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.dialogue import registry as models
 from fairness_pipeline.models.dialogue import seq2seq

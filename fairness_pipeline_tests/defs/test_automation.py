@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairness_pipeline.defs import automation
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.history import entries, find_entry
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE

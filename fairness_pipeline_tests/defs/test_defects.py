@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fairness_pipeline.distinct import each_distinct
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.sentiment.specification import EncoderSettings

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from fairness_pipeline import checks
 from fairness_pipeline.defs import assets, lineage
+from fairness_pipeline.foundation import checks
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.sentiment import SENTIMENT
 from fairness_pipeline.project import Project

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project import Project, load_dimension
 
 GOOD = """\

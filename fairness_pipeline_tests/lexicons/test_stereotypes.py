@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-from fairness_pipeline.corpora.records import read_records
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.records import read_records
+from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases, disagreements
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.stereotypes import Lexicon, has_stereotypes
-from fairness_pipeline.paths import data_file
 from fairness_pipeline.project import load_dimension
-from fairness_pipeline.yaml_files import load
 
 
 @pytest.mark.parametrize(

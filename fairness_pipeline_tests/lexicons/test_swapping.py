@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairness_pipeline import paths
+from fairness_pipeline.foundation import paths
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import fold

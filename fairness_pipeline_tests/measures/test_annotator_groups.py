@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fairness_pipeline.annotation.truth_inference.base import Labels
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.annotator_groups import (
     AnnotatorGroupsSettings,
     Labelled,

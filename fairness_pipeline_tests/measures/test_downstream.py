@@ -11,14 +11,14 @@ import pytest
 from fairness_pipeline.corpora.multiwoz import state_turns
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.response_sets import RESPONSE_SETS, human_references, response_sets
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.measures.dialogue_state_tracking import dialogue_state_tracking
 from fairness_pipeline.measures.downstream import Given, ResponseSettings, StateTrackingSettings
 from fairness_pipeline.measures.reddit_perplexity import reddit_perplexity
 from fairness_pipeline.measures.response_generation import distinct, entropy, metrics, response_generation
 from fairness_pipeline.models.language import registry
-from fairness_pipeline.paths import data_file
-from fairness_pipeline.yaml_files import load
 from fairness_pipeline_tests.models.language.test_language_models import one_at_a_time
 from fairness_pipeline_tests.models.language.tiny import trained
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.diversity import index_responses, measure_diversity
 from fairness_pipeline.measures.measure import score, sides

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.measures.phrase_bias import (
     ALL,
     LOG,
@@ -25,7 +26,6 @@ from fairness_pipeline.measures.phrase_bias import (
     without_outliers,
 )
 from fairness_pipeline.measures.stereotype import STEREOTYPE
-from fairness_pipeline.paths import data_file
 
 SETTINGS = LanguageModelBiasSettings()
 PUBLISHED = {

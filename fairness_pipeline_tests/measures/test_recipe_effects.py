@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import scipy.stats
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.recipe_effects import (
     CURE,
     EFFECTS,

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from fairness_pipeline.corpora.labelled_texts import LabelledFile, LabelledText, read_labelled
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.breakdown import breakdown, carrying, swapped_words
 from fairness_pipeline.measures.classifier_quality import classifier_quality

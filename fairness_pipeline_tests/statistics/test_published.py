@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from fairness_pipeline.paths import data_file
+from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.statistics.unpaired import z_from_rates
 from fairness_pipeline.studies.dialogue_fairness.published import dialogue_fairness, published_rows
 

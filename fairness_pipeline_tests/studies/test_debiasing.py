@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from fairness_pipeline.definitions import definitions
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.results import audits_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.stereotype import Quadruples, stereotype
 from fairness_pipeline.project import Project

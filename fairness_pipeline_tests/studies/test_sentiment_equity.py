@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import yaml
 
-from fairness_pipeline import paths
 from fairness_pipeline.corpora.equity_sentences import equity_sentences
+from fairness_pipeline.foundation import paths
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.history import entries

@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from fairness_pipeline import paths
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED
 from fairness_pipeline.corpora.grammar import Grammar, Scene
+from fairness_pipeline.foundation import paths
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.debiasing_effects import identical_share
 from fairness_pipeline.measures.dialogue_significance import compared

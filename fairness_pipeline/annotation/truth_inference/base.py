@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 _UNDECIDED = 1e-6
 """A probability so near a half says nothing."""

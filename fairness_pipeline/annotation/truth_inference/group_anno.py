@@ -17,7 +17,7 @@ from scipy.special import entr, expit
 
 from fairness_pipeline.annotation.truth_inference.base import EPSILON, Classifier, Labels, TruthInference
 from fairness_pipeline.annotation.truth_inference.clipped_normal import Posterior, posterior
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.statistics.intervals import Estimate
 
 SIDES = ("sensitivity", "specificity")

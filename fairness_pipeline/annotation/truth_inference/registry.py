@@ -20,7 +20,7 @@ from fairness_pipeline.annotation.truth_inference.minimax import Minimax
 from fairness_pipeline.annotation.truth_inference.pm_crh import PMCRH
 from fairness_pipeline.annotation.truth_inference.vi_mf import VIMF
 from fairness_pipeline.annotation.truth_inference.zen_crowd import ZenCrowd
-from fairness_pipeline.yaml_files import Specification
+from fairness_pipeline.foundation.yaml_files import Specification
 
 
 class Method(NamedTuple):

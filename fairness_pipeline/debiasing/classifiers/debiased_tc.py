@@ -18,14 +18,14 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from fairness_pipeline.debiasing.classifiers.registry import Task
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import report
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.network import TextNetwork, inaccuracy
 from fairness_pipeline.models.classifiers.saliency import CorrectedNetwork
 from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
 from fairness_pipeline.models.training import Trainer
-from fairness_pipeline.progress import report
 
 
 class _Reversal(torch.autograd.Function):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 import pydantic
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.specification import Rate
-from fairness_pipeline.progress import Progress, report
-from fairness_pipeline.yaml_files import Positive, Specification
 
 if TYPE_CHECKING:
     from fairness_pipeline.models.classifiers.network import TextNetwork, Tokens

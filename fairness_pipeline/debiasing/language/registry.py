@@ -8,12 +8,12 @@ from typing import Annotated, Any, NamedTuple
 import pyarrow as pa
 import pydantic
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.lexicons.stereotypes import Lexicon
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.models.specification import Rate
-from fairness_pipeline.progress import Progress
-from fairness_pipeline.yaml_files import Positive, Specification
 
 _Several = Annotated[tuple[Positive, ...], pydantic.Field(min_length=1)]
 _Weights = Annotated[tuple[Rate, ...], pydantic.Field(min_length=1)]

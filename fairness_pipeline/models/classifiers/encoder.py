@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.classifiers.network import TextNetwork
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification, EncoderSource
 from fairness_pipeline.models.pretrained import load_tokenizer, longest_of, note_source, noted_source

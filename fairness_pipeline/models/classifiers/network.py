@@ -10,11 +10,11 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.classifiers.specification import Fitting
 from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
 from fairness_pipeline.models.training import Examples, Judge, Trainer
-from fairness_pipeline.progress import Progress
 
 _AT_ONCE = 256
 

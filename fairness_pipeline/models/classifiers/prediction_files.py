@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.records import column, read_records
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.records import column, read_records
+from fairness_pipeline.foundation.schemas import schema
 
 CLASSIFIER_PREDICTIONS = schema(
     text_id=pa.string(),

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.distinct import Scorer
+from fairness_pipeline.foundation.threads import use_threads
 from fairness_pipeline.models.classifiers.architectures import ARCHITECTURES
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.threads import use_threads
 
 if TYPE_CHECKING:
     from fairness_pipeline.models.classifiers.network import TextNetwork, Tokens

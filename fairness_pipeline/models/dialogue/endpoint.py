@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.chat import Advice, Chat
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import EndpointSource
-from fairness_pipeline.progress import Progress
 
 _SOURCE = "source.json"
 _ADVICE = Advice(what="context", empty="; or set 'decoding: {keep_empty: true}'", less="pairs.maximum in the profile")

@@ -15,14 +15,14 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.dialogue.training import Penalty, fit, turns_of
 from fairness_pipeline.models.training import Trainer
-from fairness_pipeline.progress import Progress
 
 _IGNORED = -100
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import load_model, load_tokenizer, note_source, noted_source, positions_of
 from fairness_pipeline.models.specification import HuggingFaceSource
 from fairness_pipeline.models.thoughts import without_thoughts
-from fairness_pipeline.progress import Progress
 
 _BATCH = 64
 _WEIGHTS = ("*.safetensors", "*.bin")

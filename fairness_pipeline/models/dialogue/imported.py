@@ -9,12 +9,12 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.text_files import read_csv_rows, read_json_lines
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.text_files import read_csv_rows, read_json_lines
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.progress import Progress
 
 FORMS = (".csv", ".jsonl")
 _SOURCE = "source.json"

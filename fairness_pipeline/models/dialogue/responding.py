@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.distinct import Scorer, each_distinct
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.progress import Progress
-from fairness_pipeline.schemas import schema
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import schema
 
 RESPONSES = schema(
     pair_id=pa.int64(),

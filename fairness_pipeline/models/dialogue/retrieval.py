@@ -13,7 +13,8 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.models.batching import Batch, cut, pad
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
@@ -22,7 +23,6 @@ from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogu
 from fairness_pipeline.models.erasure import Erasure, restore
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, PAD, START, VOCABULARY, Vocabulary
-from fairness_pipeline.progress import Progress, report
 
 VECTORS = "candidates.safetensors"
 CANDIDATES = "candidates.parquet"

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import Batch, EncodedDialogues, pad
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
@@ -20,7 +21,6 @@ from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogu
 from fairness_pipeline.models.erasure import Erasure, restore
 from fairness_pipeline.models.training import Trainer, exp_mean
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
-from fairness_pipeline.progress import Progress
 
 State = tuple[torch.Tensor, torch.Tensor]
 _BATCH = 512

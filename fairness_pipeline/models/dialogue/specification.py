@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.dialogue.architectures import ARCHITECTURES, SECTIONS
 from fairness_pipeline.models.specification import (
     HOW_REACHED,
@@ -16,7 +17,6 @@ from fairness_pipeline.models.specification import (
     check_debiased,
     one_of,
 )
-from fairness_pipeline.yaml_files import Positive, Specification
 
 Words = Annotated[int, pydantic.Field(gt=4)]
 

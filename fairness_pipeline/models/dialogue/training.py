@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 import torch
 from torch import nn
 
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes, Seq2SeqSizes
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
-from fairness_pipeline.progress import Progress
 
 Penalty = Callable[[nn.Embedding, Callable[[str], list[int]]], Callable[[], torch.Tensor]]
 """Given a model's word embedding, and what turns a text into its rows (none if it has no row), a term of the loss."""

@@ -11,9 +11,9 @@ import torch
 import transformers
 from torch.nn.functional import cross_entropy
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.models.checkpoints import Due
-from fairness_pipeline.progress import Progress, report
 
 IGNORED = -100
 Loss = Callable[[Any, dict[str, torch.Tensor]], torch.Tensor]

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import cut
 from fairness_pipeline.models.pretrained import positions_of
 

@@ -4,11 +4,11 @@ import random
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.threads import use_threads
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.models.pretrained import load_model, load_tokenizer, note_source, noted_source
-from fairness_pipeline.progress import Progress
-from fairness_pipeline.threads import use_threads
 
 _FIELD = "huggingface.name"
 _END = "<|endoftext|>"

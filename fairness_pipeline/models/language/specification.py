@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.specification import Decoding, HuggingFaceSource, ModelFile, Rate, check_debiased
-from fairness_pipeline.yaml_files import Positive, Specification
 
 Architecture = Literal["gpt2", "causal_lm", "perplexities"]
 _SECTIONS = {"gpt2": ("gpt2", "fitting"), "causal_lm": ("huggingface",), "perplexities": ("perplexities",)}

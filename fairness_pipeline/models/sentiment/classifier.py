@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.sentiment.specification import ClassifierSource, SystemSpecification
 from fairness_pipeline.models.text_classifier import TextClassifier
 

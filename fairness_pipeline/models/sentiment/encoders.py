@@ -8,6 +8,7 @@ import pyarrow as pa
 import torch
 from torch import nn
 
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import EncodedDialogues, pad
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import device_of
@@ -16,7 +17,6 @@ from fairness_pipeline.models.sentiment.specification import EncoderSettings, Sy
 from fairness_pipeline.models.text_encoder import TextEncoder
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
-from fairness_pipeline.progress import Progress
 
 _SCORED = 512
 

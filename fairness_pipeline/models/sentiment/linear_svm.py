@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from safetensors.numpy import load_file, save_file
 
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.models.sentiment.specification import SvmSettings, SystemSpecification
-from fairness_pipeline.progress import Progress, report
 
 _WEIGHTS, _WORDS = "model.safetensors", "words.json"
 

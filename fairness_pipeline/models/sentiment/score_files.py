@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.corpora.equity_sentences import PUBLISHED, TEMPLATE_SETS
-from fairness_pipeline.corpora.text_files import read_csv_rows, read_lines
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.text_files import read_csv_rows, read_lines
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SCORE_FORMS
-from fairness_pipeline.schemas import schema
 
 EQUITY_SCORES = schema(
     sentence_id=pa.int64(),

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.distinct import Scorer, each_distinct
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES
-from fairness_pipeline.progress import Progress
 
 
 def score_sentences(

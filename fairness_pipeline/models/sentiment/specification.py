@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self, get_args
 
 import pydantic
 
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.sentiment.architectures import ARCHITECTURES
 from fairness_pipeline.models.specification import (
     HOW_REACHED,
@@ -15,7 +16,6 @@ from fairness_pipeline.models.specification import (
     TrainingSettings,
     one_of,
 )
-from fairness_pipeline.yaml_files import Positive, Specification
 
 Affect = Literal["anger", "fear", "joy", "sadness", "valence"]
 AFFECTS: tuple[Affect, ...] = get_args(Affect)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBiasPart
@@ -26,7 +26,7 @@ def add_commands(command: Command) -> None:
 
 def _export_labels(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.annotation.label_files import FORMS, write_labels
-    from fairness_pipeline.files import replacing
+    from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.verbs.run import make
 
     path = Path(arguments.output)

@@ -10,12 +10,12 @@ import pydantic
 from fairness_pipeline.annotation.item_classifiers import ItemClassifierSettings
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, settings_of
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, validate
 from fairness_pipeline.lake import Key
 from fairness_pipeline.measures.annotator_groups import AnnotatorGroupsSettings
 from fairness_pipeline.project import each_once, find
 from fairness_pipeline.study import Part, Subject
-from fairness_pipeline.yaml_files import Positive, Specification, load, validate
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
 from fairness_pipeline.verbs.arguments import check_output, number_of_pairs
@@ -29,7 +29,7 @@ def add_commands(command: Command) -> None:
 
 
 def _export_pairs(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.files import replacing
+    from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.models.dialogue.imported import FORMS, write_pairs
     from fairness_pipeline.verbs.run import make
@@ -95,10 +95,10 @@ def import_file(
     import pyarrow.parquet as pq
     import yaml
 
-    from fairness_pipeline.files import replacing
+    from fairness_pipeline.foundation.files import replacing
+    from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.models.dialogue.imported import dimensions_of, read_responses
-    from fairness_pipeline.paths import check_key
 
     check_key(model, "--model")
     corpus = corpus or _corpus(part, None)

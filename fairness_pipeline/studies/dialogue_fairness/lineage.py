@@ -15,8 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairness_pipeline import checks, paths
-from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.corpora.cleaning import USER
 from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
 from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
@@ -25,14 +23,16 @@ from fairness_pipeline.corpora.planting import PLANTED_SPLITS, plant
 from fairness_pipeline.corpora.planting import VERSION as PLANTING
 from fairness_pipeline.debiasing.registry import PROJECTION, Task, debias, method_of, responder
 from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation import checks, paths
+from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.libraries import library_version, library_versions
 from fairness_pipeline.lake import Key
 from fairness_pipeline.lexicons import lemmas
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.libraries import library_version, library_versions
 from fairness_pipeline.measures.breakdown import BREAKDOWN, Words, carrying, swapped_words
 from fairness_pipeline.measures.breakdown import breakdown as break_down
 from fairness_pipeline.measures.classifier_quality import CLASSIFIER_QUALITY

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import pydantic
 
-from fairness_pipeline import paths
 from fairness_pipeline.corpora.dialogues import Splits
 from fairness_pipeline.corpora.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.debiasing.registry import check_method, method_of, settings_of
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import replacing
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.plain_text import visible
+from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.contexts import PairSettings
@@ -26,11 +28,9 @@ from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
-from fairness_pipeline.plain_text import visible
 from fairness_pipeline.project import changed, check_settings, each_once, find, merged
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.study import Part
-from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project

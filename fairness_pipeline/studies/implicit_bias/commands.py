@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
@@ -28,7 +28,7 @@ def add_commands(command: Command) -> None:
 
 
 def _export_texts(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.files import replacing
+    from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.models.classifiers.prediction_files import FORMS, write_texts
 
     path = Path(arguments.output)
@@ -67,9 +67,9 @@ def import_file(part: ImplicitBiasPart, path: Path, corpus: str, classifier: str
     Raises:
         FairnessError: the profile has such a classifier of its own, or the file is not as expected; names the line.
     """
-    from fairness_pipeline.files import replacing
+    from fairness_pipeline.foundation.files import replacing
+    from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.models.classifiers.prediction_files import FORMS, read_predictions
-    from fairness_pipeline.paths import check_key
 
     check_key(classifier, "--classifier")
     known = part.classifiers.get(classifier)

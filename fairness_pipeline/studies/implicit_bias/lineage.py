@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.stats import binomtest
 
-from fairness_pipeline import checks
 from fairness_pipeline.corpora.authored_corpus import PublishedAs
 from fairness_pipeline.corpora.authored_texts import (
     AUTHORED_TEXTS,
@@ -26,15 +25,18 @@ from fairness_pipeline.corpora.authored_texts import (
     read_authored,
     skewed,
 )
-from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.corpora.downloads import file_version
 from fairness_pipeline.debiasing.classifiers import registry as training
 from fairness_pipeline.debiasing.classifiers.registry import METHODS, Task, Texts
 from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.distinct import each_distinct
 from fairness_pipeline.explanation.agreement import SALIENCY
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.libraries import library_version, library_versions
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lake import Key
-from fairness_pipeline.libraries import library_version, library_versions
 from fairness_pipeline.measures.group_rates import (
     CLASSIFIER_FAIRNESS,
     CLASSIFIER_METRICS,
@@ -55,12 +57,10 @@ from fairness_pipeline.models.classifiers.prediction_files import (
 )
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.pretrained import folder_version
-from fairness_pipeline.paths import data_file
 from fairness_pipeline.published import checksums
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
-from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
 from fairness_pipeline.studies.implicit_bias import published
 from fairness_pipeline.studies.implicit_bias.plots import balance_plot

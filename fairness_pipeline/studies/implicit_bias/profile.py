@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic
 
-from fairness_pipeline import paths
 from fairness_pipeline.corpora.authored_corpus import AuthoredCorpus
 from fairness_pipeline.corpora.authored_texts import AuthoredShares, parts_of
 from fairness_pipeline.debiasing.classifiers.registry import check_method
-from fairness_pipeline.errors import FairnessError
 from fairness_pipeline.explanation.settings import ExplainerSettings
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.measures.group_rates import RATES, GroupRatesSettings
@@ -21,7 +22,6 @@ from fairness_pipeline.models.classifiers.specification import ClassifierSpecifi
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project import changed, check_settings, find, merged
 from fairness_pipeline.study import Part
-from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project

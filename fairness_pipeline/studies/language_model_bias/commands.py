@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
 from fairness_pipeline.verbs.arguments import check_output
@@ -28,7 +28,7 @@ def _export_phrases(arguments: argparse.Namespace) -> int:
     import random
 
     from fairness_pipeline.annotation.phrase_annotations import GUIDELINES, write_template
-    from fairness_pipeline.files import replacing
+    from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.lake import Lake
     from fairness_pipeline.verbs.run import make
 
@@ -62,9 +62,9 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     import pyarrow.compute as pc
 
     from fairness_pipeline.annotation.phrase_annotations import read_annotations
-    from fairness_pipeline.files import replacing
+    from fairness_pipeline.foundation.files import replacing
+    from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.lake import Lake
-    from fairness_pipeline.paths import check_key
 
     check_key(arguments.annotator, "--annotator")
     part, path = part_of(arguments.profile, NAME, LanguageModelPart), Path(arguments.file)

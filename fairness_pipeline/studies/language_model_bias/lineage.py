@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline import checks
 from fairness_pipeline.annotation.phrase_annotations import (
     AGREEMENT,
     LEVELS,
@@ -23,12 +22,10 @@ from fairness_pipeline.annotation.phrase_annotations import (
     generated,
     read_annotations,
 )
-from fairness_pipeline.corpora.checksums import checksum
 from fairness_pipeline.corpora.downloads import file_version, located
 from fairness_pipeline.corpora.multiwoz import STATE_TURNS
 from fairness_pipeline.corpora.multiwoz import state_turns as read_turns
 from fairness_pipeline.corpora.phrase_splits import PHRASE_SPLITS, draw_splits, released_splits
-from fairness_pipeline.corpora.records import column, read_records
 from fairness_pipeline.corpora.reddit_comments import (
     CANDIDATES,
     COMMENTS,
@@ -44,13 +41,17 @@ from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.debiasing.language.registry import METHODS, Task, debias
 from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
 from fairness_pipeline.distinct import each_distinct
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.libraries import library_version, library_versions
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.lake import Key
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES, DISAGREEMENTS
 from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases as exchange
 from fairness_pipeline.lexicons.counterfactuals import disagreements as compare_counterparts
 from fairness_pipeline.lexicons.stereotypes import Lexicon, attributes_of, stereotypes_of
-from fairness_pipeline.libraries import library_version, library_versions
 from fairness_pipeline.measures.downstream import DOWNSTREAM, Given
 from fairness_pipeline.measures.phrase_bias import (
     LANGUAGE_MODEL_BIAS,
@@ -64,7 +65,6 @@ from fairness_pipeline.measures.phrase_bias import phrase_bias as compare_sides
 from fairness_pipeline.measures.stereotype import STEREOTYPE
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.pretrained import folder_version
-from fairness_pipeline.paths import data_file
 from fairness_pipeline.published import checksums
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of

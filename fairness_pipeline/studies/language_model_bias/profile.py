@@ -8,11 +8,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairness_pipeline import paths
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.debiasing.language.registry import METHODS, check_method
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.stereotypes import has_stereotypes
@@ -23,7 +24,6 @@ from fairness_pipeline.models.language.specification import LanguageModelSpecifi
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project import changed, check_settings, find, merged
 from fairness_pipeline.study import Part
-from fairness_pipeline.yaml_files import Positive, Specification, load, read_yaml, validate
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from fairness_pipeline.commands import Command
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.sentiment_equity.profile import NAME, EquityPart
 from fairness_pipeline.verbs.arguments import check_output
@@ -30,7 +30,7 @@ def add_commands(command: Command) -> None:
 
 def _export_sentences(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.corpora.equity_sentences import equity_sentences
-    from fairness_pipeline.files import replacing
+    from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.models.sentiment.score_files import write_sentences
     from fairness_pipeline.models.sentiment.specification import SCORE_FORMS
 
@@ -78,9 +78,9 @@ def import_file(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Tab
         FairnessError: the profile has such a system of its own, or the file is not as expected; names the line.
     """
     from fairness_pipeline.corpora.equity_sentences import equity_sentences
-    from fairness_pipeline.files import replacing
+    from fairness_pipeline.foundation.files import replacing
+    from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.models.sentiment.score_files import read_scores
-    from fairness_pipeline.paths import check_key
 
     check_key(system, "--system")
     if system in part.systems and system not in part.score_files:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic
 
-from fairness_pipeline import paths
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, equity_sentences
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import Specification, load
 from fairness_pipeline.given import check_free
 from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.measures.settings import Share
@@ -18,7 +19,6 @@ from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpec
 from fairness_pipeline.project import changed, find
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.study import Part
-from fairness_pipeline.yaml_files import Specification, load
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project

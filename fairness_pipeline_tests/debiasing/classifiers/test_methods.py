@@ -15,7 +15,7 @@ from fairness_pipeline.debiasing.classifiers.debiased_tc import (
 )
 from fairness_pipeline.debiasing.classifiers.instance_weighting import weights
 from fairness_pipeline.debiasing.classifiers.registry import Task, Texts
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.classifiers import registry as classifiers
 from fairness_pipeline.models.classifiers.saliency import CorrectedNetwork
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification

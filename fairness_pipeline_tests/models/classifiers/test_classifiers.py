@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fairness_pipeline.corpora.authored_texts import AUTHORED_TEXTS
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.classifiers import network as networks
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.prediction_files import read_predictions, write_texts

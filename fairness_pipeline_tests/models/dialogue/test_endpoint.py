@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.models import chat
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.endpoint import EndpointResponder
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.yaml_files import load
 from fairness_pipeline_tests.local_server import answer, serve
 
 KEY = "sk-very-secret"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.dialogue.imported import matching, read_responses, write_pairs
 from fairness_pipeline.models.dialogue.responding import RESPONSES, respond
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.responding import respond

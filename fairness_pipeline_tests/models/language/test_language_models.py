@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.language import fine_tuning, registry
 from fairness_pipeline.models.language.perplexity import PerplexityScorer
 from fairness_pipeline_tests.conftest import Killed

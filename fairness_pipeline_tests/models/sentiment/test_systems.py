@@ -13,10 +13,10 @@ import torch
 from scipy.stats import pearsonr
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-from fairness_pipeline import paths
 from fairness_pipeline.corpora.affect_tweets import read_affect_tweets
 from fairness_pipeline.corpora.equity_sentences import equity_sentences
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.sentiment import registry
 from fairness_pipeline.models.sentiment.encoders import Regressor
 from fairness_pipeline.models.sentiment.score_files import read_scores, write_sentences

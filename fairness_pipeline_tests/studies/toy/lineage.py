@@ -8,11 +8,11 @@ import pyarrow as pa
 from fairness_pipeline.studies.toy import report
 from fairness_pipeline.studies.toy.study import STUDY
 
-from fairness_pipeline import checks
 from fairness_pipeline.defs.lineage import Partition, Result, asset
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.reporting.history import keep
 from fairness_pipeline.reporting.results import audits_of, flat
-from fairness_pipeline.schemas import schema
 from fairness_pipeline.statistics.comparison import COMPARISON, adjusted, compare_counts
 
 ROLLS = schema(a=pa.float64(), b=pa.float64())

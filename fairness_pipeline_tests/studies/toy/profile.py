@@ -1,8 +1,8 @@
 """What a profile says of the toy study."""
 
+from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.study import Part
-from fairness_pipeline.yaml_files import Specification
 
 
 class Die(Specification):

@@ -15,7 +15,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 LONGEST_LINE = 1 << 20
 """Bytes. A turn is a few hundred; a line beyond this is a file that is not what it claims to be."""

@@ -11,7 +11,7 @@ import pydantic
 import yaml
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
 
 class Specification(pydantic.BaseModel):

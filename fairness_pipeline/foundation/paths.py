@@ -4,9 +4,9 @@ import os
 import re
 from pathlib import Path
 
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 PACKAGE = _PACKAGE.name
 _CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else None
 _KEY = re.compile(r"[a-z][a-z0-9_.-]*")

@@ -4,10 +4,10 @@ import json
 from hashlib import sha256
 from pathlib import Path
 
-from fairness_pipeline.corpora.text_files import unreadable
-from fairness_pipeline.errors import FairnessError
-from fairness_pipeline.files import locked, replacing
-from fairness_pipeline.paths import cache_folder
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import locked, replacing
+from fairness_pipeline.foundation.paths import cache_folder
+from fairness_pipeline.foundation.text_files import unreadable
 
 _REMEMBER = 1 << 20
 """Bytes. A smaller file is hashed faster than its sum is looked up."""

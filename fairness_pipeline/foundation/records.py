@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.corpora.text_files import read_csv_rows, read_json_lines, read_lines
-from fairness_pipeline.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.text_files import read_csv_rows, read_json_lines, read_lines
 
 
 def read_records(

@@ -1,0 +1,1 @@
+"""What every room stands on: errors, files, paths, YAML, schemas, checks, progress, threads. Knows nothing of bias."""
