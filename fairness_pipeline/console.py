@@ -20,7 +20,6 @@ from fairness_pipeline.defs.listener import Listener
 from fairness_pipeline.defs.plan import Outcome, Step
 from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.foundation.progress import Progress as ProgressFunction
-from fairness_pipeline.lake import Key, Lake, Row, partition_name
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.results import (
     NEVER_SEEN,
@@ -35,6 +34,7 @@ from fairness_pipeline.reporting.results import (
 )
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import Key, Lake, Row, partition_name
 
 _STYLES = {
     "biased": "red", ARTEFACT: "magenta", "fair": "green", "inconclusive": "yellow", FAIR_ON_AVERAGE: "cyan",

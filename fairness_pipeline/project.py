@@ -11,8 +11,8 @@ from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import S, Specification, load, read_yaml, validate
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.rounds import read_rounds
 from fairness_pipeline.study import Part, Study, studies
+from fairness_pipeline.workspace.query_epochs import read_query_epochs
 
 PROFILE = "FAIRNESS_PROFILE"
 DEFAULT_PROFILE = "sample"
@@ -148,9 +148,9 @@ class Project:
         return paths.workspace_folder(self.name)
 
     @cached_property
-    def rounds(self) -> dict[tuple[str, str], str]:
-        """When the present round of asking began, by study and subject."""
-        return read_rounds(self.workspace)
+    def query_epochs(self) -> dict[tuple[str, str], str]:
+        """When the present query epoch began, by study and subject."""
+        return read_query_epochs(self.workspace)
 
 
 P = TypeVar("P", bound=Part)

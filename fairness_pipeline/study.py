@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from fairness_pipeline.foundation.yaml_files import Specification
-from fairness_pipeline.lake import Key, Lake, Row
+from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project

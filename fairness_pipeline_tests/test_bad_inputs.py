@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from fairness_pipeline.lake import Card, Lake
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project import Project
+from fairness_pipeline.workspace.lake import Card, Lake
 from fairness_pipeline_tests.commands import change, command, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier

@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.lake import Card, Lake, fingerprint
-from fairness_pipeline.sql import connect
+from fairness_pipeline.workspace.lake import Card, Lake, fingerprint
+from fairness_pipeline.workspace.sql import connect
 
 SCHEMA = pa.schema([pa.field("side", pa.string(), False), pa.field("n", pa.int64(), False)])
 TABLE = pa.table({"side": ["a", "b"], "n": [1, 2]}, schema=SCHEMA)

@@ -5,9 +5,9 @@ from typing import Any
 
 from fairness_pipeline.debiasing.registry import Task, copy_base
 from fairness_pipeline.debiasing.settings import Prompt
-from fairness_pipeline.distinct import Scorer
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.workspace.distinct import Scorer
 
 
 def debias(task: Task) -> dict[str, Any]:

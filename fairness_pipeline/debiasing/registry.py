@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fairness_pipeline.debiasing import settings
-from fairness_pipeline.distinct import Scorer
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress
@@ -22,6 +21,7 @@ from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.workspace.distinct import Scorer
 
 PROJECTION = "projection.parquet"
 """The file of a disentanglement model's folder that figure 3.2 is drawn from."""

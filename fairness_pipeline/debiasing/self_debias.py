@@ -14,12 +14,12 @@ import torch
 
 from fairness_pipeline.debiasing.registry import Task, copy_base
 from fairness_pipeline.debiasing.settings import SelfDebias
-from fairness_pipeline.distinct import Scorer
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.dialogue.huggingface import HuggingFaceResponder
 from fairness_pipeline.models.dialogue.seq2seq import Readings, Seq2SeqResponder
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.workspace.distinct import Scorer
 
 
 def debias(task: Task) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import one_thread
-from fairness_pipeline.lake import Card, Key, Lake, fingerprint, partition_name
+from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint, partition_name
 
 ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
 """A run with this tag leaves alone what is up to date by now: another run made it, or upstream came out as before."""

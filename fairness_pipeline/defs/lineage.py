@@ -17,9 +17,9 @@ import pyarrow as pa
 from fairness_pipeline.foundation.checks import Check
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.lake import Key, Lake, fingerprint, partition_name
 from fairness_pipeline.project import Project
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import Key, Lake, fingerprint, partition_name
 
 Axes = tuple[str, ...]
 Kind = Literal["table", "checkpoint", "document"]

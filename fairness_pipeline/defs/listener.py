@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.lake import Key
+from fairness_pipeline.workspace.lake import Key
 
 
 class Listener(Protocol):

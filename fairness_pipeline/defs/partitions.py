@@ -5,8 +5,8 @@ import warnings
 import dagster as dg
 
 from fairness_pipeline.defs.lineage import Axes, Lineage, Recipe
-from fairness_pipeline.lake import Key
 from fairness_pipeline.study import Part
+from fairness_pipeline.workspace.lake import Key
 
 
 def definition(lineage: Lineage, recipe: Recipe) -> dg.PartitionsDefinition | None:

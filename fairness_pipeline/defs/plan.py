@@ -10,9 +10,9 @@ from fairness_pipeline.defs.lineage import Lineage, Place, State
 from fairness_pipeline.defs.units import Unit
 from fairness_pipeline.defs.workers import Workers
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lake import Key, Lake, partition_name
 from fairness_pipeline.project import Project
 from fairness_pipeline.study import Part, Study
+from fairness_pipeline.workspace.lake import Key, Lake, partition_name
 
 _FORCED = "asked for with --force"
 

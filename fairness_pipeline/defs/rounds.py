@@ -1,38 +1,38 @@
-"""Rounds of asking: what may have changed is asked anew, and a run that was stopped goes on in its round."""
+"""Starts query epochs: models that may have changed are queried anew; a stopped run continues in its epoch."""
 
 from datetime import UTC, datetime
 
 from fairness_pipeline.defs.lineage import State
 from fairness_pipeline.defs.plan import Plan, Step
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lake import fingerprint
-from fairness_pipeline.rounds import write_round
+from fairness_pipeline.workspace.lake import fingerprint
+from fairness_pipeline.workspace.query_epochs import write_query_epoch
 
 
-def begin_rounds(plan: Plan, only: str | None, *, keep: bool) -> None:
-    """Begins a new round of asking for all of a plan (or the `only` one of it) that may have changed.
+def begin_query_epochs(plan: Plan, only: str | None, *, keep: bool) -> None:
+    """Begins a new query epoch for each subject of a plan (or for the `only` one) that may have changed.
 
-    One whose round is not through goes on in it: so does a run that was stopped and is called again.
+    A subject whose present epoch is not finished stays in it, so that a stopped run continues where it was.
     """
     project, now = plan.project, datetime.now(UTC).isoformat(timespec="seconds")
     state = State(plan.lineage, plan.lake)
     for study in project.studies:
         asked = [step for step in plan.steps if step.name == study.asked]
-        going_on = {
+        unfinished = {
             step.key[study.subject]
             for step in asked
-            if _in_a_round(state, step, project.rounds.get((study.name, step.key[study.subject])))
+            if _still_to_query(state, step, project.query_epochs.get((study.name, step.key[study.subject])))
         }
         subjects = project.parts[study.name].subjects
         for key in dict.fromkeys(step.key[study.subject] for step in asked):
-            if subjects[key].may_change and key not in going_on and only in (None, key):
-                project.rounds[study.name, key] = now
+            if subjects[key].may_change and key not in unfinished and only in (None, key):
+                project.query_epochs[study.name, key] = now
                 if keep:
-                    write_round(project.workspace, study.name, key, now)
+                    write_query_epoch(project.workspace, study.name, key, now)
 
 
-def _in_a_round(state: State, step: Step, began: str | None) -> bool:
-    """Whether a partition is yet to be asked for in the present round, or a run that asked for it was stopped."""
+def _still_to_query(state: State, step: Step, began: str | None) -> bool:
+    """Whether the partition still has to be queried in this epoch, or a run that queried it was stopped."""
     card = state.lake.card(step.name, step.key)
     if card is not None:
         return bool(card.inputs["settings"].get("round") != began)

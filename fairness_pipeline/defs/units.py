@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from fairness_pipeline.lake import Key
+from fairness_pipeline.workspace.lake import Key
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from fairness_pipeline.defs.listener import Listener
 from fairness_pipeline.defs.units import Done, StepResult, Unit
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.lake import Key
+from fairness_pipeline.workspace.lake import Key
 
 _TELL_EVERY = 0.1
 _GRACE = 20.0

@@ -8,13 +8,13 @@ import pyarrow as pa
 import scipy
 
 from fairness_pipeline.corpora.labelled_texts import LabelledText
-from fairness_pipeline.distinct import each_distinct
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.workspace.distinct import each_distinct
 
 CLASSIFIER_QUALITY = schema(
     classifier=pa.string(),

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.lake import Row
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.measures.breakdown import Words
 from fairness_pipeline.measures.diversity import index_responses
@@ -22,6 +21,7 @@ from fairness_pipeline.measures.variations import CARRIERS, CHOICES
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.workspace.lake import Row
 
 DIALOGUE_SIGNIFICANCE = pa.schema(
     [

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pydantic
 
-from fairness_pipeline.distinct import Scorer, each_distinct
 from fairness_pipeline.foundation.checks import Check
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
@@ -25,6 +24,7 @@ from fairness_pipeline.measures.settings import MeasureSettings, Share
 from fairness_pipeline.statistics.change import Change, change_of_difference
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_counts, compare_rates
 from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.workspace.distinct import Scorer, each_distinct
 
 MARGINS = {
     "rates": Margin(cohens_h=0.05),

@@ -13,13 +13,13 @@ from fairness_pipeline.corpora.phrase_splits import UNBIASED
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
-from fairness_pipeline.lake import Row
 from fairness_pipeline.measures.settings import Share
 from fairness_pipeline.measures.stereotype import Quadruples, stereotype, undecided
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_difference
 from fairness_pipeline.statistics.clusters import clustered
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, adjusted, compare_scores
 from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.workspace.lake import Row
 
 PHRASE_PERPLEXITIES = schema(
     phrase_id=pa.string(),

@@ -17,11 +17,11 @@ from scipy.special import chdtr, nctdtr, ndtr
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import schema
-from fairness_pipeline.lake import Row
 from fairness_pipeline.measures.recipe_significance import context_variance
 from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.intervals import Estimate, combined, quantile
+from fairness_pipeline.workspace.lake import Row
 
 RECIPE_EFFECTS = (
     schema(

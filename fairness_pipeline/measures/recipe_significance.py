@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import schema
-from fairness_pipeline.lake import Row
 from fairness_pipeline.measures.measure import MASKED
 from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.verdicts import on_content, verdict
+from fairness_pipeline.workspace.lake import Row
 
 RECIPE_SIGNIFICANCE = schema(
     measure=pa.string(),

@@ -3,8 +3,8 @@
 from functools import cache
 from importlib import import_module
 
-from fairness_pipeline.lake import Row
 from fairness_pipeline.measures.measure import MASKED, Measure
+from fairness_pipeline.workspace.lake import Row
 
 _MODULES = ("diversity", "politeness", "sentiment", "attribute_words")
 """Each a module of this folder with a `MEASURE`."""

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.lake import Row
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import Row
 
 _FORMAT = "%Y-%m-%dT%H-%M-%SZ"
 _TIME = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d([:-]\d\d([:-]\d\d)?)?)?)?)?Z?")

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.html import template
 from fairness_pipeline.reporting.results import audits_of, counted, findings, worst_first
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import Lake
 
 _HERE = Path(__file__).parent
 _TOLD = 3

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.history import keep
 from fairness_pipeline.reporting.html import template
@@ -26,6 +25,7 @@ from fairness_pipeline.reporting.results import (
     worst_first,
 )
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import Lake, Row
 
 _TOLD = 8
 """Findings that are told in words; the others stand in the tables."""

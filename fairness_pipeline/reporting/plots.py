@@ -4,10 +4,10 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
-from fairness_pipeline.lake import Row
 from fairness_pipeline.reporting.results import in_margins, said
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import ARTEFACT
+from fairness_pipeline.workspace.lake import Row
 
 COLOURS = {
     "biased": "#b3261e",

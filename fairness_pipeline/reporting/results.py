@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairness_pipeline.lake import Card, Key, Lake, Row
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
 from fairness_pipeline.study import Part, Study
+from fairness_pipeline.workspace.lake import Card, Key, Lake, Row
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project

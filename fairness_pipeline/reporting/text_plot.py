@@ -1,10 +1,10 @@
 """Differences drawn with characters, for places that show text but no pictures."""
 
-from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.results import Audit, counted, in_margins, said, severity
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import Key, Row
 
 _HALF = 10
 _FARTHEST = 5.0

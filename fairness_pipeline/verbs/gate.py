@@ -8,11 +8,11 @@ from typing import NamedTuple
 from fairness_pipeline.defs.lineage import State
 from fairness_pipeline.defs.plan import Plan
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, audits_of, said
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import Key, Row
 
 REFUSED = 3
 """The exit status where a verdict is a refused one; not 2, which says that the command was called wrongly."""

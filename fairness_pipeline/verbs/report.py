@@ -12,9 +12,9 @@ def add(command: Command) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.lake import Lake
     from fairness_pipeline.project import Project
     from fairness_pipeline.reporting.index import write_index
+    from fairness_pipeline.workspace.lake import Lake
 
     project = Project(arguments.profile)
     lake = Lake(project.workspace)

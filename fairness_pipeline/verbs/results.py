@@ -21,9 +21,9 @@ def add(command: Command) -> None:
 def _results(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.console import print_rows
     from fairness_pipeline.defs.lineage import Lineage, State
-    from fairness_pipeline.lake import Lake
     from fairness_pipeline.reporting.history import against, find_entry
     from fairness_pipeline.reporting.results import audits_of, flat
+    from fairness_pipeline.workspace.lake import Lake
 
     project = Project(arguments.profile)
     chosen = selection(arguments).resolved(project)

@@ -80,7 +80,7 @@ def check_gate(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.defs.lineage import Lineage
     from fairness_pipeline.defs.plan import Plan
-    from fairness_pipeline.defs.rounds import begin_rounds
+    from fairness_pipeline.defs.rounds import begin_query_epochs
     from fairness_pipeline.project import Project
 
     if arguments.select and arguments.fail_on:
@@ -92,7 +92,7 @@ def _run(arguments: argparse.Namespace) -> int:
     lineage = Lineage(project)
     plan = Plan(lineage, chosen, force=arguments.force)
     if arguments.ask_again or (arguments.force and not arguments.select and not arguments.dimension):
-        begin_rounds(plan, arguments.model, keep=not arguments.dry_run)
+        begin_query_epochs(plan, arguments.model, keep=not arguments.dry_run)
         plan = Plan(lineage, chosen, force=arguments.force)
     if arguments.dry_run:
         for step in plan.stale:

@@ -11,7 +11,7 @@ from fairness_pipeline.verbs.arguments import add_format
 
 if TYPE_CHECKING:
     from fairness_pipeline.defs.lineage import Lineage, Recipe, State
-    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.workspace.lake import Lake
 
 
 def add(command: Command) -> None:
@@ -27,10 +27,10 @@ def _sql(arguments: argparse.Namespace) -> int:
 
     from fairness_pipeline.console import print_rows
     from fairness_pipeline.defs.lineage import Lineage, State
-    from fairness_pipeline.lake import Lake
     from fairness_pipeline.project import Project
     from fairness_pipeline.reporting.results import audits_of
-    from fairness_pipeline.sql import connect, reading
+    from fairness_pipeline.workspace.lake import Lake
+    from fairness_pipeline.workspace.sql import connect, reading
 
     project = Project(arguments.profile)
     lake, lineage = Lake(project.workspace), Lineage(project)

@@ -1,9 +1,9 @@
 """Which audits of a plan stand when: a study prints its verdicts as soon as they do."""
 
 from fairness_pipeline.defs.plan import Outcome, Plan, Step
-from fairness_pipeline.lake import partition_name
 from fairness_pipeline.reporting.results import Audit, audits_of
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import partition_name
 
 
 class Standing:

@@ -34,7 +34,6 @@ from fairness_pipeline.debiasing.disentanglement import (
     training_step,
 )
 from fairness_pipeline.debiasing.settings import Disentanglement
-from fairness_pipeline.lake import Card, Lake
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
@@ -64,6 +63,7 @@ from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, UNKNOWN, Vocabulary
 from fairness_pipeline.project import Project, load_dimension
 from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.workspace.lake import Card, Lake
 from fairness_pipeline_tests.benchmark import plain
 
 ROOT = Path(__file__).parents[2]

@@ -6,14 +6,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fairness_pipeline.distinct import each_distinct
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.sentiment.specification import EncoderSettings
 from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
+from fairness_pipeline.workspace.distinct import each_distinct
+from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 

@@ -16,9 +16,9 @@ import yaml
 
 from fairness_pipeline.defs import assets, lineage
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.sentiment import SENTIMENT
 from fairness_pipeline.project import Project
+from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, process, run
 
 

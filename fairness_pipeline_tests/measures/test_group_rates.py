@@ -15,7 +15,7 @@ from fairness_pipeline.measures.group_rates import (
     rates,
 )
 from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
-from fairness_pipeline.published import PublishedRate
+from fairness_pipeline.workspace.published import PublishedRate
 
 
 def table(said: np.ndarray, labels: np.ndarray, groups: np.ndarray, authors: np.ndarray | None = None) -> pa.Table:

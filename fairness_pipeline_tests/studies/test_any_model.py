@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
+from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, planned, process, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.local_server import serve

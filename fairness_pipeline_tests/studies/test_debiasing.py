@@ -14,10 +14,10 @@ import yaml
 
 from fairness_pipeline.definitions import definitions
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
+from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, process, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.debiasing.tasks import ADVERSARIAL, CONTINUED, DET

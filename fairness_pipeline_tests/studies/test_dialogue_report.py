@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fairness_pipeline.lake import Card, Lake
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
 from fairness_pipeline.measures.breakdown import swapped_words
 from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared, dialogue_significance
@@ -30,6 +29,7 @@ from fairness_pipeline.studies.dialogue_fairness.published import published_rows
 from fairness_pipeline.studies.dialogue_fairness.report import recipe_rows, render_report
 from fairness_pipeline.studies.dialogue_fairness.results import example_pairs, published_quality_of, published_rows_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
+from fairness_pipeline.workspace.lake import Card, Lake
 from fairness_pipeline_tests.commands import MADE, change, run
 
 EVIL = "<script>alert('he')</script> & \"quoted\" <b>"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.stereotype import Quadruples, stereotype
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.language_model_bias import study
+from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.models.tiny_models import causal_lm

@@ -13,12 +13,12 @@ import yaml
 
 from fairness_pipeline.corpora.equity_sentences import equity_sentences
 from fairness_pipeline.foundation import paths
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import Project
 from fairness_pipeline.reporting.history import entries
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.sentiment_equity.report import render_report
 from fairness_pipeline.studies.sentiment_equity.study import STUDY as EQUITY
+from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.local_server import serve

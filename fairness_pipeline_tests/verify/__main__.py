@@ -27,7 +27,6 @@ import yaml
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED
 from fairness_pipeline.corpora.grammar import Grammar, Scene
 from fairness_pipeline.foundation import paths
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.measures.debiasing_effects import identical_share
 from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
@@ -39,6 +38,7 @@ from fairness_pipeline.measures.stereotype import STEREOTYPE
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project import Project, load_dimension
 from fairness_pipeline.studies.dialogue_fairness.profile import seed_name
+from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import content
 from fairness_pipeline_tests.verify import annotator_bias, implicit_bias
 from fairness_pipeline_tests.verify.shared import ROOT, SEEDS, STATE, Claim, Part, command, finished, interval, version

@@ -9,8 +9,8 @@ from scipy.stats import binomtest
 
 from fairness_pipeline.explanation.agreement import rank_correlation
 from fairness_pipeline.foundation import paths
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.studies.implicit_bias.results import top_words
+from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.verify.shared import SEEDS, STATE, Claim, Part, command, finished, interval, version
 
 STUDY = "implicit_bias"

@@ -5,10 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairness_pipeline.distinct import Scorer
 from fairness_pipeline.foundation.threads import use_threads
 from fairness_pipeline.models.classifiers.architectures import ARCHITECTURES
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
+from fairness_pipeline.workspace.distinct import Scorer
 
 if TYPE_CHECKING:
     from fairness_pipeline.models.classifiers.network import TextNetwork, Tokens

@@ -7,12 +7,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from fairness_pipeline.distinct import Scorer
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import use_threads
 from fairness_pipeline.models.dialogue.architectures import ARCHITECTURES
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.vocabulary import Vocabulary
+from fairness_pipeline.workspace.distinct import Scorer
 
 
 def prepare(

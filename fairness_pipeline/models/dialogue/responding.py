@@ -6,10 +6,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.distinct import Scorer, each_distinct
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.workspace.distinct import Scorer, each_distinct
 
 RESPONSES = schema(
     pair_id=pa.int64(),

@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.distinct import Scorer
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import use_threads
 from fairness_pipeline.models.sentiment.architectures import ARCHITECTURES
 from fairness_pipeline.models.sentiment.specification import SystemSpecification
+from fairness_pipeline.workspace.distinct import Scorer
 
 
 def prepare(

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.distinct import Scorer, each_distinct
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES
+from fairness_pipeline.workspace.distinct import Scorer, each_distinct
 
 
 def score_sentences(

@@ -6,10 +6,10 @@ from pathlib import Path
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBiasPart
 from fairness_pipeline.verbs.arguments import check_output
+from fairness_pipeline.workspace.lake import Lake
 
 _PREFERRED = ("group_anno", "dawid_skene")
 """The method whose labels are written, the first of these that the corpus and the profile have."""

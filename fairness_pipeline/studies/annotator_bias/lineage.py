@@ -19,7 +19,6 @@ from fairness_pipeline.corpora.downloads import file_version
 from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.libraries import library_version, library_versions
-from fairness_pipeline.lake import Key
 from fairness_pipeline.measures.annotator_groups import (
     ANNOTATOR_ANOVA,
     GROUP_POSITIVE_RATES,
@@ -28,7 +27,6 @@ from fairness_pipeline.measures.annotator_groups import (
 from fairness_pipeline.measures.annotator_groups import annotator_anova as analyse
 from fairness_pipeline.measures.annotator_groups import group_positive_rates as compare_groups
 from fairness_pipeline.measures.truth_scores import PREDICTION, TRUTH, TRUTH_SCORES, scores, truth_scores
-from fairness_pipeline.published import checksums
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
@@ -37,6 +35,8 @@ from fairness_pipeline.studies.annotator_bias.plots import effects_plot
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.studies.annotator_bias.report import render_report
 from fairness_pipeline.studies.annotator_bias.study import STUDY
+from fairness_pipeline.workspace.lake import Key
+from fairness_pipeline.workspace.published import checksums
 
 
 def _source(part: AnnotatorBiasPart, key: Key) -> dict[str, Any]:

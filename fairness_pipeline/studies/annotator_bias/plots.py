@@ -1,9 +1,9 @@
 """Pictures of study 5."""
 
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.reporting.plots import png
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.studies.annotator_bias.results import calibrated, contrasts
+from fairness_pipeline.workspace.lake import Lake
 
 _COLOURS = {"sensitivity": "#0b57d0", "specificity": "#b3261e"}
 

@@ -12,10 +12,10 @@ from fairness_pipeline.annotation.truth_inference.registry import METHODS, setti
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, validate
-from fairness_pipeline.lake import Key
 from fairness_pipeline.measures.annotator_groups import AnnotatorGroupsSettings
 from fairness_pipeline.project import each_once, find
 from fairness_pipeline.study import Part, Subject
+from fairness_pipeline.workspace.lake import Key
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project

@@ -2,7 +2,7 @@
 
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
-from fairness_pipeline.published import PublishedRate, rows
+from fairness_pipeline.workspace.published import PublishedRate, rows
 
 TABLES = ("annotator_bias", "annotator_datasets")
 """Files of `data/published`."""

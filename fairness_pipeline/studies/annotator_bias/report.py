@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.measures.annotator_groups import RESPONSES
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
@@ -20,6 +19,7 @@ from fairness_pipeline.studies.annotator_bias.results import (
     scores,
 )
 from fairness_pipeline.studies.annotator_bias.study import STUDY
+from fairness_pipeline.workspace.lake import Lake, Row
 
 _HERE = Path(__file__).parent
 _LOOKED_AT = 50

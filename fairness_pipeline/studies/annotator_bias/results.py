@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 from fairness_pipeline.annotation.bias_estimates import ANNOTATOR, CONTRAST
 from fairness_pipeline.annotation.inference import gold_of
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.measures.annotator_groups import RESPONSES, Labelled, rates_of
 from fairness_pipeline.measures.truth_scores import calibration
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
+from fairness_pipeline.workspace.lake import Lake, Row
 
 _FEWEST = 10
 """Labels of an annotator who is shown as leaning far."""

@@ -1,11 +1,11 @@
 """Study 5: which annotators lean which way?"""
 
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
-from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.measures.annotator_groups import OTHER_ITEMS, SAME_RATE
 from fairness_pipeline.project import Project
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import Key, Row
 
 
 def _groups(project: Project, key: Key) -> tuple[str, str]:

@@ -30,9 +30,9 @@ def add_commands(command: Command) -> None:
 
 def _export_pairs(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.foundation.files import replacing
-    from fairness_pipeline.lake import Lake
     from fairness_pipeline.models.dialogue.imported import FORMS, write_pairs
     from fairness_pipeline.verbs.run import make
+    from fairness_pipeline.workspace.lake import Lake
 
     path = Path(arguments.output)
     check_output(path, FORMS, force=arguments.force)
@@ -97,8 +97,8 @@ def import_file(
 
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.foundation.paths import check_key
-    from fairness_pipeline.lake import Lake
     from fairness_pipeline.models.dialogue.imported import dimensions_of, read_responses
+    from fairness_pipeline.workspace.lake import Lake
 
     check_key(model, "--model")
     corpus = corpus or _corpus(part, None)

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairness_pipeline.debiasing.registry import PROJECTION, is_control
-from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.measures.recipe_effects import RECIPE_EFFECTS
 from fairness_pipeline.measures.registry import is_part
 from fairness_pipeline.reporting.results import said
@@ -19,6 +18,7 @@ from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot, trade_off_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart, is_seed
 from fairness_pipeline.studies.dialogue_fairness.results import example_pairs
+from fairness_pipeline.workspace.lake import Key, Lake
 
 QUALITY = {
     "bleu_1": "BLEU-1", "bleu_2": "BLEU-2", "bleu_3": "BLEU-3",

@@ -27,7 +27,6 @@ from fairness_pipeline.foundation import checks, paths
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.libraries import library_version, library_versions
-from fairness_pipeline.lake import Key
 from fairness_pipeline.lexicons import lemmas
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
@@ -79,6 +78,7 @@ from fairness_pipeline.studies.dialogue_fairness.published import TABLES
 from fairness_pipeline.studies.dialogue_fairness.report import render_report
 from fairness_pipeline.studies.dialogue_fairness.results import published_quality_of, published_rows_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
+from fairness_pipeline.workspace.lake import Key
 
 
 def _answers(part: DialoguePart, key: Key) -> bool:
@@ -225,7 +225,7 @@ def _model(part: DialoguePart, key: Key) -> dict[str, object]:
     return {
         "model": model.identity(),
         "folder": folder_version(model.huggingface.name) if model.huggingface else None,
-        "round": part.round_of(key["model"]),
+        "round": part.query_epoch_of(key["model"]),
         "versions": library_versions(*model.libraries),
     }
 

@@ -19,7 +19,6 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.given import check_free
-from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.measures.measure import MARGINS, MASKED, SignificanceSettings
 from fairness_pipeline.measures.recipe_effects import LEAST_SEEDS
@@ -31,6 +30,7 @@ from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project import changed, check_settings, each_once, find, merged
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.study import Part
+from fairness_pipeline.workspace.lake import Key, Lake
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project
@@ -488,9 +488,9 @@ class DialoguePart(Part):
         """Where the file of a model lies that was given to `audit`."""
         return self.project.workspace / "models" / f"{model}.yaml"
 
-    def round_of(self, model: str) -> str | None:
-        """When the present round of asking a model began."""
-        return self.project.rounds.get((NAME, model))
+    def query_epoch_of(self, model: str) -> str | None:
+        """When the present query epoch of a model began."""
+        return self.project.query_epochs.get((NAME, model))
 
     # Reading the models' files
 

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from fairness_pipeline.published import rows
+from fairness_pipeline.workspace.published import rows
 
 
 class PublishedRow(NamedTuple):

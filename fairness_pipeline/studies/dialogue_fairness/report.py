@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow.compute as pc
 
 from fairness_pipeline.debiasing.registry import is_control
-from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.measures.measure import MASKED
 from fairness_pipeline.measures.registry import glanced_at, measure_label
 from fairness_pipeline.measures.variations import CARRIERS
@@ -21,6 +20,7 @@ from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow
 from fairness_pipeline.studies.dialogue_fairness.results import example_pairs, published_rows_of, striking_pair
 from fairness_pipeline.studies.dialogue_fairness.study import LISTS, STUDY
+from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 _HERE = Path(__file__).parent
 _LEVELS = 6

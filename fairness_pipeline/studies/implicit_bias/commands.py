@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.project import part_of
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
 from fairness_pipeline.verbs.arguments import check_output
+from fairness_pipeline.workspace.lake import Lake
 
 
 def add_commands(command: Command) -> None:

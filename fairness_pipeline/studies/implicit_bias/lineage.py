@@ -29,14 +29,12 @@ from fairness_pipeline.corpora.downloads import file_version
 from fairness_pipeline.debiasing.classifiers import registry as training
 from fairness_pipeline.debiasing.classifiers.registry import METHODS, Task, Texts
 from fairness_pipeline.defs.lineage import Partition, Result, asset
-from fairness_pipeline.distinct import each_distinct
 from fairness_pipeline.explanation.agreement import SALIENCY
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.libraries import library_version, library_versions
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.schemas import schema
-from fairness_pipeline.lake import Key
 from fairness_pipeline.measures.group_rates import (
     CLASSIFIER_FAIRNESS,
     CLASSIFIER_METRICS,
@@ -57,7 +55,6 @@ from fairness_pipeline.models.classifiers.prediction_files import (
 )
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.pretrained import folder_version
-from fairness_pipeline.published import checksums
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
@@ -67,6 +64,9 @@ from fairness_pipeline.studies.implicit_bias.plots import balance_plot
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.report import render_report
 from fairness_pipeline.studies.implicit_bias.study import STUDY
+from fairness_pipeline.workspace.distinct import each_distinct
+from fairness_pipeline.workspace.lake import Key
+from fairness_pipeline.workspace.published import checksums
 
 if TYPE_CHECKING:
     from fairness_pipeline.models.classifiers.network import TextNetwork
@@ -232,7 +232,7 @@ def _tests(partition: Partition) -> pa.Table:
     settings=lambda part, key: {
         **_classifier(part, key),
         "file": checksum(file) if (file := part.predictions.get((key["corpus"], key["classifier"]))) else None,
-        "round": part.round_of(key["classifier"]),
+        "round": part.query_epoch_of(key["classifier"]),
     },
     schema=CLASSIFIER_PREDICTIONS,
     checks=(checks.not_empty,),

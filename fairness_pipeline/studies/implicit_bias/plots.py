@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from fairness_pipeline.lake import Lake
 from fairness_pipeline.reporting.plots import png
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
+from fairness_pipeline.workspace.lake import Lake
 
 _DPD, _JS = "#b3261e", "#0b57d0"
 

@@ -15,13 +15,13 @@ from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.given import check_free
-from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.measures.group_rates import RATES, GroupRatesSettings
 from fairness_pipeline.models.classifiers.prediction_files import FORMS
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project import changed, check_settings, find, merged
 from fairness_pipeline.study import Part
+from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project
@@ -198,9 +198,9 @@ class ImplicitBiasPart(Part):
         """Where imported predictions lie."""
         return self.project.workspace / "predictions" / corpus / f"{classifier}{form}"
 
-    def round_of(self, classifier: str) -> str | None:
-        """When the present round of asking a classifier began."""
-        return self.project.rounds.get((NAME, classifier))
+    def query_epoch_of(self, classifier: str) -> str | None:
+        """When the present query epoch of a classifier began."""
+        return self.project.query_epochs.get((NAME, classifier))
 
     def _add(self, key: str) -> None:
         """Reads a classifier, and its base before it."""

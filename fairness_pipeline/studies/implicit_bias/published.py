@@ -3,7 +3,7 @@
 from fairness_pipeline.corpora.authored_corpus import PublishedAs
 from fairness_pipeline.measures.group_rates import RATES
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.published import PublishedRate, rows
+from fairness_pipeline.workspace.published import PublishedRate, rows
 
 TABLES = ("implicit_bias", "implicit_bias_datasets")
 """Files of `data/published`."""

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.implicit_bias import published
@@ -11,6 +10,7 @@ from fairness_pipeline.studies.implicit_bias.plots import balance_plot
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.results import KINDS, effects, explained, metrics
 from fairness_pipeline.studies.implicit_bias.study import HEADINGS, STUDY
+from fairness_pipeline.workspace.lake import Lake, Row
 
 _HERE = Path(__file__).parent
 _METRICS = {"fped": "FPED", "fned": "FNED", "dpd": "DPD", "accuracy": "accuracy", "f1": "F1"}

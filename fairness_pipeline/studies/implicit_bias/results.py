@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.explanation.agreement import evenness, rank_correlation, same_top_word
-from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
+from fairness_pipeline.workspace.lake import Lake, Row
 
 KINDS = ("label_l2x", "group_l2x", "label_gradients", "group_gradients")
 _FEWEST = 5

@@ -1,13 +1,13 @@
 """Study 4: does a text classifier decide by its author's style?"""
 
 from fairness_pipeline.corpora.authored_corpus import AuthoredCorpus
-from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.measures.group_rates import DP, FN, FP
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.project import Project
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBias, ImplicitBiasPart
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import Key, Row
 
 HEADINGS = {FP: "FPR", FN: "FNR", DP: "DPR"}
 

@@ -29,8 +29,8 @@ def _export_phrases(arguments: argparse.Namespace) -> int:
 
     from fairness_pipeline.annotation.phrase_annotations import GUIDELINES, write_template
     from fairness_pipeline.foundation.files import replacing
-    from fairness_pipeline.lake import Lake
     from fairness_pipeline.verbs.run import make
+    from fairness_pipeline.workspace.lake import Lake
 
     path = Path(arguments.output)
     check_output(path, (".csv",), force=arguments.force)
@@ -64,7 +64,7 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.annotation.phrase_annotations import read_annotations
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.foundation.paths import check_key
-    from fairness_pipeline.lake import Lake
+    from fairness_pipeline.workspace.lake import Lake
 
     check_key(arguments.annotator, "--annotator")
     part, path = part_of(arguments.profile, NAME, LanguageModelPart), Path(arguments.file)

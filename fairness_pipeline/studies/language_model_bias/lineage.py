@@ -40,14 +40,12 @@ from fairness_pipeline.corpora.response_sets import response_sets as read_sets
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.debiasing.language.registry import METHODS, Task, debias
 from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
-from fairness_pipeline.distinct import each_distinct
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.libraries import library_version, library_versions
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.records import column, read_records
-from fairness_pipeline.lake import Key
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES, DISAGREEMENTS
 from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases as exchange
 from fairness_pipeline.lexicons.counterfactuals import disagreements as compare_counterparts
@@ -65,7 +63,6 @@ from fairness_pipeline.measures.phrase_bias import phrase_bias as compare_sides
 from fairness_pipeline.measures.stereotype import STEREOTYPE
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.pretrained import folder_version
-from fairness_pipeline.published import checksums
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
@@ -75,6 +72,9 @@ from fairness_pipeline.studies.language_model_bias.plots import t_values
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
 from fairness_pipeline.studies.language_model_bias.report import render_report
 from fairness_pipeline.studies.language_model_bias.study import STUDY
+from fairness_pipeline.workspace.distinct import each_distinct
+from fairness_pipeline.workspace.lake import Key
+from fairness_pipeline.workspace.published import checksums
 
 
 def _files(part: LanguageModelPart, *files: CorpusFile | None) -> dict[str, str]:

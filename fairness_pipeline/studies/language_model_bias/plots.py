@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from fairness_pipeline.lake import Row
 from fairness_pipeline.measures.phrase_bias import PAPER
 from fairness_pipeline.reporting.plots import png
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
 from fairness_pipeline.studies.language_model_bias.results import paper_t, row_of
+from fairness_pipeline.workspace.lake import Row
 
 _COLOURS = ("#0b57d0", "#8a6d00", "#00696f", "#b3261e", "#7b3fa0", "#777777", "#2e7d32", "#444444")
 

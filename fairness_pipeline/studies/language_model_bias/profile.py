@@ -15,7 +15,6 @@ from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.given import check_free
-from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.lexicons.stereotypes import has_stereotypes
 from fairness_pipeline.measures.downstream import ResponseSettings, StateTrackingSettings
 from fairness_pipeline.measures.phrase_bias import LanguageModelBiasSettings
@@ -24,6 +23,7 @@ from fairness_pipeline.models.language.specification import LanguageModelSpecifi
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project import changed, check_settings, find, merged
 from fairness_pipeline.study import Part
+from fairness_pipeline.workspace.lake import Key, Lake
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project

@@ -4,11 +4,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.lake import Key, Lake, Row
 from fairness_pipeline.lexicons.stereotypes import attributes_of, stereotypes_of
 from fairness_pipeline.measures.phrase_bias import PAPER
 from fairness_pipeline.measures.stereotype import STEREOTYPE, odds_ratio
-from fairness_pipeline.published import rows
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.language_model_bias import published
@@ -16,6 +14,8 @@ from fairness_pipeline.studies.language_model_bias.plots import reference_perple
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
 from fairness_pipeline.studies.language_model_bias.results import by_word, paper_t, row_of, tasks, widest_gaps
 from fairness_pipeline.studies.language_model_bias.study import STUDY
+from fairness_pipeline.workspace.lake import Key, Lake, Row
+from fairness_pipeline.workspace.published import rows
 
 _HERE = Path(__file__).parent
 _EXAMPLES = 3

@@ -18,7 +18,6 @@ from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.libraries import library_version, library_versions
-from fairness_pipeline.lake import Key
 from fairness_pipeline.measures.equity_pairs import (
     EQUITY_PAIRS,
     Design,
@@ -41,6 +40,7 @@ from fairness_pipeline.studies.sentiment_equity.plots import equity_plot
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 from fairness_pipeline.studies.sentiment_equity.report import render_report
 from fairness_pipeline.studies.sentiment_equity.study import STUDY
+from fairness_pipeline.workspace.lake import Key
 
 
 def _recipe(part: EquityPart, key: Key) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _scoring(part: EquityPart, key: Key) -> dict[str, object]:
     return {
         **_system(part, key),
         "file": checksum(file) if file else None,
-        "round": part.round_of(key["system"]),
+        "round": part.query_epoch_of(key["system"]),
     }
 
 

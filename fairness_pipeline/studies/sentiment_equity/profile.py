@@ -12,13 +12,13 @@ from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Specification, load
 from fairness_pipeline.given import check_free
-from fairness_pipeline.lake import Key, Lake
 from fairness_pipeline.measures.settings import Share
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.project import changed, find
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.study import Part
+from fairness_pipeline.workspace.lake import Key, Lake
 
 if TYPE_CHECKING:
     from fairness_pipeline.project import Project
@@ -137,9 +137,9 @@ class EquityPart(Part):
         """Where the file of a system lies that was given to `audit`."""
         return self.project.workspace / "systems" / f"{system}.yaml"
 
-    def round_of(self, system: str) -> str | None:
-        """When the present round of asking a system began."""
-        return self.project.rounds.get((NAME, system))
+    def query_epoch_of(self, system: str) -> str | None:
+        """When the present query epoch of a system began."""
+        return self.project.query_epochs.get((NAME, system))
 
     def _system(self, key: str, changes: dict[str, Any]) -> SystemSpecification:
         profile = self.project.path

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
-from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY, WITHOUT
 from fairness_pipeline.measures.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS
@@ -26,6 +25,7 @@ from fairness_pipeline.studies.sentiment_equity.results import (
     wordings,
 )
 from fairness_pipeline.studies.sentiment_equity.study import STUDY
+from fairness_pipeline.workspace.lake import Lake, Row
 
 _GAPS = 6
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED, REWORDED
-from fairness_pipeline.lake import Lake, Row
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY, WITHOUT
 from fairness_pipeline.models.sentiment.specification import AFFECTS
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.studies.sentiment_equity.study import STUDY
+from fairness_pipeline.workspace.lake import Lake, Row
 
 NO_DIFFERENCE = "no difference"
 ALL_AFFECTS = "all"

@@ -1,7 +1,6 @@
 """Study 3: does a sentiment or emotion system score a sentence differently when only the person in it changes?"""
 
 from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
-from fairness_pipeline.lake import Key, Row
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.measures.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
@@ -9,6 +8,7 @@ from fairness_pipeline.project import Project
 from fairness_pipeline.statistics.verdicts import FINDING
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart, SentimentEquity
 from fairness_pipeline.study import Study
+from fairness_pipeline.workspace.lake import Key, Row
 
 
 def _finding(project: Project, key: Key, row: Row) -> str:

@@ -236,7 +236,7 @@ def test_responding_asks_each_distinct_context_once_shortest_first(tmp_path: Pat
 
 
 def test_a_killed_responding_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairness_pipeline.distinct.CHUNK", 2)
+    monkeypatch.setattr("fairness_pipeline.workspace.distinct.CHUNK", 2)
     asked = pairs(*((f"a{i}", f"b{i}") for i in range(5)))
 
     class Dies(Echo):

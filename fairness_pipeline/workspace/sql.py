@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lake import Lake
+from fairness_pipeline.workspace.lake import Lake
 
 
 def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPyConnection:
@@ -50,6 +50,6 @@ def reading(connection: duckdb.DuckDBPyConnection, query: str) -> str:
     if kind != "SELECT":
         raise FairnessError(
             f"the query failed: {kind} may write or change something; expected a query that only reads (select, with, "
-            "describe, summarize). fairness_pipeline.sql.connect gives Python a connection that may do more"
+            "describe, summarize). fairness_pipeline.workspace.sql.connect gives Python a connection that may do more"
         )
     return query
