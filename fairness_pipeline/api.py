@@ -19,7 +19,7 @@ from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.measure import MARGINS, SignificanceSettings
 from fairness_pipeline.measures.registry import measures
 from fairness_pipeline.measures.settings import MeasureSettings
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.comparison import COMPARISON
 
 if TYPE_CHECKING:

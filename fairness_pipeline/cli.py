@@ -33,8 +33,8 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from fairness_pipeline.project import profile_of_environment
-    from fairness_pipeline.study import studies
+    from fairness_pipeline.project.project import profile_of_environment
+    from fairness_pipeline.project.study import studies
     from fairness_pipeline.verbs.arguments import Once, profile
 
     parser = argparse.ArgumentParser(

@@ -16,11 +16,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from fairness_pipeline.defs.listener import Listener
-from fairness_pipeline.defs.plan import Outcome, Step
 from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.foundation.progress import Progress as ProgressFunction
-from fairness_pipeline.project import Project
+from fairness_pipeline.lineage.listener import Listener
+from fairness_pipeline.lineage.plan import Outcome, Step
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import (
     NEVER_SEEN,
     NOT_MEASURED,
@@ -33,7 +34,6 @@ from fairness_pipeline.reporting.results import (
     worst_first,
 )
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import Key, Lake, Row, partition_name
 
 _STYLES = {
@@ -128,7 +128,7 @@ class RunDisplay(Listener):
         return self._tasks[place]
 
 
-def print_verdicts(study: Study, project: Project, audits: list[Audit], console: Console | None = None) -> None:
+def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], console: Console | None = None) -> None:
     """The verdicts at a glance: a line an audit, the worst first; a mark and a number a heading of the study.
 
     Where the terminal is too narrow for the numbers there are marks alone. Below it a line that counts, and the worst
@@ -136,6 +136,7 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     """
     shown = Console(file=(console or Console()).file, width=_width(150), highlight=False)
     marks = _MARKS if shown.encoding.lower().startswith("utf") else _PLAIN_MARKS
+    part = project.parts[study.name]
     ordered = worst_first(study, audits)
     with_numbers, without = (_verdicts(study, project, ordered, marks, numbers=numbers) for numbers in (True, False))
     needed = Console(width=10_000).measure(with_numbers).maximum  # a console measures nothing wider than itself
@@ -145,7 +146,7 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     told = ", ".join(f"{mark} {name}" for name, mark in marks.items() if name in said_here)
     sides = "; ".join(
         dict.fromkeys(
-            f"{next(iter(a.key.values()))} {' − '.join(study.groups(project, {**a.key, 'measure': row['measure']}))}"
+            f"{next(iter(a.key.values()))} {' − '.join(study.groups(part, {**a.key, 'measure': row['measure']}))}"
             for a in audits
             for row in a.rows
         )
@@ -156,7 +157,7 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     )
     if told:
         shown.print(f"[dim]{told}. {note}[/dim]")
-    for warning in project.parts[study.name].warnings(Lake(project.workspace)):
+    for warning in part.warnings(Lake(project.workspace)):
         shown.print(f"[yellow]{escape(warning)}[/yellow]", soft_wrap=True)
     for audit in audits:
         if audit.unfit:
@@ -164,24 +165,24 @@ def print_verdicts(study: Study, project: Project, audits: list[Audit], console:
     if said_here:
         said_so = ", ".join(f"{number} {name}" for name, number in said_here.items())
         shown.print(f"{sum(said_here.values())} verdicts on all measures: {said_so}")
-    told_in_words = findings(study, project, ordered)
+    told_in_words = findings(study, part, ordered)
     for sentence in told_in_words[:_TOLD]:
         shown.print(f"  {escape(sentence)}")
     if len(told_in_words) > _TOLD:
         shown.print(f"  and {len(told_in_words) - _TOLD} more audits with a difference: see the report")
-    explained = artefacts(study, project, ordered)
+    explained = artefacts(study, part, ordered)
     if explained:
         shown.print("[magenta]Artefacts: a control shows the difference too[/magenta]")
     for sentence in explained[:_TOLD]:
         shown.print(f"  {escape(sentence)}")
-    aside = [told for audit in ordered if not audit.unfit for told in study.asides(project, audit.key, audit.rows)]
+    aside = [told for audit in ordered if not audit.unfit for told in study.asides(part, audit.key, audit.rows)]
     for sentence in aside[:_TOLD]:
         shown.print(f"  [cyan]{escape(sentence)}[/cyan]")
     if len(explained) > _TOLD:
         shown.print(f"  and {len(explained) - _TOLD} more artefacts: see the report")
 
 
-def _verdicts(study: Study, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:
+def _verdicts(study: AnyStudy, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:
     table = Table(title=f"{study.title}, profile {project.name}", title_justify="left", box=None, pad_edge=False)
     for axis in study.axes:
         table.add_column(axis.capitalize(), no_wrap=True, overflow="ellipsis")
@@ -196,7 +197,7 @@ def _verdicts(study: Study, project: Project, audits: list[Audit], marks: dict[s
     return table
 
 
-def _cell(study: Study, audit: Audit, heading: str, marks: dict[str, str], numbers: bool) -> str:
+def _cell(study: AnyStudy, audit: Audit, heading: str, marks: dict[str, str], numbers: bool) -> str:
     """The worst row that stands under a heading."""
     rows = [row for row in audit.rows if study.gated(row) and study.heading(row) == heading]
     if not rows:

@@ -3,9 +3,9 @@
 import dagster as dg
 
 from fairness_pipeline.defs import assets, automation
-from fairness_pipeline.defs.lineage import Lineage
-from fairness_pipeline.defs.listener import Listener
-from fairness_pipeline.project import Project, profile_of_environment
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.listener import Listener
+from fairness_pipeline.project.project import Project, profile_of_environment
 
 
 def definitions(project: Project, listener: Listener | None = None) -> dg.Definitions:

@@ -13,8 +13,8 @@ from fairness_pipeline.debiasing.language.registry import METHODS as LANGUAGE_ME
 from fairness_pipeline.debiasing.registry import METHODS
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.project import whole_profile
-from fairness_pipeline.study import studies
+from fairness_pipeline.project.project import whole_profile
+from fairness_pipeline.project.study import studies
 
 _HEAD = """# Reference of all keys
 

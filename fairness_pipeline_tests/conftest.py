@@ -17,7 +17,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # no test waits for a hub that it must not r
 from dagster._core.storage.event_log.sqlite import consolidated_sqlite_event_log
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import run
 
 

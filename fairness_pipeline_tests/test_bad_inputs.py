@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from fairness_pipeline.models.dialogue.responding import RESPONSES
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Card, Lake
 from fairness_pipeline_tests.commands import change, command, run
 from fairness_pipeline_tests.conftest import write_yaml

@@ -18,11 +18,11 @@ from fairness_pipeline.corpora.framed_contexts import FramedContexts
 from fairness_pipeline.corpora.grammar import Grammar
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.project import Project, load_dimension
+from fairness_pipeline.project.project import Project, load_dimension
+from fairness_pipeline.project.study import studies
 from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, counted, said, severity, worst_first
 from fairness_pipeline.reporting.text_plot import summary, text_plot
 from fairness_pipeline.statistics.units import with_unit
-from fairness_pipeline.study import studies
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, run
 from fairness_pipeline_tests.conftest import TINY, write_yaml

@@ -9,12 +9,15 @@ import dagster as dg
 import pyarrow as pa
 
 from fairness_pipeline.defs import metadata, partitions
-from fairness_pipeline.defs.lineage import Lineage, Partition, Recipe, Result, State
-from fairness_pipeline.defs.listener import Listener
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import one_thread
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.listener import Listener
+from fairness_pipeline.lineage.partition import Partition
+from fairness_pipeline.lineage.recipe import Recipe, Result
+from fairness_pipeline.lineage.state import State
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint, partition_name
 
 ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
@@ -47,7 +50,7 @@ class Log(Listener):
 
 def definition(lineage: Lineage, recipe: Recipe, listener: Listener) -> dg.AssetsDefinition:
     """The Dagster asset of a recipe."""
-    everything = (*recipe.upstream, *recipe.upstream_of_base, *recipe.upstream_of_seeds, *recipe.upstream_of_rivals)
+    everything = (*recipe.upstream, *recipe.upstream_of_base, *recipe.upstream_of_seeds, *recipe.upstream_of_baselines)
     read = dict.fromkeys(everything if recipe.arrows is None else recipe.arrows)
     above = [name for name in read if lineage.keys(name)]
 

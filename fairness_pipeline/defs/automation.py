@@ -15,7 +15,7 @@ import dagster as dg
 
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 
 
 class BringUpToDate(dg.Config):

@@ -8,7 +8,7 @@ import dagster as dg
 
 from fairness_pipeline.foundation.files import locked, replacing
 from fairness_pipeline.foundation.threads import cores
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 
 _LOCK = ".opening.lock"
 _CONFIGURATION = Template("""\

@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from fairness_pipeline.defs.lineage import Result
 from fairness_pipeline.foundation.schemas import COLUMNS
+from fairness_pipeline.lineage.recipe import Result
 
 KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
 _SHOWN_ROWS = 20

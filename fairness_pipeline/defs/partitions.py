@@ -4,8 +4,9 @@ import warnings
 
 import dagster as dg
 
-from fairness_pipeline.defs.lineage import Axes, Lineage, Recipe
-from fairness_pipeline.study import Part
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.recipe import Axes, Recipe
+from fairness_pipeline.project.study import AnyPart
 from fairness_pipeline.workspace.lake import Key
 
 
@@ -41,7 +42,7 @@ def mapping(lineage: Lineage, downstream: Recipe, upstream: Recipe) -> dg.Partit
     below, above = lineage.values(downstream.name), lineage.values(upstream.name)
     if not below or not above:
         return None
-    if upstream.name in (*downstream.upstream_of_seeds, *downstream.upstream_of_rivals):
+    if upstream.name in (*downstream.upstream_of_seeds, *downstream.upstream_of_baselines):
         return dg.AllPartitionMapping()
     part = lineage.part(downstream.name)
     along: dict[str, tuple[str, dict[str, set[str]]]] = {}
@@ -69,7 +70,7 @@ def mapping(lineage: Lineage, downstream: Recipe, upstream: Recipe) -> dg.Partit
 
 
 def _sources(
-    part: Part, downstream: Recipe, upstream: Recipe, source: str, axis: str, below: list[str], above: list[str]
+    part: AnyPart, downstream: Recipe, upstream: Recipe, source: str, axis: str, below: list[str], above: list[str]
 ) -> dict[str, set[str]]:
     """For each upstream key along `axis` the downstream keys along `source` that are made from it."""
     found: dict[str, set[str]] = {key: set() for key in above}
@@ -91,6 +92,6 @@ def _sources(
     return found
 
 
-def _implies(part: Part, axis: str, other: str) -> bool:
+def _implies(part: AnyPart, axis: str, other: str) -> bool:
     """Whether a key along one axis alone says where it stands along another."""
     return any(other in part.implied({axis: value}) for value in part.axes[axis])

@@ -14,31 +14,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from types import FrameType, TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
-from fairness_pipeline.defs.listener import Listener
-from fairness_pipeline.defs.units import Done, StepResult, Unit
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.lineage.listener import Listener
+from fairness_pipeline.lineage.units import Done, StepResult, Unit
 from fairness_pipeline.workspace.lake import Key
 
 _TELL_EVERY = 0.1
 _GRACE = 20.0
 """Seconds that an interrupted worker has to record how its run ended."""
-
-
-class Workers(Protocol):
-    """Make units."""
-
-    @property
-    def idle(self) -> int:
-        """How many could begin a unit now."""
-
-    def start(self, unit: Unit) -> None:
-        """Begins a unit; one must be idle."""
-
-    def wait(self) -> Done:
-        """The next unit that ends."""
 
 
 class ThisProcess:
@@ -226,7 +212,7 @@ def _work(pipe: Connection, profile: str) -> None:
         try:
             from fairness_pipeline.defs.instance import open_instance
             from fairness_pipeline.defs.runs import Maker
-            from fairness_pipeline.project import Project
+            from fairness_pipeline.project.project import Project
 
             project = Project(profile)
             with open_instance(project) as instance:

@@ -32,7 +32,7 @@ class Lexicon:
         FairnessError: it has neither.
 
     Examples:
-        >>> from fairness_pipeline.project import load_dimension
+        >>> from fairness_pipeline.project.project import load_dimension
         >>> lexicon = Lexicon(load_dimension("religion2"))
         >>> [phrase.text for phrase in lexicon.phrases("they say that islam is violent")]
         ['they say that islam is violent']

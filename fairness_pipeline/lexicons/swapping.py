@@ -56,7 +56,7 @@ class Swapper:
         adapt_articles: Whether `a` and `an` follow the word behind them (`an actor`, but `a waiter`).
 
     Examples:
-        >>> from fairness_pipeline.project import load_dimension
+        >>> from fairness_pipeline.project.project import load_dimension
         >>> swapper = Swapper(load_dimension("gender"))
         >>> swapper.swap("My dad’s a POLICEMAN.", "a", key="tweet-1").text
         'My mom’s a POLICEWOMAN.'

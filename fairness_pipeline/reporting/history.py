@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.study import Study
+from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.workspace.lake import Row
 
 _FORMAT = "%Y-%m-%dT%H-%M-%SZ"
@@ -19,7 +19,7 @@ _COMPARED = ("value_a", "value_b", "difference", "verdict")
 Rows = list[Row]
 
 
-def keep(workspace: Path, study: Study, rows: Rows, report: str, now: datetime) -> None:
+def keep(workspace: Path, study: AnyStudy, rows: Rows, report: str, now: datetime) -> None:
     """Keeps a study's significance tables as they are now, and the report on them, in `history/<time>`.
 
     Nothing is kept where nothing was measured, or where the tables are those of the last entry.
@@ -42,12 +42,12 @@ def keep(workspace: Path, study: Study, rows: Rows, report: str, now: datetime) 
         pq.write_table(pa.Table.from_pylist(rows), temporary)
 
 
-def _measured(study: Study, rows: Rows) -> Rows:
+def _measured(study: AnyStudy, rows: Rows) -> Rows:
     """The rows that hold a measurement."""
     return [row for row in rows if row.get(study.identity[len(study.axes)]) is not None]
 
 
-def _read(workspace: Path, study: Study, entry: str) -> Rows:
+def _read(workspace: Path, study: AnyStudy, entry: str) -> Rows:
     path = workspace / "history" / entry / f"{study.table}.parquet"
     try:
         return pq.read_table(path, partitioning=None).to_pylist()
@@ -55,7 +55,7 @@ def _read(workspace: Path, study: Study, entry: str) -> Rows:
         raise FairnessError(f"{path}: damaged ({str(error).splitlines()[0]}); delete its folder") from None
 
 
-def _same(workspace: Path, study: Study, entry: str, rows: Rows) -> bool:
+def _same(workspace: Path, study: AnyStudy, entry: str, rows: Rows) -> bool:
     try:
         return _read(workspace, study, entry) == _as_kept(rows)
     except FairnessError:  # damaged: what is found now is kept beside it
@@ -66,12 +66,12 @@ def _as_kept(rows: Rows) -> Rows:
     return pa.Table.from_pylist(rows).to_pylist()
 
 
-def entries(workspace: Path, study: Study) -> list[str]:
+def entries(workspace: Path, study: AnyStudy) -> list[str]:
     """The times of what is kept of a study, oldest first."""
     return sorted(path.parent.name for path in (workspace / "history").glob(f"*/{study.table}.parquet"))
 
 
-def find_entry(workspace: Path, study: Study, wanted: str, rows: Rows) -> str:
+def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows) -> str:
     """The latest entry whose time begins with `wanted`, or else the latest before it.
 
     Args:
@@ -115,7 +115,7 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def against(workspace: Path, study: Study, entry: str, rows: Rows) -> Rows:
+def against(workspace: Path, study: AnyStudy, entry: str, rows: Rows) -> Rows:
     """What changed since `entry` in the audits that `rows` are of: one row a comparison, `_then` beside `_now`."""
 
     def by_place(rows: Rows) -> dict[tuple[str, ...], Row]:

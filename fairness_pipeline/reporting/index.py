@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.html import template
 from fairness_pipeline.reporting.results import audits_of, counted, findings, worst_first
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import Lake
 
 _HERE = Path(__file__).parent
@@ -37,13 +37,13 @@ def write_index(project: Project, lake: Lake) -> Path | None:
     return path
 
 
-def _entry(study: Study, project: Project, lake: Lake) -> dict[str, object]:
+def _entry(study: AnyStudy, project: Project, lake: Lake) -> dict[str, object]:
     audits = worst_first(study, audits_of(study, project.parts[study.name], lake))
     return {
         "study": study,
         "counts": counted(study, audits),
         "warnings": project.parts[study.name].warnings(lake),
-        "findings": findings(study, project, audits)[:_TOLD],
+        "findings": findings(study, project.parts[study.name], audits)[:_TOLD],
         "not_measured": [audit.name for audit in audits if not audit.measured],
         "unfit": [f"{audit.name}: {audit.unfit}" for audit in audits if audit.unfit],
     }

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.history import keep
 from fairness_pipeline.reporting.html import template
 from fairness_pipeline.reporting.plots import overview_plot
@@ -24,7 +25,6 @@ from fairness_pipeline.reporting.results import (
     together,
     worst_first,
 )
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import Lake, Row
 
 _TOLD = 8
@@ -36,7 +36,7 @@ Striking = Callable[[Audit, Row], dict[str, Any] | None]
 
 
 def render(
-    study: Study,
+    study: AnyStudy,
     project: Project,
     lake: Lake,
     audits: list[Audit],
@@ -58,6 +58,7 @@ def render(
         filters: Of the template.
         content: What the study's own part shows.
     """
+    part = project.parts[study.name]
     ordered = worst_first(study, audits)
     measured = [audit for audit in ordered if audit.measured]
     judged = [audit for audit in measured if not audit.unfit]
@@ -67,7 +68,7 @@ def render(
     )
     biased = [(audit, row) for audit, row in rows if said(row) == "biased"]
     # What single responses show goes first, and of it what stands.
-    biased.sort(key=lambda found: (together(found[1]), bool(study.reservations(project, found[0].key, found[1]))))
+    biased.sort(key=lambda found: (together(found[1]), bool(study.reservations(part, found[0].key, found[1]))))
     told = _one_each(biased)[:_TOLD]
     drawn = [(audit, row) for audit, row in rows if row["n"] and in_margins(row) is not None]  # n = 0: nothing measured
     table = template(folder, "report.html.j2", **(filters or {}))
@@ -78,23 +79,23 @@ def render(
         dimensions=project.dimensions,
         made=datetime.now(UTC),
         counts=counted(study, audits),
-        warnings=project.parts[study.name].warnings(lake),
+        warnings=part.warnings(lake),
         findings=[
-            (audit, study.finding(project, audit.key, row), study.reservations(project, audit.key, row))
+            (audit, study.finding(part, audit.key, row), study.reservations(part, audit.key, row))
             for audit, row in told
         ],
         more=len(biased) - len(told),
-        artefacts=artefacts(study, project, ordered),
-        asides=[told for audit in judged for told in study.asides(project, audit.key, audit.rows)],
+        artefacts=artefacts(study, part, ordered),
+        asides=[told for audit in judged for told in study.asides(part, audit.key, audit.rows)],
         striking=next(
             (
-                {"sentence": study.finding(project, a.key, row), **pair}
+                {"sentence": study.finding(part, a.key, row), **pair}
                 for a, row in biased
                 if not a.stale and (pair := striking(a, row))
             ),
             None,
         ),
-        overview=_overview(study, project, drawn[:_DRAWN]),
+        overview=_overview(study, part, drawn[:_DRAWN]),
         drawn=(min(_DRAWN, len(drawn)), len(drawn)),
         audits=ordered,
         missing=[audit for audit in audits if not audit.measured],
@@ -118,19 +119,19 @@ def _one_each(rows: list[tuple[Audit, Row]]) -> list[tuple[Audit, Row]]:
     return first + others
 
 
-def _overview(study: Study, project: Project, rows: list[tuple[Audit, Row]]) -> bytes | None:
+def _overview(study: AnyStudy, part: AnyPart, rows: list[tuple[Audit, Row]]) -> bytes | None:
     labelled = [
         (
             " · ".join([*audit.key.values(), study.label(row)]),
             row,
-            study.direction(row, study.groups(project, {**audit.key, "measure": row["measure"]})),
+            study.direction(row, study.groups(part, {**audit.key, "measure": row["measure"]})),
         )
         for audit, row in ((audit, study.decisive(row)) for audit, row in rows)
     ]
     return overview_plot(labelled) if labelled else None
 
 
-def publish(study: Study, project: Project, lake: Lake, audits: list[Audit], html: str) -> None:
+def publish(study: AnyStudy, project: Project, lake: Lake, audits: list[Audit], html: str) -> None:
     """Keeps the tables and the report in the history, and the tables as one CSV file beside the report.
 
     Args:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
-from fairness_pipeline.study import Part, Study
 from fairness_pipeline.workspace.lake import Card, Key, Lake, Row
 
 if TYPE_CHECKING:
-    from fairness_pipeline.project import Project
+    pass
 
 NOT_MEASURED = "not measured"
 NEVER_SEEN = "never seen"
@@ -49,7 +49,7 @@ class Audit:
 
 
 def audits_of(
-    study: Study, part: Part, lake: Lake, stale: Collection[Key] = (), asked: Callable[[Key], bool] | None = None
+    study: AnyStudy, part: AnyPart, lake: Lake, stale: Collection[Key] = (), asked: Callable[[Key], bool] | None = None
 ) -> list[Audit]:
     """Every audit of a profile, measured or not; without those that wait to be asked for.
 
@@ -73,7 +73,7 @@ def audits_of(
     return audits
 
 
-def flat(study: Study, audits: list[Audit]) -> list[Row]:
+def flat(study: AnyStudy, audits: list[Audit]) -> list[Row]:
     """The audits as rows that start with their partition; one that was not measured is a row that says so."""
     rows: list[Row] = []
     empty: Mapping[str, Any] = {study.identity[len(study.axes)]: None, "verdict": NOT_MEASURED}
@@ -106,7 +106,7 @@ def severity(row: Row) -> tuple[int, bool, float]:
     return _ORDER.index(said(row)), together(row), -abs(in_margins(row) or 0.0)
 
 
-def worst_first(study: Study, audits: Iterable[Audit]) -> list[Audit]:
+def worst_first(study: AnyStudy, audits: Iterable[Audit]) -> list[Audit]:
     """Audits by their worst row; those that were not measured, or leave nothing to judge, last."""
 
     def worst(audit: Audit) -> tuple[bool, tuple[int, bool, float]]:
@@ -116,29 +116,29 @@ def worst_first(study: Study, audits: Iterable[Audit]) -> list[Audit]:
     return sorted(audits, key=worst)
 
 
-def findings(study: Study, project: "Project", audits: Iterable[Audit]) -> list[str]:
+def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:
     """The worst row of each audit in words, where it is biased, with what would undo it; what stands goes first."""
     found = []
     for audit in audits:
         worst = min((row for row in audit.rows if study.gated(row)), key=severity, default=None)
         if worst is not None and said(worst) == "biased":
-            but = study.reservations(project, audit.key, worst)
-            told = study.finding(project, audit.key, worst) + (f"; but {'; '.join(but)}" if but else "")
+            but = study.reservations(part, audit.key, worst)
+            told = study.finding(part, audit.key, worst) + (f"; but {'; '.join(but)}" if but else "")
             found.append(((together(worst), bool(but)), told))
     return [told for _, told in sorted(found, key=lambda entry: entry[0])]
 
 
-def artefacts(study: Study, project: "Project", audits: Iterable[Audit]) -> list[str]:
+def artefacts(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:
     """Every row in words in which a control shows the difference too, with the control's figure."""
     return [
-        f"{study.finding(project, audit.key, row)}; {study.control(project, audit.key, row)}"
+        f"{study.finding(part, audit.key, row)}; {study.control(part, audit.key, row)}"
         for audit in audits
         for row in sorted((row for row in audit.rows if study.gated(row)), key=severity)
         if not audit.unfit and said(row) == ARTEFACT
     ]
 
 
-def counted(study: Study, audits: Iterable[Audit]) -> dict[str, int]:
+def counted(study: AnyStudy, audits: Iterable[Audit]) -> dict[str, int]:
     """How many verdicts say what, of what is gated; in the order of gravity, without what none says."""
     found = [said(row) for audit in audits if not audit.unfit for row in audit.rows if study.gated(row)]
     return {name: found.count(name) for name in _ORDER if name in found}

@@ -1,9 +1,8 @@
 """Differences drawn with characters, for places that show text but no pictures."""
 
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.results import Audit, counted, in_margins, said, severity
 from fairness_pipeline.statistics.units import with_unit
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import Key, Row
 
 _HALF = 10
@@ -40,16 +39,16 @@ def _place(value: float) -> int:
     return _HALF + round(_HALF * max(-_FARTHEST, min(_FARTHEST, value)) / _FARTHEST)
 
 
-def summary(study: Study, project: Project, key: Key, rows: list[Row]) -> str:
+def summary(study: AnyStudy, part: AnyPart, key: Key, rows: list[Row]) -> str:
     """An audit at a glance, as Markdown: how many verdicts say what, the worst of them in words, all of them drawn.
 
     Args:
         study: Whose.
-        project: The profile.
+        part: The study's part of the profile.
         key: The partition of the study's significance table.
         rows: What it holds.
     """
     gated = sorted((row for row in rows if study.gated(row)), key=severity)
     told = ", ".join(f"{number} {name}" for name, number in counted(study, [Audit(key, rows)]).items())
-    finding = f": {study.finding(project, key, gated[0])}" if gated and said(gated[0]) == "biased" else ""
+    finding = f": {study.finding(part, key, gated[0])}" if gated and said(gated[0]) == "biased" else ""
     return f"{told}{finding}\n```\n{text_plot([(study.label(row), study.decisive(row)) for row in gated])}\n```"

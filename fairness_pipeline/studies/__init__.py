@@ -1,1 +1,1 @@
-"""One folder a study; `fairness_pipeline.study.STUDIES` names them."""
+"""One folder a study; `fairness_pipeline.project.study.STUDIES` names them."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fairness_pipeline.foundation.errors import FairnessError
 
 if TYPE_CHECKING:
-    from fairness_pipeline.defs.plan import Selection
+    from fairness_pipeline.lineage.plan import Selection
 
 FORMATS = ("table", "csv", "json")
 
@@ -42,7 +42,7 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 
 def selection(arguments: argparse.Namespace) -> "Selection":
     """The part of a profile that is asked for."""
-    from fairness_pipeline.defs.plan import Selection
+    from fairness_pipeline.lineage.plan import Selection
 
     everything, asset = getattr(arguments, "all", False), getattr(arguments, "select", None)
     return Selection(arguments.study, arguments.dimension, arguments.model, asset, everything)

@@ -12,8 +12,8 @@ from fairness_pipeline.verbs.run import add_gate, bring_up_to_date, check_gate, 
 
 if TYPE_CHECKING:
     from fairness_pipeline.given import Given
-    from fairness_pipeline.project import Project
-    from fairness_pipeline.study import Study
+    from fairness_pipeline.project.project import Project
+    from fairness_pipeline.project.study import AnyStudy
 
 PROFILE = "audit"
 
@@ -55,11 +55,11 @@ def add(command: Command) -> None:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.defs.lineage import Lineage
-    from fairness_pipeline.defs.plan import Plan, Selection
     from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.given import look_at
-    from fairness_pipeline.project import Project
+    from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.lineage.plan import Plan, Selection
+    from fairness_pipeline.project.project import Project
 
     check_gate(arguments)
     project = Project(arguments.profile)
@@ -126,7 +126,7 @@ def _check_options(given: "Given", arguments: argparse.Namespace) -> None:
             raise FairnessError(f"--{option} is for: {', '.join(kinds)}; {given.name} is {given.said}")
 
 
-def study_of(project: "Project", given: "Given", asked: str | None) -> "Study":
+def study_of(project: "Project", given: "Given", asked: str | None) -> "AnyStudy":
     """The study that can audit what is given: the first, or the one that is asked for.
 
     Raises:

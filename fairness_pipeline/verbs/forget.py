@@ -15,7 +15,7 @@ def add(command: Command) -> None:
 
 
 def _forget(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.project import Project
+    from fairness_pipeline.project.project import Project
 
     project = Project(arguments.profile)
     given = {

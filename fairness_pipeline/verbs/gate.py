@@ -5,13 +5,13 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from fairness_pipeline.defs.lineage import State
-from fairness_pipeline.defs.plan import Plan
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.lineage.plan import Plan
+from fairness_pipeline.lineage.state import State
+from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, audits_of, said
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import Key, Row
 
 REFUSED = 3
@@ -99,7 +99,7 @@ def gate(plan: Plan, rule: Rule) -> int:
 class _Entry(NamedTuple):
     """A row that the gate looks at, with its study, its audit and the name of the row."""
 
-    study: Study
+    study: AnyStudy
     audit: Audit
     row: Row
     name: str
@@ -115,7 +115,7 @@ class _Entry(NamedTuple):
         return self.study.name, self.audit.name
 
 
-def _looked_at(study: Study, audit: Audit, wanted: list[str]) -> Iterator[_Entry]:
+def _looked_at(study: AnyStudy, audit: Audit, wanted: list[str]) -> Iterator[_Entry]:
     """The rows of an audit that count, with their names: what has a verdict, or what is wanted by name and has none.
 
     A name that is wanted adds no strata of what has a verdict.
@@ -128,7 +128,7 @@ def _looked_at(study: Study, audit: Audit, wanted: list[str]) -> Iterator[_Entry
             yield _Entry(study, audit, row, name)
 
 
-def _findings(study: Study, audit: Audit) -> Iterator[_Entry]:
+def _findings(study: AnyStudy, audit: Audit) -> Iterator[_Entry]:
     """Findings about single names, which are no verdicts."""
     for row in audit.rows:
         if row["verdict"] == FINDING:
@@ -200,7 +200,7 @@ def _detectable(rows: list[_Entry], level: float) -> list[str]:
     ]
 
 
-def _asked(plan: Plan, study: Study) -> Callable[[Key], bool]:
+def _asked(plan: Plan, study: AnyStudy) -> Callable[[Key], bool]:
     return lambda key: plan.selection.covers(study, plan.project, key)
 
 

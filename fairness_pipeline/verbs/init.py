@@ -27,8 +27,8 @@ def add(command: Command) -> None:
 
 def _init(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.given import look_at
-    from fairness_pipeline.project import Project
-    from fairness_pipeline.study import studies
+    from fairness_pipeline.project.project import Project
+    from fairness_pipeline.project.study import studies
 
     paths.check_key(arguments.name, "NAME")
     project = Project(arguments.profile)

@@ -12,7 +12,7 @@ def add(command: Command) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.project import Project
+    from fairness_pipeline.project.project import Project
     from fairness_pipeline.reporting.index import write_index
     from fairness_pipeline.workspace.lake import Lake
 

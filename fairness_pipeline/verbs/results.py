@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from fairness_pipeline.commands import Command
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 from fairness_pipeline.verbs.arguments import add_format, add_selection, selection
 
 
@@ -20,7 +20,8 @@ def add(command: Command) -> None:
 
 def _results(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.console import print_rows
-    from fairness_pipeline.defs.lineage import Lineage, State
+    from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.lineage.state import State
     from fairness_pipeline.reporting.history import against, find_entry
     from fairness_pipeline.reporting.results import audits_of, flat
     from fairness_pipeline.workspace.lake import Lake

@@ -15,9 +15,9 @@ from fairness_pipeline.verbs.arguments import add_selection, count, selection
 
 if TYPE_CHECKING:
     from fairness_pipeline.console import RunDisplay
-    from fairness_pipeline.defs.plan import Outcome, Plan, Selection
-    from fairness_pipeline.defs.workers import Workers
-    from fairness_pipeline.project import Project
+    from fairness_pipeline.lineage.plan import Outcome, Plan, Selection
+    from fairness_pipeline.lineage.units import Workers
+    from fairness_pipeline.project.project import Project
 
 _LITTLE = 1 << 20  # bytes
 _FEW = 40  # partitions
@@ -78,10 +78,10 @@ def check_gate(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.defs.lineage import Lineage
-    from fairness_pipeline.defs.plan import Plan
-    from fairness_pipeline.defs.rounds import begin_query_epochs
-    from fairness_pipeline.project import Project
+    from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.lineage.plan import Plan
+    from fairness_pipeline.lineage.query_epochs import begin_query_epochs
+    from fairness_pipeline.project.project import Project
 
     if arguments.select and arguments.fail_on:
         raise FairnessError("--fail-on looks at verdicts, --select may make none; leave one out")
@@ -170,8 +170,8 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
     Raises:
         FairnessError: it could not be made.
     """
-    from fairness_pipeline.defs.lineage import Lineage
-    from fairness_pipeline.defs.plan import Plan, Selection
+    from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.lineage.plan import Plan, Selection
 
     chosen = Selection(study, dimension, subject, asset)
     plan = Plan(Lineage(project), chosen)

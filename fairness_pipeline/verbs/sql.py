@@ -10,7 +10,9 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.verbs.arguments import add_format
 
 if TYPE_CHECKING:
-    from fairness_pipeline.defs.lineage import Lineage, Recipe, State
+    from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.lineage.recipe import Recipe
+    from fairness_pipeline.lineage.state import State
     from fairness_pipeline.workspace.lake import Lake
 
 
@@ -26,8 +28,9 @@ def _sql(arguments: argparse.Namespace) -> int:
     import duckdb
 
     from fairness_pipeline.console import print_rows
-    from fairness_pipeline.defs.lineage import Lineage, State
-    from fairness_pipeline.project import Project
+    from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.lineage.state import State
+    from fairness_pipeline.project.project import Project
     from fairness_pipeline.reporting.results import audits_of
     from fairness_pipeline.workspace.lake import Lake
     from fairness_pipeline.workspace.sql import connect, reading

@@ -1,8 +1,8 @@
 """Which audits of a plan stand when: a study prints its verdicts as soon as they do."""
 
-from fairness_pipeline.defs.plan import Outcome, Plan, Step
+from fairness_pipeline.lineage.plan import Outcome, Plan, Step
+from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import Audit, audits_of
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import partition_name
 
 
@@ -21,7 +21,7 @@ class Standing:
             study.name: {step.place for step in self._plain(study) if step.reason} for study in plan.project.studies
         }
 
-    def that_stand_now(self, outcome: Outcome) -> list[tuple[Study, list[Audit]]]:
+    def that_stand_now(self, outcome: Outcome) -> list[tuple[AnyStudy, list[Audit]]]:
         """A study with the audits of what was made from nothing else, once the last of them is; not at the very end."""
         place = outcome.step.place
         self._left.discard(place)
@@ -35,19 +35,19 @@ class Standing:
                 return [(study, audits)] if audits else []
         return []
 
-    def of_all(self) -> list[tuple[Study, list[Audit]]]:
+    def of_all(self) -> list[tuple[AnyStudy, list[Audit]]]:
         """Every study with all audits of the plan, but those that were lost."""
         found = [(study, self._audits(study, self._steps(study))) for study in self._plan.project.studies]
         return [(study, audits) for study, audits in found if audits]
 
-    def _steps(self, study: Study) -> list[Step]:
+    def _steps(self, study: AnyStudy) -> list[Step]:
         return [step for step in self._plan.steps if step.name == study.table]
 
-    def _plain(self, study: Study) -> list[Step]:
+    def _plain(self, study: AnyStudy) -> list[Step]:
         part = self._plan.project.parts[study.name]
         return [step for step in self._steps(study) if part.base_of(step.key) is None]
 
-    def _audits(self, study: Study, steps: list[Step]) -> "list[Audit]":
+    def _audits(self, study: AnyStudy, steps: list[Step]) -> "list[Audit]":
 
         names = {partition_name(step.key) for step in steps if step.place not in self._lost}
         audits = audits_of(study, self._plan.project.parts[study.name], self._plan.lake)

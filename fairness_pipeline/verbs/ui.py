@@ -29,7 +29,7 @@ def _port(text: str) -> int:
 
 def _ui(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.defs.instance import home
-    from fairness_pipeline.project import PROFILE, Project
+    from fairness_pipeline.project.project import PROFILE, Project
 
     folder = home(Project(arguments.profile))
     _check_free(arguments.host, arguments.port)

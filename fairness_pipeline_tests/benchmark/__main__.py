@@ -61,7 +61,7 @@ from fairness_pipeline.models.dialogue.specification import ModelSpecification, 
 from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, UNKNOWN, Vocabulary
-from fairness_pipeline.project import Project, load_dimension
+from fairness_pipeline.project.project import Project, load_dimension
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.workspace.lake import Card, Lake
 from fairness_pipeline_tests.benchmark import plain

@@ -10,7 +10,7 @@ from fairness_pipeline.corpora.cleaning import clean
 from fairness_pipeline.corpora.dialogues import SCHEMA, SHARED_TURN, read_dialogues, source_versions
 from fairness_pipeline.corpora.specification import CorpusFile, CorpusSpecification
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 
 SPLITS = {"train": 0.5, "valid": 0.1, "test": 0.1, "audit": 0.3}
 

@@ -8,7 +8,7 @@ from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.sentiment import SentimentScorer
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 
 import pyarrow as pa  # isort: skip
 

@@ -9,7 +9,7 @@ from fairness_pipeline.corpora.planting import PLANTED_SPLITS, PlantedBias, plan
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 
 OF_A, OF_B = ("nice one", "so nice"), ("shut up",)
 BIAS = PlantedBias.model_validate(

@@ -13,7 +13,7 @@ from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 
 OBJECTS = ("tea", "soup", "bread", "rice", "corn", "milk")
 DET = {"hidden": 12, "embedding": 8, "unbiased": 4, "semantic": 8, "epochs": 2, "batch": 8, "held_out": 20}

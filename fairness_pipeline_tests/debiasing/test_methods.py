@@ -22,7 +22,7 @@ from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.vocabulary import Vocabulary
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.debiasing.tasks import dialogues, task
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from fairness_pipeline.defs import automation
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.history import entries, find_entry
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE
 from fairness_pipeline_tests.commands import change, command, planned, run

@@ -10,7 +10,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.sentiment.specification import EncoderSettings
 from fairness_pipeline.models.specification import TrainingSettings
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.distinct import each_distinct
 from fairness_pipeline.workspace.lake import Lake

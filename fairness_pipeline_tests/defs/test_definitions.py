@@ -12,9 +12,9 @@ import pytest
 
 from fairness_pipeline.definitions import definitions
 from fairness_pipeline.defs import partitions
-from fairness_pipeline.defs.lineage import Lineage
-from fairness_pipeline.project import Project
-from fairness_pipeline.study import STUDIES
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import STUDIES
 from fairness_pipeline_tests.commands import change, command, run
 
 ROOT = Path(__file__).parents[2]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fairness_pipeline.defs.lineage import Lineage
-from fairness_pipeline.defs.plan import Outcome, Plan, Selection, Step
-from fairness_pipeline.defs.units import Done, StepResult, Unit
-from fairness_pipeline.project import Project
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.plan import Outcome, Plan, Selection, Step
+from fairness_pipeline.lineage.units import Done, StepResult, Unit
+from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import change, content, planned, process, run
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 
 GENDER = load_dimension("gender")
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import Project, load_dimension
+from fairness_pipeline.project.project import Project, load_dimension
 
 GOOD = """\
 label: Test

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairness_pipeline.lexicons.stereotypes import Lexicon, stereotypes_of
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 
 DIMENSIONS = ("religion1", "religion2", "race", "gender", "orientation")
 AGREE = {"religion1": 390, "religion2": 345, "race": 405, "gender": 415, "orientation": 400}

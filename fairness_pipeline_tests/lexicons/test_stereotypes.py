@@ -12,7 +12,7 @@ from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases, disagreements
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.stereotypes import Lexicon, has_stereotypes
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from fairness_pipeline.foundation import paths
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import fold
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 
 DIMENSIONS = ("gender", "dialect", "race", "religion1", "religion2", "orientation")
 SWAPPERS = {name: Swapper(load_dimension(name)) for name in DIMENSIONS}

@@ -17,7 +17,7 @@ from fairness_pipeline.measures.instrument import PARROT, instrument_check, leak
 from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.registry import is_part, measures
 from fairness_pipeline.measures.settings import MeasureSettings
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
 
 STUDY = "dialogue_fairness"

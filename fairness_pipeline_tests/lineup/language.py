@@ -18,7 +18,7 @@ from fairness_pipeline.measures.phrase_bias import (
     phrase_bias,
 )
 from fairness_pipeline.measures.stereotype import STEREOTYPE
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
 
 STUDY = "language_model_bias"

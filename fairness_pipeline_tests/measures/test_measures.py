@@ -15,7 +15,7 @@ from fairness_pipeline.measures.politeness import PolitenessScorer
 from fairness_pipeline.measures.sentiment import SentimentScorer
 from fairness_pipeline.measures.text import collapse_punctuation, collapsed
 from fairness_pipeline.models.pretrained import folder_version
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 
 
 def texts(*responses: str) -> pa.Table:

@@ -18,7 +18,7 @@ from fairness_pipeline.measures.dialogue_significance import compared
 from fairness_pipeline.measures.diversity import measure_diversity
 from fairness_pipeline.measures.measure import SignificanceSettings
 from fairness_pipeline.measures.response_quality import response_quality
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.comparison import COMPARISON
 
 SETTINGS = SignificanceSettings(permutations=20, jackknife_blocks=10)

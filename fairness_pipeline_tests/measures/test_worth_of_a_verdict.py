@@ -25,7 +25,7 @@ from fairness_pipeline.measures.trained_classifier import TrainedClassifier
 from fairness_pipeline.measures.variations import CHOICES, Judged, Variation, judged_again, subsets, without
 from fairness_pipeline.models.dialogue.sight import out_of_sight
 from fairness_pipeline.models.vocabulary import Vocabulary
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.clusters import clustered, shrunken
 from fairness_pipeline.statistics.comparison import compare_counts, compare_rates
 from fairness_pipeline.statistics.equivalence import Margin

@@ -7,14 +7,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from fairness_pipeline import studies, study
+from fairness_pipeline import studies
 from fairness_pipeline.definitions import definitions
-from fairness_pipeline.project import Project
-from fairness_pipeline.study import STUDIES
+from fairness_pipeline.project import study
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import STUDIES
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 
-PACKAGE = Path(study.__file__).parent
+PACKAGE = Path(study.__file__).parents[1]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, planned, process, run
 from fairness_pipeline_tests.conftest import write_yaml

@@ -14,7 +14,7 @@ import yaml
 
 from fairness_pipeline.definitions import definitions
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.lake import Lake
@@ -133,7 +133,7 @@ def test_a_recipe_is_held_against_its_base_and_its_controls(tiny: Project, data:
     assert (part.controls_of(dialect), part.is_controlled(dialect)) == ({}, False)  # they are not made for that
     leace = {**gender, "model": "seq2seq-leace"}
     assert (part.controls_of(leace), part.is_controlled(leace)) == ({}, True)
-    assert [key["model"] for key in part.rivals_of(gender)] == [
+    assert [key["model"] for key in part.baselines_of(gender)] == [
         "seq2seq", "seq2seq.seed2", "seq2seq-mle", "seq2seq-mle.seed2", "seq2seq-placebo", "seq2seq-placebo.seed2"
     ]  # fmt: skip
     few, *others = (line for line in part.foreseen(Lake(project.workspace)) if line.startswith("cures: "))

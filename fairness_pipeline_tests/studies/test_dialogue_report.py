@@ -22,7 +22,7 @@ from fairness_pipeline.measures.registry import measure_label
 from fairness_pipeline.measures.sentiment import SENTIMENT, SentimentScorer
 from fairness_pipeline.measures.variations import VARIATIONS
 from fairness_pipeline.models.dialogue.responding import RESPONSES
-from fairness_pipeline.project import Project, load_dimension
+from fairness_pipeline.project.project import Project, load_dimension
 from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.dialogue_fairness.published import published_rows

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.implicit_bias.results import effects
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, run

@@ -10,7 +10,7 @@ import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.stereotype import Quadruples, stereotype
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.language_model_bias import study
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, planned, run
@@ -263,5 +263,7 @@ def test_a_picture_and_a_sentence_name_the_group_of_which_the_stereotype_is_like
     row = {**asdict(stereotype(phrases, targets_are_a_sample=False).row), "exchanged": "greedy"}
     assert row["verdict"] == "biased"
     assert study.STUDY.direction(row, ("Christian", "Jewish")) == "likelier: Jewish"
-    told = study.STUDY.finding(Project("sample"), {"dimension": "religion1", "model": "m"}, row)
+    told = study.STUDY.finding(
+        Project("sample").parts["language_model_bias"], {"dimension": "religion1", "model": "m"}, row
+    )
     assert "times as likely about Jewish people as about Christian people" in told

@@ -13,7 +13,7 @@ import yaml
 
 from fairness_pipeline.corpora.equity_sentences import equity_sentences
 from fairness_pipeline.foundation import paths
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.history import entries
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.sentiment_equity.report import render_report

@@ -36,7 +36,7 @@ from fairness_pipeline.measures.registry import harmful, measures
 from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.measures.stereotype import STEREOTYPE
 from fairness_pipeline.models.dialogue.responding import RESPONSES
-from fairness_pipeline.project import Project, load_dimension
+from fairness_pipeline.project.project import Project, load_dimension
 from fairness_pipeline.studies.dialogue_fairness.profile import seed_name
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import content

@@ -16,9 +16,11 @@ from fairness_pipeline.annotation.inference import INFERRED, PREDICTED, beside_g
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.corpora.annotations import ANNOTATIONS, ANNOTATORS, ITEMS, Annotated, read_annotated
 from fairness_pipeline.corpora.downloads import file_version
-from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.libraries import library_version, library_versions
+from fairness_pipeline.lineage.assets import Assets
+from fairness_pipeline.lineage.partition import Partition
+from fairness_pipeline.lineage.recipe import Result
 from fairness_pipeline.measures.annotator_groups import (
     ANNOTATOR_ANOVA,
     GROUP_POSITIVE_RATES,
@@ -38,6 +40,8 @@ from fairness_pipeline.studies.annotator_bias.study import STUDY
 from fairness_pipeline.workspace.lake import Key
 from fairness_pipeline.workspace.published import checksums
 
+asset = Assets(AnnotatorBiasPart)
+
 
 def _source(part: AnnotatorBiasPart, key: Key) -> dict[str, Any]:
     corpus, folder = part.corpora[key["corpus"]], part.folders[key["corpus"]]
@@ -51,7 +55,7 @@ of_a_corpus = partial(asset, axes=("corpus",))
 of_a_method = partial(asset, axes=("corpus", "method"))
 
 
-def _read(partition: Partition) -> Annotated:
+def _read(partition: Partition[AnnotatorBiasPart]) -> Annotated:
     key = partition.key["corpus"]
     return read_annotated(partition.part.corpora[key], partition.part.folders[key], partition.progress)
 
@@ -61,7 +65,7 @@ def _first_draw(table: pa.Table) -> pa.Table:
 
 
 @of_a_corpus(stage="labels", code_version="1", settings=_source, schema=ANNOTATIONS, checks=(checks.not_empty,))
-def annotations(partition: Partition) -> Result:
+def annotations(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Who labelled what as which of two classes (section 5.2.1)."""
     found = _read(partition)
     first = _first_draw(found.annotations)
@@ -77,14 +81,14 @@ def annotations(partition: Partition) -> Result:
 
 
 @of_a_corpus(stage="labels", code_version="1", settings=_source, schema=ITEMS, checks=(checks.not_empty,))
-def annotated_items(partition: Partition) -> Result:
+def annotated_items(partition: Partition[AnnotatorBiasPart]) -> Result:
     """What was labelled, and what it truly is where that is known."""
     table = _read(partition).items
     return Result(table, {"gold": table.num_rows - table["gold"].null_count}, tables={"sample": table.slice(0, 5)})
 
 
 @of_a_corpus(stage="labels", code_version="1", settings=_source, schema=ANNOTATORS, checks=(checks.not_empty,))
-def annotators(partition: Partition) -> Result:
+def annotators(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Who labelled, and in which group of each category they are."""
     table = _read(partition).annotators
     counts = Counter((row["category"], row["side"] or "unknown") for row in _first_draw(table).to_pylist())
@@ -99,7 +103,7 @@ def _grouped(part: AnnotatorBiasPart, key: Key) -> bool:
     return part.grouped(key["corpus"])
 
 
-def _labelled(partition: Partition) -> Labelled:
+def _labelled(partition: Partition[AnnotatorBiasPart]) -> Labelled:
     return Labelled.of(_first_draw(partition.read("annotations")), _first_draw(partition.read("annotators")))
 
 
@@ -116,14 +120,14 @@ def _labelled(partition: Partition) -> Labelled:
     schema=GROUP_POSITIVE_RATES,
     checks=(checks.not_empty, checks.rates_in_range),
 )
-def group_positive_rates(partition: Partition) -> Result:
+def group_positive_rates(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Positive rates of both groups of each category over the items that both labelled, compared (table 5.2)."""
     part, key = partition.part, partition.key
     corpus = part.corpora[key["corpus"]]
     table = compare_groups(_labelled(partition), part.settings.significance, published.positive_rates(corpus))
     missing = [name for name in corpus.groups if name not in table["measure"].to_pylist()]
     shown = table.select(["measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict"])
-    says = summary(STUDY, part.project, key, table.to_pylist())
+    says = summary(STUDY, part, key, table.to_pylist())
     return Result(table, {"no_item_of_both_groups": missing}, tables={"significance": shown}, says=says)
 
 
@@ -139,7 +143,7 @@ def group_positive_rates(partition: Partition) -> Result:
     schema=ANNOTATOR_ANOVA,
     checks=(checks.not_empty,),
 )
-def annotator_anova(partition: Partition) -> Result:
+def annotator_anova(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Annotators' sensitivities and specificities against the majority vote, by group (table 5.3)."""
     table = analyse(_labelled(partition), published.anova(partition.part.corpora[partition.key["corpus"]]))
     return Result(table, tables={"anova": table})
@@ -158,14 +162,14 @@ def _method(part: AnnotatorBiasPart, key: Key) -> dict[str, Any]:
     schema=INFERRED,
     checks=(checks.not_empty,),
 )
-def truth_inference(partition: Partition) -> Result:
+def truth_inference(partition: Partition[AnnotatorBiasPart]) -> Result:
     """The inferred label of each item, and how sure it is (section 5.3, tables 5.5 and 5.6)."""
     own = partition.part.settings.methods[partition.key["method"]]
     found = inferred(partition.key["method"], own, *_two(partition), partition.progress)
     return Result(found, {"positive": round(float(pc.mean(found["label"]).as_py()), 4)})
 
 
-def _two(partition: Partition) -> tuple[pa.Table, pa.Table]:
+def _two(partition: Partition[AnnotatorBiasPart]) -> tuple[pa.Table, pa.Table]:
     return partition.read("annotations"), partition.read("annotators")
 
 
@@ -182,7 +186,7 @@ def _two(partition: Partition) -> tuple[pa.Table, pa.Table]:
     schema=BIAS_ESTIMATES,
     checks=(checks.not_empty,),
 )  # fmt: skip
-def annotator_bias_estimates(partition: Partition) -> Result:
+def annotator_bias_estimates(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Sensitivities and specificities of annotators and groups; of GroupAnno with intervals (table 5.4)."""
     part, key = partition.part, partition.key
     corpus, method = part.corpora[key["corpus"]], key["method"]
@@ -208,7 +212,7 @@ def annotator_bias_estimates(partition: Partition) -> Result:
     schema=PREDICTED,
     checks=(checks.not_empty,),
 )  # fmt: skip
-def learned_classifiers(partition: Partition) -> Result:
+def learned_classifiers(partition: Partition[AnnotatorBiasPart]) -> Result:
     """What a classifier says of test items that learned from the labels of the others, every seed (section 5.4)."""
     part, method = partition.part, partition.key["method"]
     table = predicted(
@@ -233,7 +237,7 @@ def _scored(part: AnnotatorBiasPart, key: Key) -> bool:
     },
     schema=TRUTH_SCORES,
 )
-def truth_inference_scores(partition: Partition) -> Result:
+def truth_inference_scores(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Accuracy and F1 of the inferred truth and of the classifier learned from it (tables 5.5 and 5.6)."""
     part, key = partition.part, partition.key
     items, labels = partition.read("annotated_items"), partition.read("annotations")
@@ -265,7 +269,7 @@ def truth_inference_scores(partition: Partition) -> Result:
         "matplotlib": library_version("matplotlib"),
     },
 )  # fmt: skip
-def annotator_bias_report(partition: Partition) -> Result:
+def annotator_bias_report(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Tables 5.2 to 5.6 beside the published ones, group effects, the items on which groups differ most."""
     part, lake = partition.part, partition.lake
     audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import pydantic
 
@@ -13,12 +13,9 @@ from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, validate
 from fairness_pipeline.measures.annotator_groups import AnnotatorGroupsSettings
-from fairness_pipeline.project import each_once, find
-from fairness_pipeline.study import Part, Subject
+from fairness_pipeline.project.project import Project, each_once, find
+from fairness_pipeline.project.study import Part, Subject
 from fairness_pipeline.workspace.lake import Key
-
-if TYPE_CHECKING:
-    from fairness_pipeline.project import Project
 
 NAME = "annotator_bias"
 
@@ -66,16 +63,16 @@ class Annotators(Subject):
         return self._corpus.model_dump()
 
 
-class AnnotatorBiasPart(Part):
+class AnnotatorBiasPart(Part[AnnotatorBias]):
     """The section, resolved.
 
     Raises:
         FairnessError: a corpus or a method that the profile names is missing or wrong.
     """
 
-    settings: AnnotatorBias
+    project: Project
 
-    def __init__(self, project: "Project", settings: AnnotatorBias) -> None:
+    def __init__(self, project: Project, settings: AnnotatorBias) -> None:
         super().__init__(project, settings)
         self.corpora: dict[str, AnnotatedCorpus] = {}
         self.folders: dict[str, Path] = {}

@@ -2,21 +2,18 @@
 
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.measures.annotator_groups import OTHER_ITEMS, SAME_RATE
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import Key, Row
 
 
-def _groups(project: Project, key: Key) -> tuple[str, str]:
-    part = project.parts[NAME]
-    assert isinstance(part, AnnotatorBiasPart)
+def _groups(part: AnnotatorBiasPart, key: Key) -> tuple[str, str]:
     groups = part.corpora[key["corpus"]].groups
     return groups.get(key.get("measure", ""), ("first group", "second group"))
 
 
-def _finding(project: Project, key: Key, row: Row) -> str:
-    groups = _groups(project, {**key, "measure": row["measure"]})
+def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
+    groups = _groups(part, {**key, "measure": row["measure"]})
     if row["note"] in (SAME_RATE, OTHER_ITEMS):
         many = (
             "label as many items positive" if row["note"] == SAME_RATE else "are not shown to differ in their mean rate"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fairness_pipeline.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import part_of
+from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
 from fairness_pipeline.verbs.arguments import check_output, number_of_pairs
 

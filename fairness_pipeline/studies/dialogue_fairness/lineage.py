@@ -22,7 +22,6 @@ from fairness_pipeline.corpora.labelled_texts import read_labelled, versions
 from fairness_pipeline.corpora.planting import PLANTED_SPLITS, plant
 from fairness_pipeline.corpora.planting import VERSION as PLANTING
 from fairness_pipeline.debiasing.registry import PROJECTION, Task, debias, method_of, responder
-from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
 from fairness_pipeline.foundation import checks, paths
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
@@ -32,6 +31,9 @@ from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_co
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.lineage.assets import Assets
+from fairness_pipeline.lineage.partition import Partition
+from fairness_pipeline.lineage.recipe import Recipe, Result
 from fairness_pipeline.measures.breakdown import BREAKDOWN, Words, carrying, swapped_words
 from fairness_pipeline.measures.breakdown import breakdown as break_down
 from fairness_pipeline.measures.classifier_quality import CLASSIFIER_QUALITY
@@ -80,6 +82,8 @@ from fairness_pipeline.studies.dialogue_fairness.results import published_qualit
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.lake import Key
 
+asset = Assets(DialoguePart)
+
 
 def _answers(part: DialoguePart, key: Key) -> bool:
     """Whether a model answers in a dimension."""
@@ -111,7 +115,7 @@ def _source(part: DialoguePart, key: Key) -> dict[str, object]:
     return found
 
 
-def _of_platform(platform: str) -> Callable[[Callable[[Partition], Result]], Recipe]:
+def _of_platform(platform: str) -> Callable[[Callable[[Partition[DialoguePart]], Result]], Recipe]:
     return asset(
         stage="corpora",
         axes=("corpus",),
@@ -123,7 +127,7 @@ def _of_platform(platform: str) -> Callable[[Callable[[Partition], Result]], Rec
     )
 
 
-def _read(partition: Partition) -> Result:
+def _read(partition: Partition[DialoguePart]) -> Result:
     part, key, seed = partition.part, partition.key["corpus"], partition.project.profile.seed
     splits = part.settings.splits.model_dump()
     corpus, folder = part.corpora[key]
@@ -141,29 +145,29 @@ def _read(partition: Partition) -> Result:
 
 
 @_of_platform("twitter")
-def twitter_dialogues(partition: Partition) -> Result:
+def twitter_dialogues(partition: Partition[DialoguePart]) -> Result:
     """Single-turn dialogues from Twitter: cleaned, each once, split by thread so that the audit sees new ones."""
     return _read(partition)
 
 
 @_of_platform("reddit")
-def reddit_dialogues(partition: Partition) -> Result:
+def reddit_dialogues(partition: Partition[DialoguePart]) -> Result:
     """Single-turn dialogues from Reddit: a comment and the answer to it; cleaned, each once, split by thread."""
     return _read(partition)
 
 
 @_of_platform("other")
-def other_dialogues(partition: Partition) -> Result:
+def other_dialogues(partition: Partition[DialoguePart]) -> Result:
     """Single-turn dialogues from anywhere else: cleaned, each once, split by thread."""
     return _read(partition)
 
 
-def _dimension(partition: Partition) -> Dimension:
+def _dimension(partition: Partition[DialoguePart]) -> Dimension:
     dimension: Dimension = partition.part.dimensions[partition.key["dimension"]]
     return dimension
 
 
-def _dialogues(partition: Partition, corpus: str) -> pa.Table:
+def _dialogues(partition: Partition[DialoguePart], corpus: str) -> pa.Table:
     return partition.read(partition.part.dialogues_of(corpus))
 
 
@@ -185,7 +189,7 @@ def _lexicon(part: DialoguePart, key: Key) -> dict[str, object]:
     settings=_lexicon,
     schema=CONTEXTS,
 )
-def contexts(partition: Partition) -> Result:
+def contexts(partition: Partition[DialoguePart]) -> Result:
     """Contexts of the audit split that hold at least one word of the dimension, and that no model trained on."""
     swapper = Swapper(_dimension(partition), pronouns=partition.part.settings.pairs.pronouns)
     found = find_contexts(_dialogues(partition, partition.key["corpus"]), swapper, partition.progress)
@@ -207,7 +211,7 @@ def contexts(partition: Partition) -> Result:
     schema=CONTEXT_PAIRS,
     checks=(checks.not_empty, checks.sides_differ),
 )
-def context_pairs(partition: Partition) -> Result:
+def context_pairs(partition: Partition[DialoguePart]) -> Result:
     """Parallel contexts: each context and the same with the other group's words (Liu et al. 2020, section 2.3)."""
     pairs = make_pairs(
         partition.read("contexts"),
@@ -239,7 +243,7 @@ def _model(part: DialoguePart, key: Key) -> dict[str, object]:
     settings=_model,
     covers=lambda part, key: part.models[key["model"]].debiasing is None,
 )
-def dialogue_models(partition: Partition) -> Result:
+def dialogue_models(partition: Partition[DialoguePart]) -> Result:
     """Dialogue models before debiasing (Liu et al. 2020, section 3.1): trained here, or found by id, folder or address.
 
     Training that was killed goes on where it stopped.
@@ -290,7 +294,7 @@ def _disentangling(part: DialoguePart, key: Key) -> dict[str, object]:
     }
 
 
-def _task(partition: Partition, **inputs: Path) -> Task:
+def _task(partition: Partition[DialoguePart], **inputs: Path) -> Task:
     """What a debiasing method is given."""
     model = partition.part.models[partition.key["model"]]
     return Task(
@@ -325,7 +329,7 @@ def _disentangles(part: DialoguePart, key: Key) -> bool:
     code_version="1",
     settings=_disentangling,
 )
-def disentanglement(partition: Partition) -> Result:
+def disentanglement(partition: Partition[DialoguePart]) -> Result:
     """Debiased-Chat's autoencoder, its corpus of unbiased utterances, and what its features give away (Liu 2022, 3.2).
 
     One for each model, not one for a dimension: its words are those of the dialogue model that it will judge.
@@ -345,7 +349,7 @@ def disentanglement(partition: Partition) -> Result:
     code_version="4",
     settings=_debiasing,
 )
-def debiased_dialogue_models(partition: Partition) -> Result:
+def debiased_dialogue_models(partition: Partition[DialoguePart]) -> Result:
     """Models made fairer for a dimension by a method of `debiasing/` (Liu et al. 2020, section 4; Liu 2022, chapter 3).
 
     Training that was killed goes on where it stopped.
@@ -355,11 +359,11 @@ def debiased_dialogue_models(partition: Partition) -> Result:
     return Result(None, debias(_task(partition, **inputs)))
 
 
-def _groups(partition: Partition) -> tuple[str, str]:
-    return STUDY.groups(partition.project, partition.key)
+def _groups(partition: Partition[DialoguePart]) -> tuple[str, str]:
+    return STUDY.groups(partition.part, partition.key)
 
 
-def _trained_as(partition: Partition) -> str:
+def _trained_as(partition: Partition[DialoguePart]) -> str:
     """The asset that holds this partition's model."""
     return str(partition.part.trained_as(partition.key["model"]))
 
@@ -382,7 +386,7 @@ def _answering(part: DialoguePart, key: Key) -> dict[str, object]:
     schema=RESPONSES,
     checks=(checks.not_empty, checks.both_sides_present),
 )
-def responses(partition: Partition) -> Result:
+def responses(partition: Partition[DialoguePart]) -> Result:
     """The model's answers to both contexts of every pair; identical contexts are asked once."""
     model = partition.part.models[partition.key["model"]]
     pairs = partition.read("context_pairs")
@@ -426,7 +430,7 @@ def _measured(measure: Measure) -> Recipe:
         schema=measure.schema,
         checks=measure.checks,
     )
-    def make(partition: Partition) -> Result:
+    def make(partition: Partition[DialoguePart]) -> Result:
         settings, dimension = partition.part.settings.measures, _dimension(partition)
         table = measure.measure(partition.read("responses"), settings, dimension, partition.folder, partition.progress)
         return Result(table, tables={} if measure.scorer else {measure.table: table})
@@ -460,7 +464,7 @@ def _instrument(part: DialoguePart, key: Key) -> dict[str, object]:
     settings=_instrument,
     schema=INSTRUMENT_CHECK,
 )
-def instrument_check(partition: Partition) -> Result:
+def instrument_check(partition: Partition[DialoguePart]) -> Result:
     """What each scorer makes of human texts with only the listed words swapped: a gap that no model made.
 
     The texts are the corpus's responses, or its contexts where it has none; where a bias was planted, those of the
@@ -499,7 +503,7 @@ def instrument_check(partition: Partition) -> Result:
     settings=_instrument,
     schema=INSTRUMENT_CHECK,
 )
-def parrot_check(partition: Partition) -> Result:
+def parrot_check(partition: Partition[DialoguePart]) -> Result:
     """What answers that only repeat the context would get: the part of a gap that the exchanged words make alone."""
     part = partition.part
     answers = parrot(partition.read("context_pairs"))
@@ -534,7 +538,7 @@ def parrot_check(partition: Partition) -> Result:
     schema=CLASSIFIER_QUALITY,
     checks=(checks.not_empty,),
 )
-def classifier_quality(partition: Partition) -> Result:
+def classifier_quality(partition: Partition[DialoguePart]) -> Result:
     """Recall and precision of the offence classifiers on texts that people labelled, by the group that a text names."""
     settings = partition.part.settings.measures
     texts = read_labelled(settings.labelled, Path())
@@ -551,7 +555,7 @@ def classifier_quality(partition: Partition) -> Result:
     schema=BREAKDOWN,
     checks=(checks.not_empty,),
 )
-def dialogue_breakdown(partition: Partition) -> Result:
+def dialogue_breakdown(partition: Partition[DialoguePart]) -> Result:
     """Where each gap comes from: by swapped word, by the side, the file and the topic of the original context."""
     pairs = partition.read("context_pairs").sort_by("pair_id")
     corpus = partition.part.models[partition.key["model"]].corpus
@@ -595,7 +599,7 @@ def _varied(part: DialoguePart, key: Key) -> dict[str, object]:
     schema=VARIATIONS,
     checks=(checks.not_empty,),
 )  # fmt: skip
-def verdict_variations(partition: Partition) -> Result:
+def verdict_variations(partition: Partition[DialoguePart]) -> Result:
     """The same responses judged again: other word lists, thresholds, classifiers, half the contexts; pairs left out."""
     part, significance = partition.part, partition.part.settings.significance
     pairs, responses = partition.read("context_pairs").sort_by("pair_id"), partition.read("responses")
@@ -632,7 +636,7 @@ def _clusters(dimension: Dimension, words: Words) -> list[np.ndarray]:
     return [] if dimension.names_the_group else words.clusterings
 
 
-def _out_of_sight(partition: Partition, pairs: pa.Table) -> dict[str, np.ndarray]:
+def _out_of_sight(partition: Partition[DialoguePart], pairs: pa.Table) -> dict[str, np.ndarray]:
     """What a model that was trained here cannot see; nothing of others, whose words are parts of words."""
     model = partition.part.models[partition.key["model"]]
     sizes = model.seq2seq or model.retrieval
@@ -654,7 +658,7 @@ def _out_of_sight(partition: Partition, pairs: pa.Table) -> dict[str, np.ndarray
     schema=DIALOGUE_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),
 )
-def dialogue_significance(partition: Partition) -> Result:
+def dialogue_significance(partition: Partition[DialoguePart]) -> Result:
     """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and verdicts."""
     responses, tables = partition.read("responses"), {name: partition.read(name) for name in _TABLES}
     settings, dimension = partition.part.settings.significance, _dimension(partition)
@@ -689,7 +693,7 @@ def dialogue_significance(partition: Partition) -> Result:
         {**differences, "verdicts": verdicts},
         pictures={"differences": difference_plot(whole, *_groups(partition), measure_label)},
         tables={"significance": shown},
-        says=summary(STUDY, partition.project, partition.key, rows),
+        says=summary(STUDY, partition.part, partition.key, rows),
     )
 
 
@@ -706,7 +710,7 @@ def dialogue_significance(partition: Partition) -> Result:
     schema=RECIPE_SIGNIFICANCE,
     checks=(checks.not_empty,),
 )
-def recipe_significance(partition: Partition) -> Result:
+def recipe_significance(partition: Partition[DialoguePart]) -> Result:
     """The verdict on a recipe: the model trained with several seeds, with the variance between them in the interval."""
     tables = [seed.read("dialogue_significance") for seed in partition.of_seeds]
     table = judge_recipe(tables, partition.part.settings.significance.alpha)
@@ -732,7 +736,7 @@ def _was_trained(part: DialoguePart, key: Key) -> bool:
     schema=RESPONSE_QUALITY,
     checks=(checks.not_empty, checks.values_not_negative),
 )
-def response_quality(partition: Partition) -> Result:
+def response_quality(partition: Partition[DialoguePart]) -> Result:
     """What a trained model's answers to the test split are worth: BLEU, distinct-n, perplexity (Liu 2022, 3.3.3.3)."""
     model = partition.part.models[partition.key["model"]]
     dialogues = _dialogues(partition, model.corpus)
@@ -760,7 +764,7 @@ def response_quality(partition: Partition) -> Result:
     return Result(table, {row["metric"]: row["value"] for row in table.to_pylist()}, tables={"quality": shown})
 
 
-def _perplexity(partition: Partition, dialogues: pa.Table) -> tuple[float, str] | None:
+def _perplexity(partition: Partition[DialoguePart], dialogues: pa.Table) -> tuple[float, str] | None:
     """The perplexity of a model and how it was computed; of a debiased one on its base's words."""
     model = partition.part.models[partition.key["model"]]
     figures, folder = partition.figures(_trained_as(partition)), partition.checkpoint(_trained_as(partition))
@@ -791,12 +795,12 @@ _COMPARED = ("responses", *_TABLES, "dialogue_significance")
     schema=DEBIASING_EFFECTS,
     checks=(checks.not_empty,),
 )
-def debiasing_effects(partition: Partition) -> Result:
+def debiasing_effects(partition: Partition[DialoguePart]) -> Result:
     """What debiasing changed: each measure's gap before and after, and whether the change is more than chance."""
     before, after = map(_found, (partition.of_base, partition))
     table = compare_models(before, after, partition.part.settings.significance)
     part, key, lake = partition.part, partition.key, partition.lake
-    base = part.unfit(part.base_of(key), lake) is not None
+    base = part.unfit(partition.of_base.key, lake) is not None
     if base or part.unfit(key, lake):
         table = without_credit(table, base=base)
     shown = table.select(["measure", "difference_before", "difference_after", "change", "p_holm", "effect"])
@@ -808,7 +812,7 @@ def debiasing_effects(partition: Partition) -> Result:
     return Result(table, figures, tables={"effects": shown})
 
 
-def _found(partition: Partition) -> Measured:
+def _found(partition: Partition[DialoguePart]) -> Measured:
     tables = {name: partition.read(name) for name in _TABLES}
     return Measured(partition.read("responses"), tables, partition.read("dialogue_significance"))
 
@@ -817,7 +821,7 @@ def _found(partition: Partition) -> Measured:
     stage="verdicts",
     covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
     upstream_of_seeds=("dialogue_significance", "responses"),
-    upstream_of_rivals=("dialogue_significance", "responses"),
+    upstream_of_baselines=("dialogue_significance", "responses"),
     code_version="5",
     settings=lambda part, key: {
         "seeds": part.models[key["model"]].seeds,
@@ -830,7 +834,7 @@ def _found(partition: Partition) -> Measured:
     schema=RECIPE_EFFECTS,
     checks=(checks.not_empty,),
 )
-def recipe_effects(partition: Partition) -> Result:
+def recipe_effects(partition: Partition[DialoguePart]) -> Result:
     """What a method makes of a recipe's gaps, over its seeds: beyond its base, another seed of it, and the controls."""
     part, key = partition.part, partition.key
 
@@ -838,14 +842,14 @@ def recipe_effects(partition: Partition) -> Result:
         return [partition.of(seed).read("dialogue_significance") for seed in part.seeds_of(model) or [model]]
 
     table = compare_recipes(
-        tables(part.base_of(key)),
+        tables(partition.of_base.key),
         tables(key),
         [Control(control["model"], tables(control)) for control in part.controls_of(key).values()],
         controlled=part.is_controlled(key),
         alpha=part.settings.significance.alpha,
     )
     seeds = part.seeds_of(key)
-    base = all(part.unfit(seed, partition.lake) for seed in part.seeds_of(part.base_of(key))[: len(seeds)])
+    base = all(part.unfit(seed, partition.lake) for seed in part.seeds_of(partition.of_base.key)[: len(seeds)])
     if base or any(part.unfit(seed, partition.lake) for seed in seeds):
         table = without_credit(table, base=base)
     shown = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_cure", "effect"])
@@ -884,7 +888,7 @@ def recipe_effects(partition: Partition) -> Result:
         "matplotlib": library_version("matplotlib"),
     },
 )
-def dialogue_fairness_report(partition: Partition) -> Result:
+def dialogue_fairness_report(partition: Partition[DialoguePart]) -> Result:
     """The study's tables and plots beside the published ones, in one self-contained HTML file; kept in the history."""
     part, lake = partition.part, partition.lake
     audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))

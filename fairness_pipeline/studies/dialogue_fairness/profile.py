@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pydantic
 
@@ -27,13 +27,10 @@ from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
-from fairness_pipeline.project import changed, check_settings, each_once, find, merged
+from fairness_pipeline.project.project import Project, changed, check_settings, each_once, find, merged
+from fairness_pipeline.project.study import Part
 from fairness_pipeline.statistics.intervals import quantile
-from fairness_pipeline.study import Part
 from fairness_pipeline.workspace.lake import Key, Lake
-
-if TYPE_CHECKING:
-    from fairness_pipeline.project import Project
 
 NAME = "dialogue_fairness"
 
@@ -95,16 +92,16 @@ class Source(NamedTuple):
     folder: Path
 
 
-class DialoguePart(Part):
+class DialoguePart(Part[DialogueFairness]):
     """The section, resolved.
 
     Raises:
         FairnessError: a corpus or a model that the profile names is missing or wrong.
     """
 
-    settings: DialogueFairness
+    project: Project
 
-    def __init__(self, project: "Project", settings: DialogueFairness) -> None:
+    def __init__(self, project: Project, settings: DialogueFairness) -> None:
         path = project.path
         super().__init__(project, settings.model_copy(update={"measures": settings.measures.located(path.parent)}))
         if self.asked_pairs().exists():  # more or fewer than the profile says: `audit --pairs`
@@ -393,7 +390,7 @@ class DialoguePart(Part):
         numbers = range(1, count + 1) if count > 1 else ()
         return [{**key, "model": seed_name(key["model"], number)} for number in numbers]
 
-    def rivals_of(self, key: Key) -> list[Key]:
+    def baselines_of(self, key: Key) -> list[Key]:
         """Every seed of a debiased model's base and of its controls."""
         rivals = [self.base_of(key), *self.controls_of(key).values()]
         return [seed for rival in rivals if rival for seed in self.seeds_of(rival) or [rival]]

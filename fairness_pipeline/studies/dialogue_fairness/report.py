@@ -66,7 +66,7 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
 
 
 def _striking(part: DialoguePart, lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
-    groups = STUDY.groups(part.project, audit.key)
+    groups = STUDY.groups(part, audit.key)
     pair = striking_pair(lake, audit.key, row)
     if pair is None:
         return None

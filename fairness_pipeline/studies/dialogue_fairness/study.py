@@ -4,34 +4,31 @@ from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.measures.dialogue_significance import control, decisive, reservations
 from fairness_pipeline.measures.registry import finding, glanced_at, is_part, measure_label
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.dialogue_fairness.profile import DialogueFairness, DialoguePart
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import Key, Row
 
 LISTS = "Attribute words"
 _HEADINGS = {row: measure_label(row) for row in glanced_at()}
 
 
-def _groups(project: Project, key: Key) -> tuple[str, str]:
-    groups = project.dimensions[key["dimension"]].groups
+def _groups(part: DialoguePart, key: Key) -> tuple[str, str]:
+    groups = part.project.dimensions[key["dimension"]].groups
     return groups.a, groups.b
 
 
-def _finding(project: Project, key: Key, row: Row) -> str:
-    part = project.parts["dialogue_fairness"]
-    assert isinstance(part, DialoguePart)
+def _finding(part: DialoguePart, key: Key, row: Row) -> str:
     checkpoint = " (this checkpoint)" if part.models[key["model"]].trained else ""
     own = decisive(row)
     masked = ", with the groups' words masked" if own["difference"] != row["difference"] else ""
     # Where the word is the group's name, other words for the group were not tried.
     named = part.dimensions[key["dimension"]].names_the_group
     words = f" (tested with the words {row['exchanged']})" if named else ""
-    return f"{key['model']}{checkpoint}: {finding(own, _groups(project, key))}{masked}{words}"
+    return f"{key['model']}{checkpoint}: {finding(own, _groups(part, key))}{masked}{words}"
 
 
-def _reservations(project: Project, key: Key, row: Row) -> list[str]:
-    return reservations(row, project.parts["dialogue_fairness"].level)
+def _reservations(part: DialoguePart, key: Key, row: Row) -> list[str]:
+    return reservations(row, part.level)
 
 
 STUDY = Study(
@@ -143,6 +140,6 @@ STUDY = Study(
     finding=_finding,
     decisive=decisive,
     reservations=_reservations,
-    control=lambda project, key, row: control(row),
+    control=lambda part, key, row: control(row),
     gated=lambda row: not is_part(row["measure"]),
 )  # fmt: skip

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import part_of
+from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
 from fairness_pipeline.verbs.arguments import check_output
 from fairness_pipeline.workspace.lake import Lake

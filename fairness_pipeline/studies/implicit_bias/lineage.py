@@ -28,13 +28,16 @@ from fairness_pipeline.corpora.authored_texts import (
 from fairness_pipeline.corpora.downloads import file_version
 from fairness_pipeline.debiasing.classifiers import registry as training
 from fairness_pipeline.debiasing.classifiers.registry import METHODS, Task, Texts
-from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.explanation.agreement import SALIENCY
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.libraries import library_version, library_versions
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.lineage.assets import Assets
+from fairness_pipeline.lineage.partition import Partition
+from fairness_pipeline.lineage.recipe import Result
 from fairness_pipeline.measures.group_rates import (
     CLASSIFIER_FAIRNESS,
     CLASSIFIER_METRICS,
@@ -68,6 +71,8 @@ from fairness_pipeline.workspace.distinct import each_distinct
 from fairness_pipeline.workspace.lake import Key
 from fairness_pipeline.workspace.published import checksums
 
+asset = Assets(ImplicitBiasPart)
+
 if TYPE_CHECKING:
     from fairness_pipeline.models.classifiers.network import TextNetwork
 
@@ -96,7 +101,7 @@ of_a_classifier = partial(asset, axes=("corpus", "classifier"))
 
 
 @of_a_corpus(code_version="2", settings=_source, schema=AUTHORED_TEXTS, checks=(checks.not_empty,))
-def authored_texts(partition: Partition) -> Result:
+def authored_texts(partition: Partition[ImplicitBiasPart]) -> Result:
     """Texts with a label and their author's group, in each split as many of each (Liu 2022, section 4.2.1)."""
     part, key = partition.part, partition.key["corpus"]
     corpus = part.corpora[key]
@@ -123,7 +128,7 @@ def authored_texts(partition: Partition) -> Result:
     settings=lambda part, key: {"corpus": _source(part, key)["corpus"], "files": _source(part, key)["files"]},
     schema=MASKED_GROUPS,
 )
-def masked_groups(partition: Partition) -> Result:
+def masked_groups(partition: Partition[ImplicitBiasPart]) -> Result:
     """The groups of test texts, inferred once more without the words that tell the label: a gap may be circular."""
     part, key = partition.part, partition.key["corpus"]
     corpus, texts = part.corpora[key], partition.read("authored_texts")
@@ -144,7 +149,7 @@ def masked_groups(partition: Partition) -> Result:
     schema=SKEWED_SETS,
     checks=(checks.not_empty,),
 )
-def skewed_training_sets(partition: Partition) -> Result:
+def skewed_training_sets(partition: Partition[ImplicitBiasPart]) -> Result:
     """Texts to train on, balanced overall and skewed within each group (section 4.2.2)."""
     rates = partition.part.rates
     table = skewed(partition.read("authored_texts"), rates.values())
@@ -176,7 +181,7 @@ def _trained(part: ImplicitBiasPart, key: Key) -> bool:
     code_version="1",
     settings=lambda part, key: {**_classifier(part, key), "balance_rate": part.settings.balance_rate},
 )
-def text_classifiers(partition: Partition) -> Result:
+def text_classifiers(partition: Partition[ImplicitBiasPart]) -> Result:
     """Classifiers that are trained here on a skewed set, plain or by a method, once a seed (sections 4.4 and 4.5)."""
     task = _task(partition, partition.key["classifier"])
     histories = training.train(task)
@@ -184,7 +189,7 @@ def text_classifiers(partition: Partition) -> Result:
     return Result(None, {"texts": len(task.train.words), "epochs": [len(h) for h in histories], "valid_accuracy": best})
 
 
-def _task(partition: Partition, classifier: str, folder_of_tokens: Path | None = None) -> Task:
+def _task(partition: Partition[ImplicitBiasPart], classifier: str, folder_of_tokens: Path | None = None) -> Task:
     """What a classifier is trained on, by the words it knows already or new ones; encoded once."""
     own = partition.part.classifiers[classifier]
     table = partition.read("authored_texts")
@@ -219,7 +224,7 @@ def _task(partition: Partition, classifier: str, folder_of_tokens: Path | None =
     )
 
 
-def _tests(partition: Partition) -> pa.Table:
+def _tests(partition: Partition[ImplicitBiasPart]) -> pa.Table:
     table = partition.read("authored_texts")
     return table.filter(pc.equal(table["split"], "test"))
 
@@ -237,7 +242,7 @@ def _tests(partition: Partition) -> pa.Table:
     schema=CLASSIFIER_PREDICTIONS,
     checks=(checks.not_empty,),
 )
-def classifier_predictions(partition: Partition) -> Result:
+def classifier_predictions(partition: Partition[ImplicitBiasPart]) -> Result:
     """The probability of the positive class for every test text, by every seed; each distinct text is asked once."""
     part, key = partition.part, partition.key
     own, tests = part.classifiers[key["classifier"]], _tests(partition)
@@ -284,7 +289,7 @@ def _published_as(part: ImplicitBiasPart, key: Key) -> tuple[PublishedAs | None,
     schema=CLASSIFIER_FAIRNESS,
     checks=(checks.not_empty, checks.rates_in_range),
 )
-def classifier_fairness(partition: Partition) -> Result:
+def classifier_fairness(partition: Partition[ImplicitBiasPart]) -> Result:
     """FPR, FNR and DPR of both groups compared, over authors and seeds, and the verdict (section 4.2.2)."""
     part, key = partition.part, partition.key
     printed = published.rates(*_published_as(part, key))
@@ -296,7 +301,7 @@ def classifier_fairness(partition: Partition) -> Result:
         partition.read("masked_groups") if inferred else None,
     )
     shown = table.select(["measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict"])
-    return Result(table, tables={"significance": shown}, says=summary(STUDY, part.project, key, table.to_pylist()))
+    return Result(table, tables={"significance": shown}, says=summary(STUDY, part, key, table.to_pylist()))
 
 
 @of_a_classifier(
@@ -308,7 +313,7 @@ def classifier_fairness(partition: Partition) -> Result:
     schema=CLASSIFIER_METRICS,
     checks=(checks.not_empty, checks.values_not_negative),
 )
-def classifier_metrics(partition: Partition) -> Result:
+def classifier_metrics(partition: Partition[ImplicitBiasPart]) -> Result:
     """Accuracy, F1, FPED, FNED and DPD, each seed's, with intervals over seeds (tables 4.4 to 4.7)."""
     printed = published.metrics(*_published_as(partition.part, partition.key))
     table = measure_quality(partition.read("classifier_predictions"), printed)
@@ -324,7 +329,7 @@ def classifier_metrics(partition: Partition) -> Result:
     settings=lambda part, key: {"alpha": part.level},
     schema=DEBIASING_EFFECTS,
 )
-def classifier_debiasing_effects(partition: Partition) -> Result:
+def classifier_debiasing_effects(partition: Partition[ImplicitBiasPart]) -> Result:
     """Whether a method made the differences smaller, on the same texts."""
     before, after = (each.read("classifier_predictions") for each in (partition.of_base, partition))
     was, now = (
@@ -340,13 +345,15 @@ def _explaining(part: ImplicitBiasPart) -> dict[str, Any]:
     return {**own, "versions": library_versions("captum", "torch", "scipy")}
 
 
-def _explained_texts(partition: Partition) -> pa.Table:
+def _explained_texts(partition: Partition[ImplicitBiasPart]) -> pa.Table:
     """Test texts in an order that has nothing to do with label or group, as many as are explained."""
     tests = _tests(partition).sort_by("text_id")
     return tests.slice(0, partition.part.settings.explainer.texts)
 
 
-def _explained(partition: Partition, whole: Task, checkpoint: Path) -> Iterator[tuple["TextNetwork", pa.Table]]:
+def _explained(
+    partition: Partition[ImplicitBiasPart], whole: Task, checkpoint: Path
+) -> Iterator[tuple["TextNetwork", pa.Table]]:
     """Each seed's network, and the saliency of its words."""
     from fairness_pipeline.explanation import saliency as explanation
 
@@ -370,12 +377,19 @@ def _explained(partition: Partition, whole: Task, checkpoint: Path) -> Iterator[
     schema=SALIENCY,
     checks=(checks.not_empty,),
 )  # fmt: skip
-def saliency(partition: Partition) -> Result:
+def saliency(partition: Partition[ImplicitBiasPart]) -> Result:
     """The words that tell a classifier the label, and those that tell the author's group, by L2X and by gradients."""
     name, checkpoint = partition.key["classifier"], partition.checkpoint("text_classifiers")
     whole = _task(partition, name, checkpoint)
     table = pa.concat_tables([found for _, found in _explained(partition, whole, checkpoint)])
     return Result(table, {name: round(pc.mean(table[name]).as_py(), 4) for name in ("js_l2x", "js_gradients")})
+
+
+def _swept(part: ImplicitBiasPart) -> str:
+    name = part.settings.swept
+    if name is None:
+        raise FairnessError(f"{part.project.path}: implicit_bias.swept: expected the classifier to train, found none")
+    return name
 
 
 @asset(
@@ -385,17 +399,17 @@ def saliency(partition: Partition) -> Result:
     upstream=("authored_texts", "skewed_training_sets"),
     code_version="2",
     settings=lambda part, key: {
-        **_classifier(part, {"classifier": part.settings.swept}), "explainer": _explaining(part)
+        **_classifier(part, {"classifier": _swept(part)}), "explainer": _explaining(part)
     },
     schema=BALANCE_RATES,
     checks=(checks.not_empty,),
 )  # fmt: skip
-def balance_rates(partition: Partition) -> Result:
+def balance_rates(partition: Partition[ImplicitBiasPart]) -> Result:
     """DPD and JS divergence of the same classifier trained at another balance rate (figure 4.2)."""
     from fairness_pipeline.models.classifiers.network import probabilities
 
     part, tests = partition.part, _tests(partition)
-    whole = _task(partition, part.settings.swept)
+    whole = _task(partition, _swept(part))
     training.train(whole)
     words = whole.tokens.encode(tests["text"].to_pylist())
     rows = []
@@ -434,7 +448,7 @@ def balance_rates(partition: Partition) -> Result:
         "matplotlib": library_version("matplotlib"),
     },
 )  # fmt: skip
-def implicit_bias_report(partition: Partition) -> Result:
+def implicit_bias_report(partition: Partition[ImplicitBiasPart]) -> Result:
     """Tables 4.1 to 4.7 and figure 4.2 beside ours, verdicts, top words, how far two explanations agree."""
     part, lake = partition.part, partition.lake
     audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))

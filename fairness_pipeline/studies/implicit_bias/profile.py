@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import pydantic
 
@@ -19,12 +19,9 @@ from fairness_pipeline.measures.group_rates import RATES, GroupRatesSettings
 from fairness_pipeline.models.classifiers.prediction_files import FORMS
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.pretrained import folder_files
-from fairness_pipeline.project import changed, check_settings, find, merged
-from fairness_pipeline.study import Part
+from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
+from fairness_pipeline.project.study import Part
 from fairness_pipeline.workspace.lake import Key, Lake, Row
-
-if TYPE_CHECKING:
-    from fairness_pipeline.project import Project
 
 NAME = "implicit_bias"
 
@@ -67,16 +64,16 @@ class ImplicitBias(Specification):
     """Texts whose words are highlighted, for each classifier that is explained."""
 
 
-class ImplicitBiasPart(Part):
+class ImplicitBiasPart(Part[ImplicitBias]):
     """The section, resolved.
 
     Raises:
         FairnessError: a corpus or a classifier that the profile names is missing or wrong.
     """
 
-    settings: ImplicitBias
+    project: Project
 
-    def __init__(self, project: "Project", settings: ImplicitBias) -> None:
+    def __init__(self, project: Project, settings: ImplicitBias) -> None:
         super().__init__(project, settings)
         self.corpora: dict[str, AuthoredCorpus] = {}
         self.folders: dict[str, Path] = {}

@@ -70,7 +70,7 @@ def _striking(part: ImplicitBiasPart, lake: Lake, audit: Audit, row: Row) -> dic
     rows = lake.read("classifier_predictions", audit.key).to_pylist()
     more = "a" if row["difference"] > 0 else "b"
     wrong = int(row["measure"] != "fn_rate")
-    groups = dict(zip("ab", STUDY.groups(part.project, audit.key), strict=True))
+    groups = dict(zip("ab", STUDY.groups(part, audit.key), strict=True))
     found = {}
     for side in "ab":
         said = wrong if side == more else 1 - wrong

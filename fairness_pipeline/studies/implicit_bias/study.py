@@ -3,35 +3,30 @@
 from fairness_pipeline.corpora.authored_corpus import AuthoredCorpus
 from fairness_pipeline.measures.group_rates import DP, FN, FP
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.study import Study
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBias, ImplicitBiasPart
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import Key, Row
 
 HEADINGS = {FP: "FPR", FN: "FNR", DP: "DPR"}
 
 
-def _groups(project: Project, key: Key) -> tuple[str, str]:
-    part = project.parts[NAME]
-    assert isinstance(part, ImplicitBiasPart)
+def _groups(part: ImplicitBiasPart, key: Key) -> tuple[str, str]:
     groups = part.corpora[key["corpus"]].groups
     return groups.a.name, groups.b.name
 
 
-def _finding(project: Project, key: Key, row: Row) -> str:
-    part = project.parts[NAME]
-    assert isinstance(part, ImplicitBiasPart)
+def _finding(part: ImplicitBiasPart, key: Key, row: Row) -> str:
     positive, negative = part.corpora[key["corpus"]].labels.names
     of, said = {FP: (f"{negative} texts", positive), FN: (f"{positive} texts", negative), DP: ("texts", positive)}[
         row["measure"]
     ]
-    sides = sorted(zip((row["value_a"], row["value_b"]), _groups(project, key), strict=True), key=lambda side: -side[0])
+    sides = sorted(zip((row["value_a"], row["value_b"]), _groups(part, key), strict=True), key=lambda side: -side[0])
     (high, more), (low, less) = sides
     return f"{key['classifier']} labels {high:.1f}% of {more}'s {of} as {said}, but {low:.1f}% of {less}'s"
 
 
-def _control(project: Project, key: Key, row: Row) -> str:
+def _control(part: ImplicitBiasPart, key: Key, row: Row) -> str:
     return (
         f"where groups are inferred without the words that tell the label the difference is "
         f"{with_unit(row, 'masked_difference')} instead of {with_unit(row)} ({row['masked_n']:,} texts)"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairness_pipeline.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import part_of
+from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
 from fairness_pipeline.verbs.arguments import check_output
 

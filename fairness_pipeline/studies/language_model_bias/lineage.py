@@ -39,7 +39,6 @@ from fairness_pipeline.corpora.response_sets import human_references as read_ref
 from fairness_pipeline.corpora.response_sets import response_sets as read_sets
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.debiasing.language.registry import METHODS, Task, debias
-from fairness_pipeline.defs.lineage import Partition, Recipe, Result, asset
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
@@ -50,6 +49,9 @@ from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES, D
 from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases as exchange
 from fairness_pipeline.lexicons.counterfactuals import disagreements as compare_counterparts
 from fairness_pipeline.lexicons.stereotypes import Lexicon, attributes_of, stereotypes_of
+from fairness_pipeline.lineage.assets import Assets
+from fairness_pipeline.lineage.partition import Partition
+from fairness_pipeline.lineage.recipe import Recipe, Result
 from fairness_pipeline.measures.downstream import DOWNSTREAM, Given
 from fairness_pipeline.measures.phrase_bias import (
     LANGUAGE_MODEL_BIAS,
@@ -76,6 +78,8 @@ from fairness_pipeline.workspace.distinct import each_distinct
 from fairness_pipeline.workspace.lake import Key
 from fairness_pipeline.workspace.published import checksums
 
+asset = Assets(LanguageModelPart)
+
 
 def _files(part: LanguageModelPart, *files: CorpusFile | None) -> dict[str, str]:
     """SHA-256 of the files that something is made from."""
@@ -89,7 +93,7 @@ def _lexicon(part: LanguageModelPart, key: Key) -> dict[str, Any]:
     return {**stereotypes_of(dimension).model_dump(), "attributes": list(attributes_of(dimension))}
 
 
-def _terms(partition: Partition) -> Lexicon:
+def _terms(partition: Partition[LanguageModelPart]) -> Lexicon:
     return Lexicon(partition.part.dimensions[partition.key["dimension"]])
 
 
@@ -115,7 +119,7 @@ of_a_dimension = partial(asset, axes=("dimension",))
     schema=COMMENTS,
     checks=(checks.not_empty,),
 )
-def reddit_comments(partition: Partition) -> Result:
+def reddit_comments(partition: Partition[LanguageModelPart]) -> Result:
     """Comments of a dump, or generated ones; each id once, without deleted ones."""
     part = partition.part
     table, left_out = read_comments(part.corpus, part.folder, partition.progress)
@@ -130,7 +134,7 @@ def reddit_comments(partition: Partition) -> Result:
     settings=_lexicon,
     schema=CANDIDATES,
 )
-def bias_candidates(partition: Partition) -> Result:
+def bias_candidates(partition: Partition[LanguageModelPart]) -> Result:
     """Comments that hold a target and a term of the stereotype, cleaned, under 150 characters (section 2.2)."""
     table, left_out = find_candidates(partition.read("reddit_comments"), _terms(partition))
     return Result(table, {"candidates": table.num_rows, "left_out": left_out}, tables={"sample": table.slice(0, 5)})
@@ -144,7 +148,7 @@ def bias_candidates(partition: Partition) -> Result:
     settings=_lexicon,
     schema=PHRASES,
 )
-def bias_phrases(partition: Partition) -> Result:
+def bias_phrases(partition: Partition[LanguageModelPart]) -> Result:
     """The window of seven tokens around each target (section 2.2)."""
     table = find_phrases(partition.read("bias_candidates"), _terms(partition))
     inside = int(pc.sum(table["attribute_in_window"].cast(pa.int64())).as_py() or 0)
@@ -171,13 +175,13 @@ def _annotating(part: LanguageModelPart, key: Key) -> dict[str, Any]:
     schema=PHRASE_ANNOTATIONS,
     checks=(checks.not_empty,),
 )
-def phrase_annotations(partition: Partition) -> Result:
+def phrase_annotations(partition: Partition[LanguageModelPart]) -> Result:
     """Whether annotators find comment and phrase stereotyped (section 2.3); a label is null where none was given."""
     part, dimension = partition.part, partition.key["dimension"]
     ignored: Counter[str] = Counter()
     tables = []
-    if part.grammar and not part.imported(dimension):
-        source = part.corpus.grammar
+    source = part.corpus.grammar
+    if part.grammar and source and not part.imported(dimension):
         tables.append(generated(partition.read("bias_phrases"), part.grammar, source.comments, source.seed))
     released = part.corpus.phrases[dimension].annotations if dimension in part.corpus.phrases else ()
     files = [(located(file, part.folder), file.annotator, file.encoding) for file in released]
@@ -209,7 +213,7 @@ def phrase_annotations(partition: Partition) -> Result:
     settings=lambda part, key: library_versions("krippendorff"),
     schema=AGREEMENT,
 )
-def annotation_agreement(partition: Partition) -> Result:
+def annotation_agreement(partition: Partition[LanguageModelPart]) -> Result:
     """Krippendorff's alpha of what two annotators labelled; no row where nobody shared items (section 2.3)."""
     table = agreement(partition.read("phrase_annotations"))
     return Result(table, tables={"agreement": table})
@@ -230,7 +234,7 @@ def _splitting(part: LanguageModelPart, key: Key) -> dict[str, Any]:
     schema=PHRASE_SPLITS,
     checks=(checks.not_empty,),
 )
-def phrase_splits(partition: Partition) -> Result:
+def phrase_splits(partition: Partition[LanguageModelPart]) -> Result:
     """Biased phrases in train, dev and test: the released splits, or 60/20/20 by comment; and some without bias."""
     part = partition.part
     source = part.corpus.phrases.get(partition.key["dimension"])
@@ -253,7 +257,7 @@ def phrase_splits(partition: Partition) -> Result:
     schema=COUNTERFACTUAL_PHRASES,
     checks=(checks.not_empty,),
 )
-def counterfactual_phrases(partition: Partition) -> Result:
+def counterfactual_phrases(partition: Partition[LanguageModelPart]) -> Result:
     """Each phrase and the same about the other group (section 3.1)."""
     table, left_out = exchange(partition.read("phrase_splits"), _terms(partition))
     shown = table.select(["text_b", "text_a"]).slice(0, 5)
@@ -276,7 +280,7 @@ def _has_counterparts(part: LanguageModelPart, key: Key) -> bool:
     },
     schema=DISAGREEMENTS,
 )
-def counterfactual_disagreements(partition: Partition) -> Result:
+def counterfactual_disagreements(partition: Partition[LanguageModelPart]) -> Result:
     """Where the authors' released counterfactuals are others than ours, each classed."""
     part = partition.part
     released = [
@@ -297,7 +301,7 @@ def counterfactual_disagreements(partition: Partition) -> Result:
     schema=REFERENCES,
     checks=(checks.not_empty,),
 )
-def human_references(partition: Partition) -> Result:
+def human_references(partition: Partition[LanguageModelPart]) -> Result:
     """What people wrote in the domain, for the perplexity on it (section 3.2)."""
     return Result(read_references(partition.part.corpus, partition.part.folder))
 
@@ -314,7 +318,7 @@ def human_references(partition: Partition) -> Result:
     schema=STATE_TURNS,
     checks=(checks.not_empty,),
 )
-def state_turns(partition: Partition) -> Result:
+def state_turns(partition: Partition[LanguageModelPart]) -> Result:
     """Turns with a value that the user gives in them, right or wrong (section 3.2)."""
     part = partition.part
     table = read_turns(part.corpus, part.folder, part.project.profile.seed, part.settings.state_tracking.maximum)
@@ -333,7 +337,7 @@ def state_turns(partition: Partition) -> Result:
     schema=RESPONSE_SETS,
     checks=(checks.not_empty,),
 )
-def response_sets(partition: Partition) -> Result:
+def response_sets(partition: Partition[LanguageModelPart]) -> Result:
     """Contexts with several human answers each (section 3.2)."""
     part = partition.part
     table = read_sets(part.corpus, part.folder, part.project.profile.seed, part.settings.responses.maximum)
@@ -367,7 +371,7 @@ def _is_debiased(part: LanguageModelPart, key: Key) -> bool:
     code_version="1",
     settings=_model,
 )
-def language_models(partition: Partition) -> Result:
+def language_models(partition: Partition[LanguageModelPart]) -> Result:
     """Language models before debiasing: found by id or folder, or trained here on the comments.
 
     Training that was killed goes on where it stopped.
@@ -399,7 +403,7 @@ def _debiasing(part: LanguageModelPart, key: Key) -> dict[str, object]:
     code_version="1",
     settings=_debiasing,
 )
-def debiased_language_models(partition: Partition) -> Result:
+def debiased_language_models(partition: Partition[LanguageModelPart]) -> Result:
     """LMD, ADD, HD and CDA, and fine-tuning without a cure as their control (section 4); the grid's table is kept."""
     part = partition.part
     task = Task(
@@ -418,7 +422,7 @@ def debiased_language_models(partition: Partition) -> Result:
     return Result(None, figures, tables={"grid": grid} if grid else {})
 
 
-def _references(partition: Partition) -> list[str]:
+def _references(partition: Partition[LanguageModelPart]) -> list[str]:
     """Human references, where the corpus has any."""
     corpus = partition.part.corpus
     if not (corpus.grammar or corpus.references):
@@ -427,7 +431,7 @@ def _references(partition: Partition) -> list[str]:
     return texts
 
 
-def _loaded(partition: Partition) -> tuple[Any, Any]:
+def _loaded(partition: Partition[LanguageModelPart]) -> tuple[Any, Any]:
     """This partition's model and tokenizer."""
     model = partition.part.models[partition.key["model"]]
     made = "debiased_language_models" if model.base else "language_models"
@@ -447,7 +451,7 @@ def _loaded(partition: Partition) -> tuple[Any, Any]:
     schema=PHRASE_PERPLEXITIES,
     checks=(checks.not_empty, checks.perplexities_in_range),
 )
-def phrase_perplexities(partition: Partition) -> Result:
+def phrase_perplexities(partition: Partition[LanguageModelPart]) -> Result:
     """The perplexity of each phrase of dev, test and without bias, and of its counterfactual; each text once."""
     part, key = partition.part, partition.key
     if not part.models[key["model"]].scored:
@@ -514,7 +518,7 @@ def _version(phrases: pa.Table, column: str, reading: str, side: str) -> pa.Tabl
     schema=LANGUAGE_MODEL_BIAS,
     checks=(checks.not_empty,),
 )
-def language_model_bias(partition: Partition) -> Result:
+def language_model_bias(partition: Partition[LanguageModelPart]) -> Result:
     """LMB: the paper's paired t test after its outlier rule, beside tests that fit perplexities, and the verdict."""
     part, key = partition.part, partition.key
     model, own = part.models[key["model"]], partition.read("phrase_perplexities")
@@ -528,7 +532,7 @@ def language_model_bias(partition: Partition) -> Result:
         names_the_group=part.dimensions[key["dimension"]].names_the_group,
     )
     shown = table.select(["measure", "n", "difference", "statistic", "p", "p_paired", "survives", "verdict"])
-    says = summary(STUDY, part.project, key, table.to_pylist())
+    says = summary(STUDY, part, key, table.to_pylist())
     pairs = next(row["n"] for row in table.to_pylist() if row["measure"] == LOG)
     return Result(table, {"pairs": pairs}, tables={"significance": shown}, says=says)
 
@@ -544,7 +548,7 @@ def language_model_bias(partition: Partition) -> Result:
     settings=lambda part, key: part.settings.significance.model_dump(include={"alpha"}),
     schema=DEBIASING_EFFECTS,
 )
-def effects(partition: Partition) -> Result:
+def effects(partition: Partition[LanguageModelPart]) -> Result:
     """Whether the gap got smaller, paired on the same phrases."""
     before, after = (each.read("phrase_perplexities") for each in (partition.of_base, partition))
     was, now = (
@@ -555,7 +559,9 @@ def effects(partition: Partition) -> Result:
     return Result(table, tables={"effects": table})
 
 
-def _task(name: str, data: str, make: Callable[[Given, Partition], pa.Table], settings: str | None) -> list[Recipe]:
+def _task(
+    name: str, data: str, make: Callable[[Given, Partition[LanguageModelPart]], pa.Table], settings: str | None
+) -> list[Recipe]:
     """A downstream task: of base models once, of debiased ones in each dimension."""
     return [
         asset(
@@ -585,25 +591,27 @@ def _settings(name: str | None, part: LanguageModelPart, key: Key) -> dict[str, 
     return {**_model(part, key), **own, "versions": library_versions("nltk", "sacrebleu", "scikit-learn")}
 
 
-def _done(make: Callable[[Given, Partition], pa.Table], partition: Partition) -> Result:
+def _done(
+    make: Callable[[Given, Partition[LanguageModelPart]], pa.Table], partition: Partition[LanguageModelPart]
+) -> Result:
     model, tokenizer = _loaded(partition)
     table = make(Given(model, tokenizer, partition.folder, partition.seed, partition.progress), partition)
     return Result(table, tables={"metrics": table})
 
 
-def _printed(partition: Partition) -> dict[str, float]:
+def _printed(partition: Partition[LanguageModelPart]) -> dict[str, float]:
     part = partition.part
     return published.downstream(part.models[partition.key["model"]].published_as, partition.key.get("dimension"))
 
 
-def _perplexity(given: Given, partition: Partition) -> pa.Table:
+def _perplexity(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table:
     """LMP: the perplexity of human references (section 3.2, figure 1b)."""
     from fairness_pipeline.measures.reddit_perplexity import reddit_perplexity
 
     return reddit_perplexity(given, partition.read("human_references"))
 
 
-def _tracking(given: Given, partition: Partition) -> pa.Table:
+def _tracking(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table:
     """DST: F1 and accuracy of a model tuned to tell what a user wants (section 3.2, table 4)."""
     from fairness_pipeline.measures.dialogue_state_tracking import dialogue_state_tracking
 
@@ -611,7 +619,7 @@ def _tracking(given: Given, partition: Partition) -> pa.Table:
     return dialogue_state_tracking(given, partition.read("state_turns"), settings, _printed(partition))
 
 
-def _responses(given: Given, partition: Partition) -> pa.Table:
+def _responses(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table:
     """CRG: BLEU-4, METEOR, NIST-2, Entropy-4 and Dist-2 of a tuned model's answers (section 3.2, table 5)."""
     from fairness_pipeline.measures.response_generation import response_generation
 
@@ -648,7 +656,7 @@ _TASKS = tuple(
         "matplotlib": library_version("matplotlib"),
     },
 )  # fmt: skip
-def language_model_bias_report(partition: Partition) -> Result:
+def language_model_bias_report(partition: Partition[LanguageModelPart]) -> Result:
     """Figure 1, tables 3 to 5 and appendix C beside ours, verdicts, phrases with the widest gaps; kept in history."""
     part, lake = partition.part, partition.lake
     audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
@@ -21,12 +21,9 @@ from fairness_pipeline.measures.phrase_bias import LanguageModelBiasSettings
 from fairness_pipeline.measures.stereotype import STEREOTYPE
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
-from fairness_pipeline.project import changed, check_settings, find, merged
-from fairness_pipeline.study import Part
+from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
+from fairness_pipeline.project.study import Part
 from fairness_pipeline.workspace.lake import Key, Lake
-
-if TYPE_CHECKING:
-    from fairness_pipeline.project import Project
 
 NAME = "language_model_bias"
 ARCHITECTURES = ("gpt2", "causal_lm", "perplexities")
@@ -52,16 +49,16 @@ class LanguageModelBias(Specification):
     """Phrases shown for each audit."""
 
 
-class LanguageModelPart(Part):
+class LanguageModelPart(Part[LanguageModelBias]):
     """The section, resolved.
 
     Raises:
         FairnessError: the corpus or a model that the profile names is missing or wrong.
     """
 
-    settings: LanguageModelBias
+    project: Project
 
-    def __init__(self, project: "Project", settings: LanguageModelBias) -> None:
+    def __init__(self, project: Project, settings: LanguageModelBias) -> None:
         super().__init__(project, settings)
         path = find("corpora", settings.corpus, project.path, f"{NAME}.corpus")
         self.corpus: PhraseCorpus = load(PhraseCorpus, path)

@@ -47,7 +47,7 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
         paper=PAPER,
         verdict_row=STEREOTYPE,
         odds_ratio=odds_ratio,
-        groups=lambda key: STUDY.groups(part.project, key),
+        groups=lambda key: STUDY.groups(part, key),
         t_plot=t_values(part, measured) if measured else None,
         perplexity_plot=reference_perplexities(part, perplexities) if perplexities else None,
         findings_published=rows("redditbias_bias_findings"),
@@ -74,7 +74,7 @@ def _striking(part: LanguageModelPart, lake: Lake, audit: Audit, row: Row) -> di
     if not shown:
         return None
     widest = max(shown, key=lambda gap: abs(gap["gap"]))
-    groups = STUDY.groups(part.project, audit.key)
+    groups = STUDY.groups(part, audit.key)
     return {
         side: {
             "group": group,

@@ -4,9 +4,8 @@ from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.measures.phrase_bias import LOG, control, reservations
 from fairness_pipeline.measures.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelBias, LanguageModelPart
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import Key, Row
 
 _LABELS = {
@@ -18,13 +17,13 @@ _LABELS = {
 }
 
 
-def _groups(project: Project, key: Key) -> tuple[str, str]:
-    groups = project.dimensions[key["dimension"]].groups
+def _groups(part: LanguageModelPart, key: Key) -> tuple[str, str]:
+    groups = part.project.dimensions[key["dimension"]].groups
     return groups.a, groups.b
 
 
-def _finding(project: Project, key: Key, row: Row) -> str:
-    a, b = _groups(project, key)
+def _finding(part: LanguageModelPart, key: Key, row: Row) -> str:
+    a, b = _groups(part, key)
     about, against = (b, a) if row["difference"] > 0 else (a, b)
     ratio, low, high = odds_ratio(row)
     if ratio < 1:
@@ -63,9 +62,9 @@ STUDY = Study(
         "models (language models)": LanguageModelSpecification,
         "corpora (phrases for language models)": PhraseCorpus,
     },
-    reservations=lambda project, key, row: reservations(row, project.parts["language_model_bias"].level),
+    reservations=lambda part, key, row: reservations(row, part.level),
     direction=lambda row, groups: f"likelier: {groups[row['difference'] > 0]}",
-    control=lambda project, key, row: control(row),
+    control=lambda part, key, row: control(row),
     gated=lambda row: row["measure"] == STEREOTYPE,
     columns={
         "comment_id": "of the comment",

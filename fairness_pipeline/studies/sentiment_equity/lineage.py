@@ -14,10 +14,12 @@ import pyarrow as pa
 from fairness_pipeline.corpora.affect_tweets import AFFECT_TWEETS, read_affect_tweets
 from fairness_pipeline.corpora.equity_sentences import EQUITY_SENTENCES, GROUPS
 from fairness_pipeline.corpora.equity_sentences import equity_sentences as generate
-from fairness_pipeline.defs.lineage import Partition, Result, asset
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.libraries import library_version, library_versions
+from fairness_pipeline.lineage.assets import Assets
+from fairness_pipeline.lineage.partition import Partition
+from fairness_pipeline.lineage.recipe import Result
 from fairness_pipeline.measures.equity_pairs import (
     EQUITY_PAIRS,
     Design,
@@ -42,6 +44,8 @@ from fairness_pipeline.studies.sentiment_equity.report import render_report
 from fairness_pipeline.studies.sentiment_equity.study import STUDY
 from fairness_pipeline.workspace.lake import Key
 
+asset = Assets(EquityPart)
+
 
 def _recipe(part: EquityPart, key: Key) -> dict[str, Any]:
     return {name: checksum(path) for name, path in part.recipe_files().items()}
@@ -59,7 +63,7 @@ def _has_systems(part: EquityPart, key: Key) -> bool:
     schema=EQUITY_SENTENCES,
     checks=(checks.not_empty,),
 )
-def equity_sentences(partition: Partition) -> Result:
+def equity_sentences(partition: Partition[EquityPart]) -> Result:
     """The Equity Evaluation Corpus, generated from its recipe (Kiritchenko and Mohammad 2018), and in other words."""
     table = generate()
     return Result(
@@ -75,7 +79,7 @@ def equity_sentences(partition: Partition) -> Result:
     schema=AFFECT_TWEETS,
     checks=(checks.not_empty,),
 )
-def affect_tweets(partition: Partition) -> Result:
+def affect_tweets(partition: Partition[EquityPart]) -> Result:
     """Tweets with the intensity of an affect, to train systems on (Kiritchenko and Mohammad 2018, section 4)."""
     table = read_affect_tweets(partition.part.tweet_files())
     return Result(table, {"tweets": dict(Counter(table["affect"].to_pylist()))}, tables={"sample": table.slice(0, 5)})
@@ -99,7 +103,7 @@ def _system(part: EquityPart, key: Key) -> dict[str, object]:
     code_version="1",
     settings=_system,
 )
-def sentiment_systems(partition: Partition) -> Result:
+def sentiment_systems(partition: Partition[EquityPart]) -> Result:
     """Systems that are trained here: a linear support vector machine, a CNN, a GRU (Kiritchenko and Mohammad 2018)."""
     system = partition.part.systems[partition.key["system"]]
     return Result(
@@ -126,7 +130,7 @@ def _scoring(part: EquityPart, key: Key) -> dict[str, object]:
     schema=EQUITY_SCORES,
     checks=(checks.not_empty, checks.scores_in_range),
 )
-def equity_scores(partition: Partition) -> Result:
+def equity_scores(partition: Partition[EquityPart]) -> Result:
     """A score in 0..1 for each sentence and affect that the system predicts; each distinct sentence is scored once."""
     name = partition.key["system"]
     system, sentences = partition.part.systems[name], partition.read("equity_sentences")
@@ -158,7 +162,7 @@ of_a_system = partial(
 @of_a_system(
     stage="verdicts", code_version="1", settings=lambda part, key: {}, schema=EQUITY_PAIRS, checks=(checks.not_empty,)
 )
-def equity_pairs(partition: Partition) -> Result:
+def equity_pairs(partition: Partition[EquityPart]) -> Result:
     """Pairs of scores, 1,584 for gender and 288 for race, by affect and templates (Kiritchenko and Mohammad 2018)."""
     designs, affects, scores = _compared(partition)
     table = pa.concat_tables([pair_table(design, affects, scores) for design in designs])
@@ -176,17 +180,17 @@ def equity_pairs(partition: Partition) -> Result:
     schema=EQUITY_SIGNIFICANCE,
     checks=(checks.not_empty,),
 )
-def equity_significance(partition: Partition) -> Result:
+def equity_significance(partition: Partition[EquityPart]) -> Result:
     """The groups' scores compared: the paper's paired t test, the test that respects the person, and the verdict."""
     designs, affects, scores = _compared(partition)
     settings = partition.part.settings
     table = compare_groups(designs, partition.key["dimension"], affects, scores, settings.margin, settings.alpha)
     shown = table.select(["templates", "subset", "affect", "difference", "p", "p_paired", "verdict"])
-    says = summary(STUDY, partition.project, partition.key, table.to_pylist())
+    says = summary(STUDY, partition.part, partition.key, table.to_pylist())
     return Result(table, tables={"significance": shown}, says=says)
 
 
-def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray]:
+def _compared(partition: Partition[EquityPart]) -> tuple[list[Design], list[str], np.ndarray]:
     """The designs of the sets of templates that the system scored, its affects, and its scores."""
     sentences = partition.read("equity_sentences")
     affects, scores = scores_matrix(sentences, partition.read("equity_scores"))
@@ -210,7 +214,7 @@ def _compared(partition: Partition) -> tuple[list[Design], list[str], np.ndarray
         "matplotlib": library_version("matplotlib"),
     },
 )
-def equity_report(partition: Partition) -> Result:
+def equity_report(partition: Partition[EquityPart]) -> Result:
     """Tables 5 to 7 of Kiritchenko and Mohammad 2018, each system's verdicts, and how often another wording turns one.
 
     The report is kept in the history.

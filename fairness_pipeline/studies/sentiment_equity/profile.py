@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import pydantic
 
@@ -15,13 +15,10 @@ from fairness_pipeline.given import check_free
 from fairness_pipeline.measures.settings import Share
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
-from fairness_pipeline.project import changed, find
+from fairness_pipeline.project.project import Project, changed, find
+from fairness_pipeline.project.study import Part
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.study import Part
 from fairness_pipeline.workspace.lake import Key, Lake
-
-if TYPE_CHECKING:
-    from fairness_pipeline.project import Project
 
 NAME = "sentiment_equity"
 _TOLD_APART = 0.75
@@ -45,16 +42,16 @@ class SentimentEquity(Specification):
     """The share of equal scores from which on nothing can be judged."""
 
 
-class EquityPart(Part):
+class EquityPart(Part[SentimentEquity]):
     """The section, resolved.
 
     Raises:
         FairnessError: a system that the profile names is missing or wrong, or no dimension is one of the corpus.
     """
 
-    settings: SentimentEquity
+    project: Project
 
-    def __init__(self, project: "Project", settings: SentimentEquity) -> None:
+    def __init__(self, project: Project, settings: SentimentEquity) -> None:
         super().__init__(project, settings)
         self.systems = {key: self._system(key, changes) for key, changes in settings.systems.items()}
         for path in sorted((project.workspace / "systems").glob("*.yaml")):

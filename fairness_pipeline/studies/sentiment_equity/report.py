@@ -78,7 +78,7 @@ def _striking(part: EquityPart, lake: Lake, audit: Audit, row: Row) -> dict[str,
     gaps = widest_gaps(pairs.filter(shows), 1)
     if not gaps:
         return None
-    groups = STUDY.groups(part.project, audit.key)
+    groups = STUDY.groups(part, audit.key)
     return {
         side: {
             "group": group,

@@ -4,14 +4,13 @@ from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
 from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.measures.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.study import Study
 from fairness_pipeline.statistics.verdicts import FINDING
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart, SentimentEquity
-from fairness_pipeline.study import Study
 from fairness_pipeline.workspace.lake import Key, Row
 
 
-def _finding(project: Project, key: Key, row: Row) -> str:
+def _finding(part: EquityPart, key: Key, row: Row) -> str:
     if row["persons"] == SOME_NAMES:
         higher = "higher" if _decisive(row)["difference"] < 0 else "lower"
         return (
@@ -34,7 +33,7 @@ def _decisive(row: Row) -> Row:
     return {**row, "difference": row["stratum_difference"], "ci_low": None, "ci_high": None}
 
 
-def _asides(project: Project, key: Key, rows: list[Row]) -> list[str]:
+def _asides(part: EquityPart, key: Key, rows: list[Row]) -> list[str]:
     """Single names that are scored otherwise than others, a sentence an affect."""
     found: dict[str, list[Row]] = {}
     for row in rows:
@@ -110,7 +109,7 @@ STUDY = Study(
         "most_moved_by": "the person without whom the difference changes most",
         "difference_without": "the difference without that person",
     },
-    groups=lambda project, key: GROUPS[key["dimension"]],
+    groups=lambda part, key: GROUPS[key["dimension"]],
     finding=_finding,
     decisive=_decisive,
     asides=_asides,

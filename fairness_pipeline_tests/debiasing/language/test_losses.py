@@ -19,7 +19,7 @@ from fairness_pipeline.debiasing.language.terms import TermVectors
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 from fairness_pipeline.lexicons.stereotypes import Lexicon
 from fairness_pipeline.models.language import fine_tuning, registry
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.conftest import Killed
 from fairness_pipeline_tests.models.language.tiny import TEXTS, trained
 

@@ -15,7 +15,7 @@ from fairness_pipeline.measures.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import fine_tuning, registry
 from fairness_pipeline.models.dialogue.fine_tuning import CausalDialogueModel, CausalDialogues
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.project import load_dimension
+from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.conftest import Killed
 from fairness_pipeline_tests.models import tiny_models
 

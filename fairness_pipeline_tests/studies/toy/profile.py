@@ -1,8 +1,8 @@
 """What a profile says of the toy study."""
 
 from fairness_pipeline.foundation.yaml_files import Specification
+from fairness_pipeline.project.study import Part
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.study import Part
 
 
 class Die(Specification):
@@ -23,7 +23,7 @@ class Toy(Specification):
     margin: Margin = Margin(absolute=0.2)
 
 
-class ToyPart(Part):
+class ToyPart(Part[Toy]):
     """The section, resolved: there is nothing to look up."""
 
     def __init__(self, project, settings) -> None:

@@ -2,7 +2,7 @@
 
 from fairness_pipeline.studies.toy.profile import Toy, ToyPart
 
-from fairness_pipeline.study import Study
+from fairness_pipeline.project.study import Study
 
 STUDY = Study(
     name="toy",
@@ -18,6 +18,6 @@ STUDY = Study(
     headings=("Eyes",),
     heading=lambda row: "Eyes",
     label=lambda row: "Eyes",
-    finding=lambda project, key, row: f"{key['die']}: {abs(row['difference']):.2g} eyes more",
-    groups=lambda project, key: ("left hand", "right hand"),
+    finding=lambda part, key, row: f"{key['die']}: {abs(row['difference']):.2g} eyes more",
+    groups=lambda part, key: ("left hand", "right hand"),
 )

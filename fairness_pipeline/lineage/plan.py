@@ -6,12 +6,13 @@ from heapq import heappop, heappush
 from itertools import groupby
 from typing import Literal
 
-from fairness_pipeline.defs.lineage import Lineage, Place, State
-from fairness_pipeline.defs.units import Unit
-from fairness_pipeline.defs.workers import Workers
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.project import Project
-from fairness_pipeline.study import Part, Study
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.recipe import Place
+from fairness_pipeline.lineage.state import State
+from fairness_pipeline.lineage.units import Unit, Workers
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.workspace.lake import Key, Lake, partition_name
 
 _FORCED = "asked for with --force"
@@ -55,7 +56,7 @@ class Selection:
                 raise _unknown("dimension", self.dimension, _where(project, study), known)
         return Selection(study, self.dimension, self.model, self.asset, self.everything)
 
-    def covers(self, study: Study, project: Project, key: Key) -> bool:
+    def covers(self, study: AnyStudy, project: Project, key: Key) -> bool:
         """Whether a partition of the study's significance table is asked for."""
         return (
             self.study in (None, study.name)
@@ -64,7 +65,7 @@ class Selection:
             and self.asks_for(project.parts[study.name], study.subject, key)
         )
 
-    def asks_for(self, part: Part, subject: str, key: Key) -> bool:
+    def asks_for(self, part: AnyPart, subject: str, key: Key) -> bool:
         """Whether a partition is made by default, or asked for by what is named here."""
         named = {axis for axis, value in (("dimension", self.dimension), (subject, self.model)) if value is not None}
         return self.everything or part.by_default(key, named)
@@ -299,7 +300,7 @@ class Plan:
             if among and not tolerant:
                 recipe, part = lineage.recipes[name], lineage.part(name)
                 others = part.seeds_of(key) if recipe.upstream_of_seeds else []
-                others = [*others, *(part.rivals_of(key) if recipe.upstream_of_rivals else ())]
+                others = [*others, *(part.baselines_of(key) if recipe.upstream_of_baselines else ())]
                 among = among | {own[subject[lineage.study_of[name]]] for own in (*others, *([base] if base else ()))}
             for source, source_key in lineage.sources(name, key):
                 want(source, source_key, among, not tolerant)

@@ -1,7 +1,7 @@
 """What is handed to a worker, and what comes back."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from fairness_pipeline.workspace.lake import Key
 
@@ -32,3 +32,17 @@ class Done:
 
     number: int
     results: list[StepResult]
+
+
+class Workers(Protocol):
+    """Make units."""
+
+    @property
+    def idle(self) -> int:
+        """How many could begin a unit now."""
+
+    def start(self, unit: Unit) -> None:
+        """Begins a unit; one must be idle."""
+
+    def wait(self) -> Done:
+        """The next unit that ends."""

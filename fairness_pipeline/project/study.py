@@ -7,13 +7,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.workspace.lake import Key, Lake, Row
-
-if TYPE_CHECKING:
-    from fairness_pipeline.project import Project
 
 STUDIES = ("dialogue_fairness", "language_model_bias", "sentiment_equity", "implicit_bias", "annotator_bias")
 """The studies, in the order in which they are made; each is a folder of `fairness_pipeline.studies`."""
@@ -30,7 +27,24 @@ class Subject(Protocol):
         """Everything declared that decides what it answers, as JSON can hold it."""
 
 
-class Part(ABC):
+class Profiled(Protocol):
+    """What a part of a profile needs of the whole: `project.Project` is one."""
+
+    name: str
+    """Its key."""
+    path: Path
+    """Its file."""
+
+    @property
+    def workspace(self) -> Path:
+        """The folder that holds everything this profile makes."""
+
+
+S = TypeVar("S", bound=Specification)
+"""A study's section of a profile."""
+
+
+class Part(ABC, Generic[S]):
     """A study's part of one profile, read and checked. A study overrides what does not fit it.
 
     Args:
@@ -45,7 +59,7 @@ class Part(ABC):
     subjects: Mapping[str, Subject]
     axes: Mapping[str, Sequence[str]]
 
-    def __init__(self, project: "Project", settings: Any) -> None:
+    def __init__(self, project: Profiled, settings: S) -> None:
         self.project = project
         self.settings = settings
 
@@ -74,8 +88,8 @@ class Part(ABC):
         """The same partition of every training of a subject that is trained with several seeds; none for others."""
         return []
 
-    def rivals_of(self, key: Key) -> list[Key]:
-        """The same partition of every training of what a subject is held against: its base, a control."""
+    def baselines_of(self, key: Key) -> list[Key]:
+        """The same partition of every training of what a subject is compared with: its base, a control."""
         return []
 
     def measures(self) -> list[str]:
@@ -112,8 +126,15 @@ class Part(ABC):
         return 0
 
 
+AnyPart = Part[Any]
+"""A part as the code that all studies share sees it."""
+
+P = TypeVar("P", bound=AnyPart)
+"""A study's own part, so that the type checker knows its settings."""
+
+
 @dataclass(frozen=True)
-class Study:
+class Study(Generic[P]):
     """One study, as the code that all share sees it.
 
     Its significance table starts with the columns of `statistics.comparison.SIGNIFICANCE`, preceded by its partition.
@@ -149,7 +170,7 @@ class Study:
     name: str
     title: str
     section: type[Specification]
-    part: Callable[["Project", Any], Part]
+    part: Callable[[Any, Any], P]
     subject: str
     table: str
     report: str
@@ -159,15 +180,15 @@ class Study:
     headings: tuple[str, ...]
     heading: Callable[[Row], str | None]
     label: Callable[[Row], str]
-    groups: Callable[["Project", Key], tuple[str, str]]
-    finding: Callable[["Project", Key, Row], str]
+    groups: Callable[[P, Key], tuple[str, str]]
+    finding: Callable[[P, Key, Row], str]
     files: Mapping[str, type[Specification]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     decisive: Callable[[Row], Row] = lambda row: row
     direction: Callable[[Row, tuple[str, str]], str] = lambda row, groups: f"more: {groups[row['difference'] < 0]}"
-    reservations: Callable[["Project", Key, Row], list[str]] = lambda project, key, row: []
-    control: Callable[["Project", Key, Row], str] = lambda project, key, row: ""
-    asides: Callable[["Project", Key, list[Row]], list[str]] = lambda project, key, rows: []
+    reservations: Callable[[P, Key, Row], list[str]] = lambda part, key, row: []
+    control: Callable[[P, Key, Row], str] = lambda part, key, row: ""
+    asides: Callable[[P, Key, list[Row]], list[str]] = lambda part, key, rows: []
     gated: Callable[[Row], bool] = lambda row: True
 
     @property
@@ -186,15 +207,17 @@ class Study:
             raise
 
 
+AnyStudy = Study[Any]
+
 _PACKAGE = "fairness_pipeline.studies"
 
 
 @cache
-def _study(name: str) -> Study:
-    study: Study = import_module(f"{_PACKAGE}.{name}.study").STUDY
+def _study(name: str) -> AnyStudy:
+    study: AnyStudy = import_module(f"{_PACKAGE}.{name}.study").STUDY
     return study
 
 
-def studies() -> list[Study]:
+def studies() -> list[AnyStudy]:
     """All studies, in the order of `STUDIES`."""
     return [_study(name) for name in STUDIES]

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from fairness_pipeline.defs.lineage import State
-from fairness_pipeline.defs.plan import Plan, Step
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.lineage.plan import Plan, Step
+from fairness_pipeline.lineage.state import State
 from fairness_pipeline.workspace.lake import fingerprint
 from fairness_pipeline.workspace.query_epochs import write_query_epoch
 

@@ -10,10 +10,10 @@ from safetensors.numpy import load_file, save_file
 
 from fairness_pipeline.defs.assets import Log
 from fairness_pipeline.defs.runs import Maker
-from fairness_pipeline.defs.units import Unit
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.project import Project
+from fairness_pipeline.lineage.units import Unit
+from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, run
 from fairness_pipeline_tests.local_server import answer, serve

@@ -11,7 +11,7 @@ from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import S, Specification, load, read_yaml, validate
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.study import Part, Study, studies
+from fairness_pipeline.project.study import AnyPart, AnyStudy, studies
 from fairness_pipeline.workspace.query_epochs import read_query_epochs
 
 PROFILE = "FAIRNESS_PROFILE"
@@ -73,7 +73,7 @@ class Project:
         self.dimensions = {
             key: load(Dimension, find("dimensions", key, self.path, "dimensions")) for key in self.profile.dimensions
         }
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, AnyPart] = {}
         for study in self.studies:
             self.parts[study.name] = study.part(self, getattr(self.profile, study.name))
         if not self.parts:
@@ -86,11 +86,11 @@ class Project:
                 )
 
     @property
-    def studies(self) -> list[Study]:
+    def studies(self) -> list[AnyStudy]:
         """The studies that the profile takes part in."""
         return [study for study in studies() if getattr(self.profile, study.name) is not None]
 
-    def studies_of(self, subject: str) -> list[Study]:
+    def studies_of(self, subject: str) -> list[AnyStudy]:
         """The studies that audit something of this name."""
         return [study for study in self.studies if subject in self.parts[study.name].subjects]
 
@@ -153,7 +153,7 @@ class Project:
         return read_query_epochs(self.workspace)
 
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=AnyPart)
 
 
 def part_of(profile: str, study: str, kind: type[P]) -> P:

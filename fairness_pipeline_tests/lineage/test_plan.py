@@ -14,10 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from fairness_pipeline.defs import assets, lineage
+from fairness_pipeline.defs import assets
 from fairness_pipeline.foundation import checks
+from fairness_pipeline.lineage.assets import Assets
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.partition import Partition
+from fairness_pipeline.lineage.recipe import Result
 from fairness_pipeline.measures.sentiment import SENTIMENT
-from fairness_pipeline.project import Project
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, process, run
 
@@ -280,17 +285,17 @@ def test_a_kill_in_the_middle_is_taken_up_again(
 def test_a_table_that_fails_its_check_does_not_take_effect(tiny: Project) -> None:
     """By way of Dagster itself: the run fails, the check is on record as failed, and the lake has no such table."""
 
-    @lineage.asset(
+    @Assets(DialoguePart)(
         code_version="1", settings=lambda part, key: {}, schema=SENTIMENT,
         checks=(checks.both_sides_present, checks.compounds_in_range),
     )  # fmt: skip
-    def broken(partition: lineage.Partition) -> lineage.Result:
+    def broken(partition: Partition[DialoguePart]) -> Result:
         """A score out of range."""
         columns = {"compound": [0.5, 1.5], "positive": [False, True], "negative": [False, False]}
         columns |= {f"{name}_masked": values for name, values in columns.items()}
-        return lineage.Result(pa.table({"pair_id": [0, 0], "side": ["a", "b"], **columns}, schema=SENTIMENT))
+        return Result(pa.table({"pair_id": [0, 0], "side": ["a", "b"], **columns}, schema=SENTIMENT))
 
-    whole = lineage.Lineage(tiny)
+    whole = Lineage(tiny)
     whole.recipes["broken"], whole.study_of["broken"] = broken, "dialogue_fairness"
     with dg.DagsterInstance.ephemeral() as instance:
         asset = assets.definition(whole, broken, assets.Log())

@@ -1,0 +1,80 @@
+"""Every asset of a profile, which partitions it has, and which upstream partitions each is made from."""
+
+from itertools import product
+
+from fairness_pipeline.lineage.recipe import Recipe
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.workspace.lake import Key
+
+
+class Lineage:
+    """Every asset of the studies that a profile takes part in, upstream before downstream.
+
+    Args:
+        project: The profile.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.recipes: dict[str, Recipe] = {}
+        self.study_of: dict[str, str] = {}
+        for study in project.studies:
+            module = study.load("lineage")
+            for value in vars(module).values():
+                for recipe in value if isinstance(value, list) else [value]:
+                    if isinstance(recipe, Recipe):
+                        if self.study_of.get(recipe.name, study.name) != study.name:
+                            raise ValueError(f"{study.name} and {self.study_of[recipe.name]} both make {recipe.name}")
+                        self.recipes[recipe.name] = recipe
+                        self.study_of[recipe.name] = study.name
+
+    def study(self, name: str) -> AnyStudy:
+        """The study that the asset `name` belongs to."""
+        return next(study for study in self.project.studies if study.name == self.study_of[name])
+
+    def group(self, name: str) -> str:
+        """The asset's group in the UI: its study, or the study's stage with its number."""
+        study, stage = self.study_of[name], self.recipes[name].stage
+        stages = list(dict.fromkeys(r.stage for r in self.recipes.values() if self.study_of[r.name] == study))
+        return f"{study}_{stages.index(stage) + 1}_{stage}" if stage else study
+
+    def values(self, name: str) -> dict[str, list[str]]:
+        """The keys along each axis of the asset `name` that one of its partitions has: no other can ever be filled."""
+        part, keys = self.part(name), self.keys(name)
+        found = {axis: {key[axis] for key in keys} for axis in self.recipes[name].axes}
+        return {axis: [value for value in part.axes[axis] if value in own] for axis, own in found.items()}
+
+    def part(self, name: str) -> AnyPart:
+        """The profile's part of the study that the asset `name` belongs to."""
+        return self.project.parts[self.study_of[name]]
+
+    def keys(self, name: str) -> list[Key]:
+        """Every partition that the asset `name` can have; its grid may have holes."""
+        recipe, part = self.recipes[name], self.part(name)
+        combinations = product(*(part.axes[axis] for axis in recipe.axes))
+        keys = (dict(zip(recipe.axes, values, strict=True)) for values in combinations)
+        return [key for key in keys if recipe.covers(part, key)]
+
+    def upstream_keys(self, key: Key, source: str) -> list[Key]:
+        """The partitions of the upstream asset `source` that the partition `key` is made from.
+
+        What follows from a key comes along (a model's corpus); an axis that it says nothing about is taken whole.
+        """
+        recipe, part = self.recipes[source], self.part(source)
+        known = part.implied(key)
+        choices = ([known[axis]] if axis in known else part.axes[axis] for axis in recipe.axes)
+        found = [dict(zip(recipe.axes, combination, strict=True)) for combination in product(*choices)]
+        return [k for k in found if recipe.covers(part, k)]
+
+    def sources(self, name: str, key: Key) -> list[tuple[str, Key]]:
+        """The upstream partitions that a partition is made from: its own, its subject's base's, seeds' and rivals'."""
+        recipe, base = self.recipes[name], self.part(name).base_of(key)
+        found = [(source, k) for source in recipe.upstream for k in self.upstream_keys(key, source)]
+        if base:
+            found += [(source, k) for source in recipe.upstream_of_base for k in self.upstream_keys(base, source)]
+        for seed in self.part(name).seeds_of(key) if recipe.upstream_of_seeds else ():
+            found += [(source, k) for source in recipe.upstream_of_seeds for k in self.upstream_keys(seed, source)]
+        for rival in self.part(name).baselines_of(key) if recipe.upstream_of_baselines else ():
+            found += [(source, k) for source in recipe.upstream_of_baselines for k in self.upstream_keys(rival, source)]
+        return found

@@ -1,0 +1,62 @@
+"""How one asset is declared: what it is made from, by which function, and what the function returns.
+
+Assets write to the lake themselves instead of through an IO manager: computing, checking and writing must happen under
+one lock, checkpoints are folders that outlive a killed run, and a table that fails a check must not take effect.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from fairness_pipeline.foundation.checks import Check
+from fairness_pipeline.workspace.lake import Key
+
+Axes = tuple[str, ...]
+Kind = Literal["table", "checkpoint", "document"]
+Place = tuple[str, str]
+"""An asset and the name of one of its partitions."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an asset gives back: a table or a document (a checkpoint is in its folder already), figures and pictures.
+
+    `figures` are kept beside the data and must be the same in every run; what it `says` (Markdown), `pictures` (PNG)
+    and `tables` are shown in Dagster's UI. `before_it_counts` is called just before the content takes effect.
+    """
+
+    content: pa.Table | str | None
+    figures: dict[str, Any] = field(default_factory=dict)
+    pictures: dict[str, bytes] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    says: str = ""
+    before_it_counts: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one asset is made, and everything its content depends on."""
+
+    name: str
+    description: str
+    kind: Kind
+    axes: Axes
+    upstream: tuple[str, ...]
+    upstream_of_base: tuple[str, ...]
+    upstream_of_seeds: tuple[str, ...]
+    upstream_of_baselines: tuple[str, ...]
+    code_version: str
+    settings: Callable[[Any, Key], dict[str, Any]]
+    make: Callable[[Any], Result]
+    schema: pa.Schema | None = None
+    checks: tuple[Check, ...] = ()
+    covers: Callable[[Any, Key], bool] = lambda part, key: True
+    arrows: tuple[str, ...] | None = None
+    stage: str = ""
+
+    @property
+    def tolerant(self) -> bool:
+        """Whether it is made even where upstream partitions are missing: a report lists those as not measured."""
+        return self.kind == "document"

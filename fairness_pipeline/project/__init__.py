@@ -1,0 +1,1 @@
+"""A profile with everything that it names, and what a study is."""
