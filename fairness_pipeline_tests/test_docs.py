@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fairness_pipeline.cli.reference import reference
 from fairness_pipeline.corpora.equity_sentences import equity_sentences
 from fairness_pipeline.project.project import load_dimension
-from fairness_pipeline.reference import reference
 from fairness_pipeline_tests.commands import change, command
 from fairness_pipeline_tests.conftest import TINY, write_yaml
 from fairness_pipeline_tests.local_server import answer, serve
@@ -266,7 +266,7 @@ def test_the_verdicts_on_published_tables_are_those_of_the_code() -> None:
 
 def test_the_reference_is_that_of_the_code() -> None:
     assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == reference(), (
-        "run: python -m fairness_pipeline.reference > docs/reference.md"
+        "run: python -m fairness_pipeline.cli.reference > docs/reference.md"
     )
 
 

@@ -102,4 +102,4 @@ def test_nothing_outside_the_studies_names_one() -> None:
         if "studies" not in path.relative_to(PACKAGE).parts
         and (lines := [line for line in path.read_text(encoding="utf-8").splitlines() if named.search(line)])
     }
-    assert found == {"study.py": [f"STUDIES = {STUDIES!r}".replace("'", '"')]}
+    assert found == {"project/study.py": [f"STUDIES = {STUDIES!r}".replace("'", '"')]}

@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.arguments import check_output
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBiasPart
-from fairness_pipeline.verbs.arguments import check_output
 from fairness_pipeline.workspace.lake import Lake
 
 _PREFERRED = ("group_anno", "dawid_skene")
@@ -26,8 +26,8 @@ def add_commands(command: Command) -> None:
 
 def _export_labels(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.annotation.label_files import FORMS, write_labels
+    from fairness_pipeline.cli.run import make
     from fairness_pipeline.foundation.files import replacing
-    from fairness_pipeline.verbs.run import make
 
     path = Path(arguments.output)
     check_output(path, FORMS, force=arguments.force)

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.cli.given import Given, endpoint, put
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.given import Given, endpoint, put
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import CONTEXT
 from fairness_pipeline.studies.dialogue_fairness.commands import import_file

@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.arguments import check_output, number_of_pairs
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
-from fairness_pipeline.verbs.arguments import check_output, number_of_pairs
 
 
 def add_commands(command: Command) -> None:
@@ -29,9 +29,9 @@ def add_commands(command: Command) -> None:
 
 
 def _export_pairs(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.cli.run import make
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.models.dialogue.imported import FORMS, write_pairs
-    from fairness_pipeline.verbs.run import make
     from fairness_pipeline.workspace.lake import Lake
 
     path = Path(arguments.output)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import pydantic
 
+from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.dialogues import Splits
 from fairness_pipeline.corpora.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
@@ -18,7 +19,6 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
-from fairness_pipeline.given import check_free
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.measures.measure import MARGINS, MASKED, SignificanceSettings
 from fairness_pipeline.measures.recipe_effects import LEAST_SEEDS

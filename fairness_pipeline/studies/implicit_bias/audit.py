@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.cli.given import Given, endpoint, put
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.given import Given, endpoint, put
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.studies.implicit_bias.commands import import_file
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart

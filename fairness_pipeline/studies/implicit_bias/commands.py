@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.arguments import check_output
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
-from fairness_pipeline.verbs.arguments import check_output
 from fairness_pipeline.workspace.lake import Lake
 
 
@@ -95,7 +95,7 @@ def texts_to_classify(part: ImplicitBiasPart, corpus: str) -> pa.Table:
     Raises:
         FairnessError: the profile has no such corpus, or it cannot be read.
     """
-    from fairness_pipeline.verbs.run import make
+    from fairness_pipeline.cli.run import make
 
     if corpus not in part.corpora:
         raise FairnessError(

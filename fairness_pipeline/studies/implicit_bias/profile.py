@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import pydantic
 
+from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.authored_corpus import AuthoredCorpus
 from fairness_pipeline.corpora.authored_texts import AuthoredShares, parts_of
 from fairness_pipeline.debiasing.classifiers.registry import check_method
@@ -14,7 +15,6 @@ from fairness_pipeline.explanation.settings import ExplainerSettings
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
-from fairness_pipeline.given import check_free
 from fairness_pipeline.measures.group_rates import RATES, GroupRatesSettings
 from fairness_pipeline.models.classifiers.prediction_files import FORMS
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification

@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
+from fairness_pipeline.cli.given import Given, put
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.given import Given, put
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
 

@@ -4,11 +4,11 @@ import argparse
 import shutil
 from pathlib import Path
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.arguments import check_output
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
-from fairness_pipeline.verbs.arguments import check_output
 
 
 def add_commands(command: Command) -> None:
@@ -28,8 +28,8 @@ def _export_phrases(arguments: argparse.Namespace) -> int:
     import random
 
     from fairness_pipeline.annotation.phrase_annotations import GUIDELINES, write_template
+    from fairness_pipeline.cli.run import make
     from fairness_pipeline.foundation.files import replacing
-    from fairness_pipeline.verbs.run import make
     from fairness_pipeline.workspace.lake import Lake
 
     path = Path(arguments.output)

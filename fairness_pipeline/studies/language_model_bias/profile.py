@@ -8,13 +8,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.debiasing.language.registry import METHODS, check_method
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
-from fairness_pipeline.given import check_free
 from fairness_pipeline.lexicons.stereotypes import has_stereotypes
 from fairness_pipeline.measures.downstream import ResponseSettings, StateTrackingSettings
 from fairness_pipeline.measures.phrase_bias import LanguageModelBiasSettings

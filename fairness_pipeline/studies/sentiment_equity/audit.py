@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.cli.given import Given, endpoint, put
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.given import Given, endpoint, put
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.studies.sentiment_equity.commands import import_file
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.arguments import check_output
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.sentiment_equity.profile import NAME, EquityPart
-from fairness_pipeline.verbs.arguments import check_output
 
 
 def add_commands(command: Command) -> None:

@@ -8,13 +8,13 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.arguments import add_selection, count, selection
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import visible
-from fairness_pipeline.verbs.arguments import add_selection, count, selection
 
 if TYPE_CHECKING:
-    from fairness_pipeline.console import RunDisplay
+    from fairness_pipeline.cli.console import RunDisplay
     from fairness_pipeline.lineage.plan import Outcome, Plan, Selection
     from fairness_pipeline.lineage.units import Workers
     from fairness_pipeline.project.project import Project
@@ -26,7 +26,7 @@ _NAMED = 3  # partitions
 
 
 def add(command: Command) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     run = command("run", _run, "Make what is missing or stale, then print the verdicts.")
     add_selection(run)
     run.add_argument("--all", action="store_true", help="make also what the profile makes only when it is asked for")
@@ -53,7 +53,7 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
 
 
 def _refusals(text: str) -> tuple[str, ...]:
-    from fairness_pipeline.verbs.gate import refusals
+    from fairness_pipeline.cli.gate import refusals
 
     return refusals(text)
 
@@ -111,11 +111,11 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     """Runs a plan before the user's eyes, prints the verdicts and applies the gate; gives the exit status."""
     from sqlalchemy.exc import DatabaseError
 
-    from fairness_pipeline.console import RunDisplay, print_verdicts
+    from fairness_pipeline.cli.console import RunDisplay, print_verdicts
+    from fairness_pipeline.cli.gate import Rule, check_measures, gate
+    from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.workers import NotRecorded
     from fairness_pipeline.reporting.index import write_index
-    from fairness_pipeline.verbs.gate import Rule, check_measures, gate
-    from fairness_pipeline.verbs.standing import Standing
 
     if arguments.fail_on:
         check_measures(plan, arguments.measures)

@@ -3,12 +3,12 @@
 import argparse
 import shutil
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 
 
 def add(command: Command) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     forget = command("forget", _forget, "Take back imported answers or scores, or a model given to 'audit'.")
     forget.add_argument("name", help="the name under which it was imported or audited")
     forget.add_argument("--study", help="only this study")

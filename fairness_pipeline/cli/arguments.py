@@ -1,4 +1,4 @@
-"""What several verbs take."""
+"""What several commands take."""
 
 import argparse
 from collections.abc import Collection

@@ -8,14 +8,14 @@ import subprocess
 import sys
 from typing import Any
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 
 _PATIENCE = 10  # seconds that Dagster has to end, each time it is told to
 
 
 def add(command: Command) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     ui = command("ui", _ui, "Open Dagster on the profile's workspace.")
     ui.add_argument("--port", type=_port, default=3000)
     ui.add_argument("--host", default="127.0.0.1")

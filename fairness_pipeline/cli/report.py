@@ -2,12 +2,12 @@
 
 import argparse
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 
 
 def add(command: Command) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     command("report", _report, "Print the paths of the HTML reports, the overview first.")
 
 

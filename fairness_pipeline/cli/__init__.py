@@ -1,4 +1,4 @@
-"""The command `fairness-pipeline`: the verbs that all studies share (a file of `verbs` each); a study adds its own."""
+"""The command `fairness-pipeline`: the commands that all studies share, one file each; a study adds its own."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ from fairness_pipeline import __version__
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import visible
 
-_VERBS = ("audit", "init", "run", "results", "sql", "report", "ui", "forget")
+_COMMANDS = ("audit", "init", "run", "results", "sql", "report", "ui", "forget")
 
 
 def main(words: list[str] | None = None) -> None:
@@ -33,9 +33,9 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from fairness_pipeline.cli.arguments import Once, profile
     from fairness_pipeline.project.project import profile_of_environment
     from fairness_pipeline.project.study import studies
-    from fairness_pipeline.verbs.arguments import Once, profile
 
     parser = argparse.ArgumentParser(
         prog="fairness-pipeline",
@@ -59,13 +59,9 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=run)
         return added
 
-    for verb in _VERBS:
-        import_module(f"fairness_pipeline.verbs.{verb}").add(command)
+    for name in _COMMANDS:
+        import_module(f"fairness_pipeline.cli.{name}").add(command)
     for study in studies():
         if module := study.load("commands"):
             module.add_commands(command)
     return parser
-
-
-if __name__ == "__main__":
-    main()

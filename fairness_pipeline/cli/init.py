@@ -7,14 +7,14 @@ from typing import Any
 
 import yaml
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.audit import PROFILE, name_of, study_of
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.verbs.audit import PROFILE, name_of, study_of
 
 
 def add(command: Command) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     init = command("init", _init, "Write a commented profile, and the file of what it audits.", default_profile=PROFILE)
     init.add_argument("name", help="the profile's name")
     init.add_argument(
@@ -26,7 +26,7 @@ def add(command: Command) -> None:
 
 
 def _init(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.given import look_at
+    from fairness_pipeline.cli.given import look_at
     from fairness_pipeline.project.project import Project
     from fairness_pipeline.project.study import studies
 

@@ -5,9 +5,9 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.arguments import add_format
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.verbs.arguments import add_format
 
 if TYPE_CHECKING:
     from fairness_pipeline.lineage.lineage import Lineage
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add(command: Command) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     sql = command("sql", _sql, "Query the tables with SQL (DuckDB); each table is a view, and nothing can be written.")
     sql.add_argument("query", help="for example: select * from dialogue_significance where dimension = 'gender'")
     sql.add_argument("--all", action="store_true", help="also what is stale, or no longer in the profile")
@@ -27,7 +27,7 @@ def add(command: Command) -> None:
 def _sql(arguments: argparse.Namespace) -> int:
     import duckdb
 
-    from fairness_pipeline.console import print_rows
+    from fairness_pipeline.cli.console import print_rows
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.state import State
     from fairness_pipeline.project.project import Project

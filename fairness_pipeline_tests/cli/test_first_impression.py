@@ -74,7 +74,7 @@ def quick(data: Path) -> Project:
     """The profile `audit`, with fewer pairs."""
     import yaml
 
-    shipped = yaml.safe_load((Path(__file__).parents[1] / "data" / "profiles" / "audit.yaml").read_text())
+    shipped = yaml.safe_load((Path(__file__).parents[2] / "data" / "profiles" / "audit.yaml").read_text())
     shipped["dimensions"] = ["gender", "race"]
     shipped["dialogue_fairness"]["pairs"]["maximum"] = 60
     shipped["dialogue_fairness"]["significance"] = TINY["dialogue_fairness"]["significance"]

@@ -1,4 +1,4 @@
-"""How a verb, or a study's own command, is added to the command line."""
+"""How a command, of all studies or of one, is added to the command line."""
 
 import argparse
 from collections.abc import Callable

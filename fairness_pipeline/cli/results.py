@@ -3,13 +3,13 @@
 import argparse
 import sys
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.arguments import add_format, add_selection, selection
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.verbs.arguments import add_format, add_selection, selection
 
 
 def add(command: Command) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     results = command("results", _results, "Print the significance tables.")
     add_selection(results)
     results.add_argument(
@@ -19,7 +19,7 @@ def add(command: Command) -> None:
 
 
 def _results(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.console import print_rows
+    from fairness_pipeline.cli.console import print_rows
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.state import State
     from fairness_pipeline.reporting.history import against, find_entry

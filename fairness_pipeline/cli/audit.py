@@ -5,13 +5,13 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from fairness_pipeline.commands import Command
+from fairness_pipeline.cli.arguments import number_of_pairs
+from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.cli.run import add_gate, bring_up_to_date, check_gate, make
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.verbs.arguments import number_of_pairs
-from fairness_pipeline.verbs.run import add_gate, bring_up_to_date, check_gate, make
 
 if TYPE_CHECKING:
-    from fairness_pipeline.given import Given
+    from fairness_pipeline.cli.given import Given
     from fairness_pipeline.project.project import Project
     from fairness_pipeline.project.study import AnyStudy
 
@@ -19,7 +19,7 @@ PROFILE = "audit"
 
 
 def add(command: Command) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     audit = command(
         "audit",
         _audit,
@@ -55,8 +55,8 @@ def add(command: Command) -> None:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.cli.given import look_at
     from fairness_pipeline.foundation.paths import check_key
-    from fairness_pipeline.given import look_at
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan, Selection
     from fairness_pipeline.project.project import Project

@@ -1,0 +1,6 @@
+"""`python -m fairness_pipeline.cli` is `fairness-pipeline`."""
+
+from fairness_pipeline.cli import main
+
+if __name__ == "__main__":
+    main()

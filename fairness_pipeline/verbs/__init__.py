@@ -1,1 +1,0 @@
-"""The verbs of the command line that all studies share, one a file: each adds itself and runs."""
