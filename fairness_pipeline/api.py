@@ -15,10 +15,10 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import PairSettings, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.measures.dialogue_significance import compared
-from fairness_pipeline.measures.measure import MARGINS, SignificanceSettings
-from fairness_pipeline.measures.registry import measures
-from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.dialogue_significance import compared
+from fairness_pipeline.measures.dialogue.measure import MARGINS, SignificanceSettings
+from fairness_pipeline.measures.dialogue.registry import measures
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.comparison import COMPARISON
 

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.measures.measure import SignificanceSettings
-from fairness_pipeline.measures.registry import measures
-from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.registry import measures
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.workspace.distinct import each_distinct
 

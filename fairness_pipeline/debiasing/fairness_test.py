@@ -18,7 +18,7 @@ from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.measures.registry import harmful
+from fairness_pipeline.measures.dialogue.registry import harmful
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.effects import cohens_h
 

@@ -17,8 +17,8 @@ from fairness_pipeline.foundation.threads import use_threads
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.measures.measure import SignificanceSettings
-from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.workspace.distinct import Scorer

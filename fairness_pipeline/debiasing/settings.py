@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 import pydantic
 
-from fairness_pipeline.foundation.yaml_files import Positive, Specification
+from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
 from fairness_pipeline.models.specification import Rate
 
 NotNegative = Annotated[int, pydantic.Field(ge=0)]
@@ -162,7 +162,7 @@ class Adversarial(Continued):
 class Dropout(Specification):
     """Settings of the method `dropout`."""
 
-    rate: Annotated[float, pydantic.Field(gt=0, lt=1)] = 0.3
+    rate: Share = 0.3
     """Share of units dropped in training."""
 
 

@@ -31,6 +31,7 @@ class Specification(pydantic.BaseModel):
 
 
 Positive = Annotated[int, pydantic.Field(gt=0)]
+Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
 _WORDS = {
     "tuple_type": "expected a list, such as [one, two]",

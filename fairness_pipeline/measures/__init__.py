@@ -1,1 +1,1 @@
-"""What is measured on responses: one measure a file."""
+"""What is measured, in a wing for each kind of system; one measure a file."""

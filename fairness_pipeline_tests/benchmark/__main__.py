@@ -38,16 +38,16 @@ from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import tokenize
-from fairness_pipeline.measures import registry
-from fairness_pipeline.measures.breakdown import breakdown, swapped_words
-from fairness_pipeline.measures.dialogue_significance import compared
-from fairness_pipeline.measures.diversity import index_responses
-from fairness_pipeline.measures.equity_pairs import Design
-from fairness_pipeline.measures.equity_significance import equity_significance
-from fairness_pipeline.measures.instrument import instrument_check, swapped_texts
-from fairness_pipeline.measures.measure import SignificanceSettings
-from fairness_pipeline.measures.settings import MeasureSettings
-from fairness_pipeline.measures.variations import judged_again, other_scores, subsets
+from fairness_pipeline.measures.dialogue import registry
+from fairness_pipeline.measures.dialogue.breakdown import breakdown, swapped_words
+from fairness_pipeline.measures.dialogue.dialogue_significance import compared
+from fairness_pipeline.measures.dialogue.diversity import index_responses
+from fairness_pipeline.measures.dialogue.instrument import instrument_check, swapped_texts
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.variations import judged_again, other_scores, subsets
+from fairness_pipeline.measures.sentiment.equity_pairs import Design
+from fairness_pipeline.measures.sentiment.equity_significance import equity_significance
 from fairness_pipeline.models.batching import EncodedDialogues, pad
 from fairness_pipeline.models.classifiers.network import fit
 from fairness_pipeline.models.classifiers.registry import new_network, new_tokens

@@ -243,7 +243,7 @@ def test_a_classifier_that_tells_nothing_apart(quick: Project, tmp_path: Path) -
     import numpy as np
 
     from fairness_pipeline.corpora.equity_sentences import equity_sentences
-    from fairness_pipeline.measures.equity_pairs import told_apart
+    from fairness_pipeline.measures.sentiment.equity_pairs import told_apart
 
     sentences = equity_sentences()
     emotions = np.array(sentences["emotion"].to_pylist(), dtype=object)
@@ -285,7 +285,7 @@ def test_one_meaning_of_difference() -> None:
 
 
 def test_findings_name_the_right_group_and_tell_numbers_apart() -> None:
-    from fairness_pipeline.measures.registry import finding
+    from fairness_pipeline.measures.dialogue.registry import finding
 
     groups = ("male", "female")
     said_so = "20% of the answers to female contexts are offensive, 10% of those to male contexts"

@@ -6,8 +6,8 @@ import pytest
 from fairness_pipeline.corpora.grammar import Grammar
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import tokenize
-from fairness_pipeline.measures.politeness import PolitenessScorer
-from fairness_pipeline.measures.sentiment import SentimentScorer
+from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
+from fairness_pipeline.measures.dialogue.sentiment import SentimentScorer
 from fairness_pipeline.project.project import load_dimension
 
 import pyarrow as pa  # isort: skip

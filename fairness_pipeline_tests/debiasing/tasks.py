@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.lexicons.contexts import PairSettings
-from fairness_pipeline.measures.measure import SignificanceSettings
-from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.project import load_dimension

@@ -24,7 +24,7 @@ from fairness_pipeline.debiasing.fairness_test import FairnessTest, Look
 from fairness_pipeline.debiasing.registry import Task
 from fairness_pipeline.debiasing.settings import Adversarial, Continued
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.measures.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
 from fairness_pipeline.models.dialogue import registry, seq2seq
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq

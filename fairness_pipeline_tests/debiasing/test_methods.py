@@ -18,7 +18,7 @@ from fairness_pipeline.debiasing.registry import debias
 from fairness_pipeline.debiasing.word_embedding_regularization import PairDistance
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.vocabulary import Vocabulary

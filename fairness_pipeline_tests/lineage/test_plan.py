@@ -20,7 +20,7 @@ from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Result
-from fairness_pipeline.measures.sentiment import SENTIMENT
+from fairness_pipeline.measures.dialogue.sentiment import SENTIMENT
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.lake import Lake

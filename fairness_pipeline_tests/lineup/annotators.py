@@ -7,7 +7,11 @@ import numpy as np
 import pandas as pd
 
 from fairness_pipeline.annotation.truth_inference.base import Labels
-from fairness_pipeline.measures.annotator_groups import AnnotatorGroupsSettings, Labelled, group_positive_rates
+from fairness_pipeline.measures.annotators.annotator_groups import (
+    AnnotatorGroupsSettings,
+    Labelled,
+    group_positive_rates,
+)
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
 
 STUDY = "annotator_bias"

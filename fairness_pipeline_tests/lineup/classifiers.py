@@ -6,8 +6,8 @@ from functools import cache, partial
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.measures.group_rates import FN, FP, GroupRatesSettings, classifier_fairness
-from fairness_pipeline.measures.label_words import label_words, masked_groups
+from fairness_pipeline.measures.classifiers.group_rates import FN, FP, GroupRatesSettings, classifier_fairness
+from fairness_pipeline.measures.classifiers.label_words import label_words, masked_groups
 from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
 

@@ -11,12 +11,12 @@ from fairness_pipeline.corpora.framed_contexts import FramedContexts
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.measures.breakdown import Words, swapped_words
-from fairness_pipeline.measures.dialogue_significance import compared
-from fairness_pipeline.measures.instrument import PARROT, instrument_check, leaking, parrot
-from fairness_pipeline.measures.measure import SignificanceSettings
-from fairness_pipeline.measures.registry import is_part, measures
-from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.breakdown import Words, swapped_words
+from fairness_pipeline.measures.dialogue.dialogue_significance import compared
+from fairness_pipeline.measures.dialogue.instrument import PARROT, instrument_check, leaking, parrot
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.registry import is_part, measures
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
 

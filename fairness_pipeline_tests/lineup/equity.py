@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.equity_sentences import PUBLISHED, equity_sentences
-from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY, Design, reads
-from fairness_pipeline.measures.equity_significance import SOME_NAMES, equity_significance
+from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, Design, reads
+from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES, equity_significance
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline_tests.lineup.shared import System, Verdicts

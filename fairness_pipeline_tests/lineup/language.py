@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases
 from fairness_pipeline.lexicons.stereotypes import Lexicon, stereotypes_of
-from fairness_pipeline.measures.phrase_bias import (
+from fairness_pipeline.measures.language.phrase_bias import (
     OPPOSITE,
     OWN,
     PHRASE_PERPLEXITIES,
     LanguageModelBiasSettings,
     phrase_bias,
 )
-from fairness_pipeline.measures.stereotype import STEREOTYPE
+from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
 

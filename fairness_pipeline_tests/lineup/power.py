@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairness_pipeline.measures.measure import MARGINS
+from fairness_pipeline.measures.dialogue.measure import MARGINS
 from fairness_pipeline.statistics.comparison import compare_rates
 from fairness_pipeline.statistics.verdicts import verdict
 

@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from fairness_pipeline.measures.breakdown import swapped_words
-from fairness_pipeline.measures.recipe_effects import power_over_seeds
+from fairness_pipeline.measures.dialogue.breakdown import swapped_words
+from fairness_pipeline.measures.dialogue.recipe_effects import power_over_seeds
 from fairness_pipeline.statistics.clusters import Clustered, most_cautious, random_effects
 from fairness_pipeline.statistics.comparison import compare_diversity, compare_rates
 from fairness_pipeline.statistics.equivalence import Margin

@@ -12,9 +12,9 @@ import pytest
 
 from fairness_pipeline.corpora.grammar import Grammar, Scene
 from fairness_pipeline.lexicons.text import tokenize
-from fairness_pipeline.measures.attribute_words import AttributeWordScorer
-from fairness_pipeline.measures.politeness import PolitenessScorer
-from fairness_pipeline.measures.sentiment import SentimentScorer
+from fairness_pipeline.measures.dialogue.attribute_words import AttributeWordScorer
+from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
+from fairness_pipeline.measures.dialogue.sentiment import SentimentScorer
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.comparison import compare_counts, compare_rates
 from fairness_pipeline.statistics.equivalence import Margin

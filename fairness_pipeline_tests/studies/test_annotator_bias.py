@@ -13,7 +13,7 @@ from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.corpora.annotations import read_annotated
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load
-from fairness_pipeline.measures.truth_scores import TRUTH, scores
+from fairness_pipeline.measures.annotators.truth_scores import TRUTH, scores
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import command, content, planned, run

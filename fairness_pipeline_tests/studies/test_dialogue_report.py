@@ -11,16 +11,20 @@ import pyarrow.compute as pc
 import pytest
 
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
-from fairness_pipeline.measures.breakdown import swapped_words
-from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared, dialogue_significance
-from fairness_pipeline.measures.diversity import DIVERSITY, measure_diversity
-from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK, swapped_texts
-from fairness_pipeline.measures.measure import score
-from fairness_pipeline.measures.politeness import POLITENESS, PolitenessScorer
-from fairness_pipeline.measures.recipe_significance import RECIPE_SIGNIFICANCE
-from fairness_pipeline.measures.registry import measure_label
-from fairness_pipeline.measures.sentiment import SENTIMENT, SentimentScorer
-from fairness_pipeline.measures.variations import VARIATIONS
+from fairness_pipeline.measures.dialogue.breakdown import swapped_words
+from fairness_pipeline.measures.dialogue.dialogue_significance import (
+    DIALOGUE_SIGNIFICANCE,
+    compared,
+    dialogue_significance,
+)
+from fairness_pipeline.measures.dialogue.diversity import DIVERSITY, measure_diversity
+from fairness_pipeline.measures.dialogue.instrument import INSTRUMENT_CHECK, swapped_texts
+from fairness_pipeline.measures.dialogue.measure import score
+from fairness_pipeline.measures.dialogue.politeness import POLITENESS, PolitenessScorer
+from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE
+from fairness_pipeline.measures.dialogue.registry import measure_label
+from fairness_pipeline.measures.dialogue.sentiment import SENTIMENT, SentimentScorer
+from fairness_pipeline.measures.dialogue.variations import VARIATIONS
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project.project import Project, load_dimension
 from fairness_pipeline.reporting.plots import difference_plot

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.measures.stereotype import Quadruples, stereotype
+from fairness_pipeline.measures.language.stereotype import Quadruples, stereotype
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.language_model_bias import study
 from fairness_pipeline.workspace.lake import Lake

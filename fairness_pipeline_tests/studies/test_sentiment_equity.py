@@ -22,7 +22,7 @@ from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.local_server import serve
-from fairness_pipeline_tests.measures.test_equity import PLANTED
+from fairness_pipeline_tests.measures.sentiment.test_equity import PLANTED
 from fairness_pipeline_tests.models.sentiment.test_systems import answering
 from fairness_pipeline_tests.models.tiny_models import classifier
 

@@ -27,14 +27,14 @@ import yaml
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED
 from fairness_pipeline.corpora.grammar import Grammar, Scene
 from fairness_pipeline.foundation import paths
-from fairness_pipeline.measures.debiasing_effects import identical_share
-from fairness_pipeline.measures.dialogue_significance import compared
-from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
-from fairness_pipeline.measures.measure import MASKED, SignificanceSettings
-from fairness_pipeline.measures.phrase_bias import LOG
-from fairness_pipeline.measures.registry import harmful, measures
-from fairness_pipeline.measures.settings import MeasureSettings
-from fairness_pipeline.measures.stereotype import STEREOTYPE
+from fairness_pipeline.measures.dialogue.debiasing_effects import identical_share
+from fairness_pipeline.measures.dialogue.dialogue_significance import compared
+from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings
+from fairness_pipeline.measures.dialogue.registry import harmful, measures
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.language.phrase_bias import LOG
+from fairness_pipeline.measures.language.stereotype import STEREOTYPE
+from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project.project import Project, load_dimension
 from fairness_pipeline.studies.dialogue_fairness.profile import seed_name

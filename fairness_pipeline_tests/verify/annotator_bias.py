@@ -16,7 +16,7 @@ from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.corpora.annotations import read_annotated
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.yaml_files import load
-from fairness_pipeline.measures.annotator_groups import Labelled, rates_of
+from fairness_pipeline.measures.annotators.annotator_groups import Labelled, rates_of
 from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline_tests.verify.shared import Claim, Part
 

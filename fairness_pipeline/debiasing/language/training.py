@@ -16,7 +16,7 @@ from fairness_pipeline.debiasing.language.registry import FineTuning, LossGrid, 
 from fairness_pipeline.debiasing.language.terms import TermVectors
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress, report
-from fairness_pipeline.measures.phrase_bias import Pairs, paper_test, without_outliers
+from fairness_pipeline.measures.language.phrase_bias import Pairs, paper_test, without_outliers
 from fairness_pipeline.models.language import fine_tuning, registry
 from fairness_pipeline.models.language.perplexity import PerplexityScorer
 from fairness_pipeline.models.pretrained import positions_of

@@ -21,14 +21,14 @@ from fairness_pipeline.foundation.libraries import library_version, library_vers
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Result
-from fairness_pipeline.measures.annotator_groups import (
+from fairness_pipeline.measures.annotators.annotator_groups import (
     ANNOTATOR_ANOVA,
     GROUP_POSITIVE_RATES,
     Labelled,
 )
-from fairness_pipeline.measures.annotator_groups import annotator_anova as analyse
-from fairness_pipeline.measures.annotator_groups import group_positive_rates as compare_groups
-from fairness_pipeline.measures.truth_scores import PREDICTION, TRUTH, TRUTH_SCORES, scores, truth_scores
+from fairness_pipeline.measures.annotators.annotator_groups import annotator_anova as analyse
+from fairness_pipeline.measures.annotators.annotator_groups import group_positive_rates as compare_groups
+from fairness_pipeline.measures.annotators.truth_scores import PREDICTION, TRUTH, TRUTH_SCORES, scores, truth_scores
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary

@@ -12,7 +12,7 @@ from fairness_pipeline.annotation.truth_inference.registry import METHODS, setti
 from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, validate
-from fairness_pipeline.measures.annotator_groups import AnnotatorGroupsSettings
+from fairness_pipeline.measures.annotators.annotator_groups import AnnotatorGroupsSettings
 from fairness_pipeline.project.project import Project, each_once, find
 from fairness_pipeline.project.study import Part, Subject
 from fairness_pipeline.workspace.lake import Key

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.measures.annotator_groups import RESPONSES
+from fairness_pipeline.measures.annotators.annotator_groups import RESPONSES
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.annotator_bias import published

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from fairness_pipeline.annotation.bias_estimates import ANNOTATOR, CONTRAST
 from fairness_pipeline.annotation.inference import gold_of
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.measures.annotator_groups import RESPONSES, Labelled, rates_of
-from fairness_pipeline.measures.truth_scores import calibration
+from fairness_pipeline.measures.annotators.annotator_groups import RESPONSES, Labelled, rates_of
+from fairness_pipeline.measures.annotators.truth_scores import calibration
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.workspace.lake import Lake, Row
 

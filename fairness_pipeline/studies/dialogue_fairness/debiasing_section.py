@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairness_pipeline.debiasing.registry import PROJECTION, is_control
-from fairness_pipeline.measures.recipe_effects import RECIPE_EFFECTS
-from fairness_pipeline.measures.registry import is_part
+from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS
+from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.reporting.results import said
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.dialogue_fairness import published

@@ -34,27 +34,27 @@ from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Recipe, Result
-from fairness_pipeline.measures.breakdown import BREAKDOWN, Words, carrying, swapped_words
-from fairness_pipeline.measures.breakdown import breakdown as break_down
-from fairness_pipeline.measures.classifier_quality import CLASSIFIER_QUALITY
-from fairness_pipeline.measures.classifier_quality import classifier_quality as hold_against
-from fairness_pipeline.measures.debiasing_effects import Measured, identical_share, without_credit
-from fairness_pipeline.measures.debiasing_effects import debiasing_effects as compare_models
-from fairness_pipeline.measures.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared
-from fairness_pipeline.measures.dialogue_significance import dialogue_significance as with_worth
-from fairness_pipeline.measures.diversity import DiversityMeasure, index_responses
-from fairness_pipeline.measures.instrument import INSTRUMENT_CHECK, PARROT, leaking, parrot, swapped_texts
-from fairness_pipeline.measures.instrument import instrument_check as check_instruments
-from fairness_pipeline.measures.measure import MASKED, Measure, neutral_reading
-from fairness_pipeline.measures.politeness import classifier_version
-from fairness_pipeline.measures.recipe_effects import RECIPE_EFFECTS, Control
-from fairness_pipeline.measures.recipe_effects import recipe_effects as compare_recipes
-from fairness_pipeline.measures.recipe_significance import RECIPE_SIGNIFICANCE
-from fairness_pipeline.measures.recipe_significance import recipe_significance as judge_recipe
-from fairness_pipeline.measures.registry import harmful, measure_label, measures
-from fairness_pipeline.measures.response_quality import RESPONSE_QUALITY
-from fairness_pipeline.measures.response_quality import response_quality as measure_quality
-from fairness_pipeline.measures.variations import (
+from fairness_pipeline.measures.dialogue.breakdown import BREAKDOWN, Words, carrying, swapped_words
+from fairness_pipeline.measures.dialogue.breakdown import breakdown as break_down
+from fairness_pipeline.measures.dialogue.classifier_quality import CLASSIFIER_QUALITY
+from fairness_pipeline.measures.dialogue.classifier_quality import classifier_quality as hold_against
+from fairness_pipeline.measures.dialogue.debiasing_effects import Measured, identical_share, without_credit
+from fairness_pipeline.measures.dialogue.debiasing_effects import debiasing_effects as compare_models
+from fairness_pipeline.measures.dialogue.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared
+from fairness_pipeline.measures.dialogue.dialogue_significance import dialogue_significance as with_worth
+from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, index_responses
+from fairness_pipeline.measures.dialogue.instrument import INSTRUMENT_CHECK, PARROT, leaking, parrot, swapped_texts
+from fairness_pipeline.measures.dialogue.instrument import instrument_check as check_instruments
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, neutral_reading
+from fairness_pipeline.measures.dialogue.politeness import classifier_version
+from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS, Control
+from fairness_pipeline.measures.dialogue.recipe_effects import recipe_effects as compare_recipes
+from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE
+from fairness_pipeline.measures.dialogue.recipe_significance import recipe_significance as judge_recipe
+from fairness_pipeline.measures.dialogue.registry import harmful, measure_label, measures
+from fairness_pipeline.measures.dialogue.response_quality import RESPONSE_QUALITY
+from fairness_pipeline.measures.dialogue.response_quality import response_quality as measure_quality
+from fairness_pipeline.measures.dialogue.variations import (
     CARRIERS,
     VARIATIONS,
     Judged,

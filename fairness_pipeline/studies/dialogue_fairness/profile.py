@@ -20,10 +20,10 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.lexicons.contexts import PairSettings
-from fairness_pipeline.measures.measure import MARGINS, MASKED, SignificanceSettings
-from fairness_pipeline.measures.recipe_effects import LEAST_SEEDS
-from fairness_pipeline.measures.registry import measures
-from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.measure import MARGINS, MASKED, SignificanceSettings
+from fairness_pipeline.measures.dialogue.recipe_effects import LEAST_SEEDS
+from fairness_pipeline.measures.dialogue.registry import measures
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_files

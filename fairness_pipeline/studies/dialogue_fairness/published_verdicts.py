@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairness_pipeline.measures.measure import MARGINS
-from fairness_pipeline.measures.registry import measure_label
+from fairness_pipeline.measures.dialogue.measure import MARGINS
+from fairness_pipeline.measures.dialogue.registry import measure_label
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.intervals import Estimate

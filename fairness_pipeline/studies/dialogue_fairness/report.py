@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow.compute as pc
 
 from fairness_pipeline.debiasing.registry import is_control
-from fairness_pipeline.measures.measure import MASKED
-from fairness_pipeline.measures.registry import glanced_at, measure_label
-from fairness_pipeline.measures.variations import CARRIERS
+from fairness_pipeline.measures.dialogue.measure import MASKED
+from fairness_pipeline.measures.dialogue.registry import glanced_at, measure_label
+from fairness_pipeline.measures.dialogue.variations import CARRIERS
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.html import in_words
 from fairness_pipeline.reporting.plots import difference_plot

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.measures.dialogue_significance import decisive
-from fairness_pipeline.measures.measure import MASKED
-from fairness_pipeline.measures.registry import measures
+from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
+from fairness_pipeline.measures.dialogue.measure import MASKED
+from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow, published_rows

@@ -1,8 +1,8 @@
 """Study 1: does a dialogue model answer differently when only the group named in the context changes?"""
 
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.measures.dialogue_significance import control, decisive, reservations
-from fairness_pipeline.measures.registry import finding, glanced_at, is_part, measure_label
+from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, reservations
+from fairness_pipeline.measures.dialogue.registry import finding, glanced_at, is_part, measure_label
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.dialogue_fairness.profile import DialogueFairness, DialoguePart

@@ -38,18 +38,18 @@ from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Result
-from fairness_pipeline.measures.group_rates import (
+from fairness_pipeline.measures.classifiers.group_rates import (
     CLASSIFIER_FAIRNESS,
     CLASSIFIER_METRICS,
     DP,
     Predictions,
     rates,
 )
-from fairness_pipeline.measures.group_rates import classifier_effects as compare_methods
-from fairness_pipeline.measures.group_rates import classifier_fairness as compare_rates
-from fairness_pipeline.measures.group_rates import classifier_metrics as measure_quality
-from fairness_pipeline.measures.label_words import MASKED_GROUPS, label_words
-from fairness_pipeline.measures.label_words import masked_groups as regroup
+from fairness_pipeline.measures.classifiers.group_rates import classifier_effects as compare_methods
+from fairness_pipeline.measures.classifiers.group_rates import classifier_fairness as compare_rates
+from fairness_pipeline.measures.classifiers.group_rates import classifier_metrics as measure_quality
+from fairness_pipeline.measures.classifiers.label_words import MASKED_GROUPS, label_words
+from fairness_pipeline.measures.classifiers.label_words import masked_groups as regroup
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.prediction_files import (
     CLASSIFIER_PREDICTIONS,

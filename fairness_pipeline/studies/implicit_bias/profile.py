@@ -15,7 +15,7 @@ from fairness_pipeline.explanation.settings import ExplainerSettings
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
-from fairness_pipeline.measures.group_rates import RATES, GroupRatesSettings
+from fairness_pipeline.measures.classifiers.group_rates import RATES, GroupRatesSettings
 from fairness_pipeline.models.classifiers.prediction_files import FORMS
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.pretrained import folder_files

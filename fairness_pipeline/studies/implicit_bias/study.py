@@ -1,7 +1,7 @@
 """Study 4: does a text classifier decide by its author's style?"""
 
 from fairness_pipeline.corpora.authored_corpus import AuthoredCorpus
-from fairness_pipeline.measures.group_rates import DP, FN, FP
+from fairness_pipeline.measures.classifiers.group_rates import DP, FN, FP
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.project.study import Study
 from fairness_pipeline.statistics.units import with_unit

@@ -52,8 +52,8 @@ from fairness_pipeline.lexicons.stereotypes import Lexicon, attributes_of, stere
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Recipe, Result
-from fairness_pipeline.measures.downstream import DOWNSTREAM, Given
-from fairness_pipeline.measures.phrase_bias import (
+from fairness_pipeline.measures.language.downstream import DOWNSTREAM, Given
+from fairness_pipeline.measures.language.phrase_bias import (
     LANGUAGE_MODEL_BIAS,
     LOG,
     OPPOSITE,
@@ -61,8 +61,8 @@ from fairness_pipeline.measures.phrase_bias import (
     PHRASE_PERPLEXITIES,
     debiasing_effect,
 )
-from fairness_pipeline.measures.phrase_bias import phrase_bias as compare_sides
-from fairness_pipeline.measures.stereotype import STEREOTYPE
+from fairness_pipeline.measures.language.phrase_bias import phrase_bias as compare_sides
+from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.reporting.page import publish
@@ -606,14 +606,14 @@ def _printed(partition: Partition[LanguageModelPart]) -> dict[str, float]:
 
 def _perplexity(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table:
     """LMP: the perplexity of human references (section 3.2, figure 1b)."""
-    from fairness_pipeline.measures.reddit_perplexity import reddit_perplexity
+    from fairness_pipeline.measures.language.reddit_perplexity import reddit_perplexity
 
     return reddit_perplexity(given, partition.read("human_references"))
 
 
 def _tracking(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table:
     """DST: F1 and accuracy of a model tuned to tell what a user wants (section 3.2, table 4)."""
-    from fairness_pipeline.measures.dialogue_state_tracking import dialogue_state_tracking
+    from fairness_pipeline.measures.language.dialogue_state_tracking import dialogue_state_tracking
 
     settings = partition.part.settings.state_tracking
     return dialogue_state_tracking(given, partition.read("state_turns"), settings, _printed(partition))
@@ -621,7 +621,7 @@ def _tracking(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table
 
 def _responses(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table:
     """CRG: BLEU-4, METEOR, NIST-2, Entropy-4 and Dist-2 of a tuned model's answers (section 3.2, table 5)."""
-    from fairness_pipeline.measures.response_generation import response_generation
+    from fairness_pipeline.measures.language.response_generation import response_generation
 
     settings = partition.part.settings.responses
     return response_generation(given, partition.read("response_sets"), settings, _printed(partition))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fairness_pipeline.measures.phrase_bias import PAPER
+from fairness_pipeline.measures.language.phrase_bias import PAPER
 from fairness_pipeline.reporting.plots import png
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart

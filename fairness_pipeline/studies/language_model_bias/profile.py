@@ -16,9 +16,9 @@ from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.lexicons.stereotypes import has_stereotypes
-from fairness_pipeline.measures.downstream import ResponseSettings, StateTrackingSettings
-from fairness_pipeline.measures.phrase_bias import LanguageModelBiasSettings
-from fairness_pipeline.measures.stereotype import STEREOTYPE
+from fairness_pipeline.measures.language.downstream import ResponseSettings, StateTrackingSettings
+from fairness_pipeline.measures.language.phrase_bias import LanguageModelBiasSettings
+from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged

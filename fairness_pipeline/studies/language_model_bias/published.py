@@ -1,6 +1,6 @@
 """What the paper prints, to stand beside ours."""
 
-from fairness_pipeline.measures.phrase_bias import PAPER
+from fairness_pipeline.measures.language.phrase_bias import PAPER
 from fairness_pipeline.workspace.published import rows
 
 TABLES = ("redditbias_bias_findings", "redditbias_counts", "redditbias_downstream", "redditbias_perplexities")

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.lexicons.stereotypes import attributes_of, stereotypes_of
-from fairness_pipeline.measures.phrase_bias import PAPER
-from fairness_pipeline.measures.stereotype import STEREOTYPE, odds_ratio
+from fairness_pipeline.measures.language.phrase_bias import PAPER
+from fairness_pipeline.measures.language.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.language_model_bias import published

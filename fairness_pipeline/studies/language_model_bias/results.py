@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.measures.phrase_bias import OWN, PAPER, pairs_of
+from fairness_pipeline.measures.language.phrase_bias import OWN, PAPER, pairs_of
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
 from fairness_pipeline.workspace.lake import Key, Lake, Row

@@ -1,8 +1,8 @@
 """Study 2: does a language model find a stereotype likelier of one group than of the other?"""
 
 from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-from fairness_pipeline.measures.phrase_bias import LOG, control, reservations
-from fairness_pipeline.measures.stereotype import STEREOTYPE, odds_ratio
+from fairness_pipeline.measures.language.phrase_bias import LOG, control, reservations
+from fairness_pipeline.measures.language.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelBias, LanguageModelPart

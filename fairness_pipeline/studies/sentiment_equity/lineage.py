@@ -20,7 +20,7 @@ from fairness_pipeline.foundation.libraries import library_version, library_vers
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Result
-from fairness_pipeline.measures.equity_pairs import (
+from fairness_pipeline.measures.sentiment.equity_pairs import (
     EQUITY_PAIRS,
     Design,
     commonest_share,
@@ -29,8 +29,8 @@ from fairness_pipeline.measures.equity_pairs import (
     scores_matrix,
     told_apart,
 )
-from fairness_pipeline.measures.equity_significance import EQUITY_SIGNIFICANCE
-from fairness_pipeline.measures.equity_significance import equity_significance as compare_groups
+from fairness_pipeline.measures.sentiment.equity_significance import EQUITY_SIGNIFICANCE
+from fairness_pipeline.measures.sentiment.equity_significance import equity_significance as compare_groups
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.models.sentiment import registry
 from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES, covered, read_scores

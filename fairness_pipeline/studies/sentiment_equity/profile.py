@@ -11,8 +11,7 @@ from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, equity_sentences
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.yaml_files import Specification, load
-from fairness_pipeline.measures.settings import Share
+from fairness_pipeline.foundation.yaml_files import Share, Specification, load
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.project.project import Project, changed, find

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
-from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY, WITHOUT
-from fairness_pipeline.measures.equity_significance import SOME_NAMES
+from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, WITHOUT
+from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first

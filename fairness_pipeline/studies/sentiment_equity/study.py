@@ -1,8 +1,8 @@
 """Study 3: does a sentiment or emotion system score a sentence differently when only the person in it changes?"""
 
 from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
-from fairness_pipeline.measures.equity_pairs import ALL, EVERYBODY
-from fairness_pipeline.measures.equity_significance import SOME_NAMES
+from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY
+from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.project.study import Study
 from fairness_pipeline.statistics.verdicts import FINDING

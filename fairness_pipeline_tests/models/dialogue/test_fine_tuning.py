@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 
 from fairness_pipeline.debiasing.registry import Task, debias
 from fairness_pipeline.lexicons.contexts import PairSettings
-from fairness_pipeline.measures.measure import SignificanceSettings
-from fairness_pipeline.measures.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import fine_tuning, registry
 from fairness_pipeline.models.dialogue.fine_tuning import CausalDialogueModel, CausalDialogues
 from fairness_pipeline.models.dialogue.specification import ModelSpecification

@@ -1,0 +1,1 @@
+"""Measures of annotators: rates by group, item by item, and inferred truths."""

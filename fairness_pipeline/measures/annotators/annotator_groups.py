@@ -1,0 +1,349 @@
+"""Do two groups of annotators label the same items differently? (Liu 2022, section 5.2)
+
+Positive rates over the items that both groups labelled (table 5.2), and the analysis of variance of annotators'
+sensitivities and specificities against the majority vote (table 5.3).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from scipy.stats import f as f_distribution
+
+from fairness_pipeline.annotation.inference import people, task_table
+from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.yaml_files import Share, Specification
+from fairness_pipeline.measures.annotators.item_by_group import ItemsByGroup, items_by_group
+from fairness_pipeline.statistics.comparison import COMPARISON, Published, adjusted, beside, compare_groups
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.statistics.intervals import Estimate, combined
+from fairness_pipeline.statistics.paired import paired_t
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
+
+RESPONSES = ("sensitivity", "specificity")
+GROUP_POSITIVE_RATES = pa.schema(
+    [
+        *COMPARISON,
+        *(pa.field(f"{what}_{side}", pa.int64(), False) for what in ("labels", "annotators") for side in "ab"),
+        *(pa.field(f"pooled_{side}", pa.float64(), False) for side in "ab"),
+        pa.field("p_items", pa.float64(), False),
+        pa.field("p_items_holm", pa.float64(), False),
+        pa.field("items_excess", pa.float64(), False),
+        pa.field("items_typical", pa.float64(), False),
+        pa.field("items_upper", pa.float64()),
+        pa.field("items_compared", pa.int64(), False),
+    ]
+)
+"""One row a category, which is its `measure`. A value is the mean over items of a group's share of positive labels;
+`pooled_*` is the share among all of a group's labels of these items.
+
+`p_items` is of the interaction of item and group, `p_items_holm` adjusted over the means and interactions of all
+categories, as `p_holm` is; `items_excess` how many times chance the items' differences vary. `items_typical` is the
+root mean square difference of single items in points, with its upper 95% bound `items_upper`, over `items_compared`
+items with two labels of each group. A category is `fair` only where the mean and single items are shown to differ
+little; one whose mean does not differ and whose items do is `biased`: a similar rate, of other items."""
+ANNOTATOR_ANOVA = (
+    schema(
+        category=pa.string(),
+        response=pa.string(),
+        annotators=pa.int64(),
+        sum_of_squares=pa.float64(),
+        stars=pa.string(),
+    )
+    .append(pa.field("mean_a", pa.float64()))
+    .append(pa.field("mean_b", pa.float64()))
+    .append(pa.field("f", pa.float64()))
+    .append(pa.field("p", pa.float64()))
+    .append(pa.field("published_sum_of_squares", pa.float64()))
+    .append(pa.field("published_stars", pa.string()))
+)  # fmt: skip
+"""One row a category and response; means are of the annotators in each group. F and p are null where nothing can be
+told: too few annotators, or a category that the others tell already."""
+STARS = ((0.005, "**"), (0.05, "*"))
+
+
+class AnnotatorGroupsSettings(Specification):
+    """How groups of annotators are judged."""
+
+    margin: Margin = Margin(cohens_h=0.1)
+    """The largest difference of positive rates that does not matter."""
+    alpha: Share = 0.05
+    """Level of the tests."""
+
+
+class Labelled(NamedTuple):
+    """Labels as integers, and each annotator's side in every category: 0 (a), 1 (b), -1 (not known)."""
+
+    labels: Labels
+    sides: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, annotations: pa.Table, annotators: pa.Table) -> "Labelled":
+        """Tables of `ANNOTATIONS` and `ANNOTATORS`, of one draw."""
+        labels = Labels.of(task_table(annotations))
+        return cls(labels, {str(name): _sides(own, labels) for name, own in people(annotators).items()})
+
+
+class Rates(NamedTuple):
+    """Positive rates of the items that both groups labelled.
+
+    Attributes:
+        a: (items,) the share of group a's labels that are positive.
+        b: (items,) group b's.
+        estimate: Of the mean of a - b.
+        labels: How many labels of each group.
+        annotators: How many people gave them.
+        pooled: The share of positive ones among all labels of each group.
+        item: (items,) which they are.
+        counts: (items, 2) labels of each group.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    estimate: Estimate
+    labels: tuple[int, int]
+    annotators: tuple[int, int]
+    pooled: tuple[float, float]
+    item: np.ndarray
+    counts: np.ndarray
+
+
+def rates_of(labelled: Labelled, category: str) -> Rates | None:
+    """Both groups' rates and their difference; None where no item was labelled by both.
+
+    The same people label many items, so that items alone are not independent: the variance is that of leaving out one
+    annotator (the jackknife, within each group), and what items add to it (of theirs less that of single labels, as
+    for two crossed clusters; Cameron, Gelbach and Miller 2011). Degrees of freedom are from the number of annotators
+    that weigh as much (Kish 1965). One item more that differs each way is added, so that no disagreement among few
+    items shows little.
+
+    Args:
+        labelled: Of one draw.
+        category: Whose groups.
+    """
+    labels, side = labelled.labels, labelled.sides[category][labelled.labels.annotator]
+    size = len(labels.items)
+    counts, sums = _by_group(labels, side, size)
+    both = np.asarray((counts > 0).all(axis=1))
+    if not both.any():
+        return None
+    n = int(both.sum())
+    rates = sums[both] / counts[both]
+    difference = rates[:, 0] - rates[:, 1]
+    centre = float(difference.mean())
+    place = np.full(size, -1)
+    place[both] = np.arange(n)
+    kept = (side >= 0) & both[labels.item]
+    item, group, who, z = place[labels.item[kept]], side[kept], labels.annotator[kept], labels.label[kept]
+    own, total = counts[both][item, group], sums[both][item, group]
+    alone = own == 1
+    # Without a label a group's rate is (total - z) / (own - 1); without its only label the item falls out.
+    fallen = (total - own * z) / np.maximum(own * (own - 1), 1)
+    moved = np.where(alone, -difference[item], np.where(group == 0, fallen, -fallen))
+    # A label's own variance is counted own / (own - 1) times, as those it is compared with vary too; what the labels
+    # of an annotator have in common is not.
+    compared = np.where(alone, counts[both][item, 1 - group], own - 1)
+    once = compared / (compared + 1)
+    squares = np.square((n * centre + moved) / np.maximum(n - alone, 1) - centre)
+    of_labels = float((once * squares).sum())
+    parts, annotators = [], []
+    people = len(labels.annotators)
+    for g in (0, 1):
+        shift = np.bincount(who[group == g], moved[group == g], people)
+        fewer = np.bincount(who[group == g], alone[group == g], people)
+        given = np.bincount(who[group == g], minlength=people)
+        present = given > 0
+        annotators.append(int(present.sum()))
+        if annotators[g] < 2 or (n - fewer[present]).min() <= 0:
+            parts.append((np.inf, 1.0))
+            continue
+        without = (n * centre + shift[present]) / (n - fewer[present])
+        variance = (annotators[g] - 1) / annotators[g] * float(np.square(without - without.mean()).sum())
+        variance = max(0.0, variance - float(((1 - once) * squares)[group == g].sum()))
+        parts.append((variance, float(given.sum() ** 2 / np.square(given).sum()) - 1))
+    of_items = float(np.square(difference - centre).sum()) / n**2
+    parts.append((max(0.0, of_items - of_labels) + 2 / (n + 2) ** 2, max(1.0, n - 1)))
+    pooled = sums[both].sum(axis=0) / counts[both].sum(axis=0)
+    given = counts[both].sum(axis=0).astype(int)
+    return Rates(
+        rates[:, 0], rates[:, 1], combined(centre, parts), (int(given[0]), int(given[1])),
+        (annotators[0], annotators[1]), (float(pooled[0]), float(pooled[1])), np.flatnonzero(both),
+        counts[both].astype(int),
+    )  # fmt: skip
+
+
+def group_positive_rates(
+    labelled: Labelled, settings: AnnotatorGroupsSettings, published: Mapping[str, Published]
+) -> pa.Table:
+    """A table of `GROUP_POSITIVE_RATES`; `test` and `p` are of the items alone, the verdict's of annotators and items.
+
+    Args:
+        labelled: Of one draw.
+        settings: Margin and level.
+        published: What the thesis prints, by category.
+
+    Raises:
+        FairnessError: no item was labelled by both groups of any category.
+    """
+    rows, own = [], {}
+    items: dict[str, ItemsByGroup] = {}
+    for category in labelled.sides:
+        found = rates_of(labelled, category)
+        if found is None:
+            continue
+        rows.append(
+            compare_groups(
+                category,
+                len(found.a),
+                (float(found.a.mean()), float(found.b.mean())),
+                found.estimate,
+                settings.margin,
+                settings.alpha,
+                "annotators and items",
+                paired_t(found.a, found.b)._replace(name="paired t over items"),
+            )
+        )
+        own[category] = {
+            f"{name}_{side}": getattr(found, name)[place]
+            for name in ("labels", "annotators", "pooled")
+            for place, side in enumerate("ab")
+        }
+        for side in "ab":
+            own[category][f"pooled_{side}"] *= 100
+        items[category] = items_by_group(labelled.labels, labelled.sides[category])
+    if not rows:
+        raise FairnessError(
+            f"no item was labelled by both groups of any category ({', '.join(labelled.sides)}); they cannot be "
+            "compared"
+        )
+    adjusted_p = holm([*(row.p_decides for row in rows), *(found.p for found in items.values())])
+    means, singles = adjusted_p[: len(rows)], adjusted_p[len(rows) :]
+    table = [
+        {
+            **asdict(row),
+            **own[row.measure],
+            "p_holm": float(p_mean),
+            "verdict": verdict(equivalent=row.p_equivalence <= settings.alpha, p_holm=p_mean, alpha=settings.alpha),
+            **_of_items(items[row.measure], float(p_item)),
+        }
+        for row, p_mean, p_item in zip(beside(adjusted(rows), published), means, singles, strict=True)
+    ]
+    for row in table:
+        single = items[row["measure"]]
+        if row["verdict"] != "biased" and row["p_items_holm"] < settings.alpha and not single.small:
+            note = SAME_RATE if row["verdict"] == "fair" else OTHER_ITEMS
+            row |= {"verdict": "biased", "p_holm": row["p_items_holm"], "note": note}
+        elif row["verdict"] == "fair" and not single.small:
+            row["verdict"] = FAIR_ON_AVERAGE
+    return pa.Table.from_pylist(table, schema=GROUP_POSITIVE_RATES)
+
+
+SAME_RATE, OTHER_ITEMS = "the same rate, of other items", "single items are labelled otherwise"
+"""What a biased row rests on where its mean rates are shown to differ little, or are not shown to differ."""
+
+
+def _of_items(found: ItemsByGroup, p_holm: float) -> dict[str, float | int | None]:
+    return {
+        "p_items": found.p,
+        "p_items_holm": p_holm,
+        "items_excess": found.excess,
+        "items_typical": 100 * found.typical,
+        "items_upper": 100 * found.upper if math.isfinite(found.upper) else None,
+        "items_compared": found.items,
+    }
+
+
+def against_majority(labels: Labels) -> dict[str, np.ndarray]:
+    """Of each annotator sensitivity and specificity against the majority vote (a tie is positive); NaN without any.
+
+    An annotator's own label is part of the vote, as in the thesis.
+
+    Args:
+        labels: Of all.
+    """
+    truth = np.asarray(labels.shares() >= 0.5 - EPSILON)[labels.item]
+    right = labels.label == truth
+    found = {}
+    for response, about in zip(RESPONSES, (truth, ~truth), strict=True):
+        count = labels.of_annotators(about.astype(float))
+        agreed = labels.of_annotators((about & right).astype(float))
+        found[response] = np.where(count > 0, agreed / np.maximum(count, 1), np.nan)
+    return found
+
+
+def annotator_anova(labelled: Labelled, published: Mapping[tuple[str, str], tuple[float, str]]) -> pa.Table:
+    """A table of `ANNOTATOR_ANOVA`: additive, type II (each category after all others).
+
+    Annotators whose group in some category is not known are left out, and those whom no item of a class lets judge.
+
+    Args:
+        labelled: Of one draw.
+        published: Sum of squares and stars that the thesis prints, by category and response.
+    """
+    known = np.all([own >= 0 for own in labelled.sides.values()], axis=0)
+    rows = []
+    for response, values in against_majority(labelled.labels).items():
+        kept = known & np.isfinite(values)
+        y = values[kept]
+        columns = [np.where(own[kept] == 0, 1.0, -1.0) for own in labelled.sides.values()]
+        rank = _rank(columns, len(y))
+        freedom = len(y) - rank
+        whole = _residual(columns, y)
+        for place, (category, own) in enumerate(labelled.sides.items()):
+            others = columns[:place] + columns[place + 1 :]
+            squares = max(0.0, _residual(others, y) - whole)
+            told = freedom > 0 and _rank(others, len(y)) < rank and max(whole, squares) > EPSILON
+            f = squares / (whole / freedom) if told and whole > EPSILON else math.inf if told else None
+            p = None if f is None else float(f_distribution.sf(f, 1, freedom)) if math.isfinite(f) else 0.0
+            printed = published.get((category, response), (None, None))
+            means = [y[own[kept] == side] for side in (0, 1)]
+            rows.append(
+                {
+                    "category": category, "response": response, "annotators": len(y),
+                    "mean_a": _mean(means[0]), "mean_b": _mean(means[1]), "sum_of_squares": squares,
+                    "f": None if f is None else float(f), "p": p, "stars": "" if p is None else stars(p),
+                    "published_sum_of_squares": printed[0], "published_stars": printed[1],
+                }
+            )  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=ANNOTATOR_ANOVA)
+
+
+def stars(p: float) -> str:
+    """As the thesis marks significance: * below 0.05, ** below 0.005."""
+    return next((mark for level, mark in STARS if p < level), "")
+
+
+def _by_group(labels: Labels, side: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """(items, 2): how many labels of each group, and how many of them are positive."""
+    counts = [np.bincount(labels.item[side == g], minlength=size) for g in (0, 1)]
+    sums = [np.bincount(labels.item[side == g], labels.label[side == g], size) for g in (0, 1)]
+    return np.stack(counts, axis=1), np.stack(sums, axis=1)
+
+
+def _sides(column: pd.Series, labels: Labels) -> np.ndarray:
+    own = column.reindex(labels.annotators)
+    return np.select([(own == "a").to_numpy(), (own == "b").to_numpy()], [0, 1], -1)
+
+
+def _residual(columns: list[np.ndarray], y: np.ndarray) -> float:
+    """The residual sum of squares of y on a constant and the columns."""
+    if not len(y):
+        return 0.0
+    design = np.column_stack([np.ones(len(y)), *columns])
+    fitted = design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    return float(np.square(y - fitted).sum())
+
+
+def _rank(columns: list[np.ndarray], count: int) -> int:
+    return int(np.linalg.matrix_rank(np.column_stack([np.ones(count), *columns]))) if count else 0
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None

@@ -1,0 +1,1 @@
+"""Measures of text classifiers: error rates by author group."""

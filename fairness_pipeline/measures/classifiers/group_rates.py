@@ -1,0 +1,375 @@
+"""Does a classifier decide otherwise about one group's texts? (Liu 2022, sections 4.2.2 and 4.5.4)
+
+FPR, FNR and the rate of positive predictions (DPR) by author group; FPED, FNED and DPD are the absolute differences.
+The groups' texts are different texts: nothing is paired, and the unit is the author.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.yaml_files import Share, Specification
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_estimates
+from fairness_pipeline.statistics.comparison import (
+    COMPARISON,
+    Comparison,
+    Published,
+    adjusted,
+    beside,
+    compare_groups,
+)
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.statistics.intervals import Estimate, combined
+from fairness_pipeline.statistics.verdicts import ARTEFACT
+
+FP, FN, DP = "fp_rate", "fn_rate", "dp_rate"
+RATES = (FP, FN, DP)
+CLASSIFIER_FAIRNESS = pa.schema(
+    [
+        *COMPARISON,
+        pa.field("seeds", pa.int64(), False),
+        pa.field("sd_seeds", pa.float64()),
+        pa.field("authors_a", pa.float64(), False),
+        pa.field("authors_b", pa.float64(), False),
+        pa.field("masked_n", pa.int64()),
+        pa.field("masked_difference", pa.float64()),
+        pa.field("masked_p", pa.float64()),
+    ]
+)
+"""One row a rate. Values are means over the seeds; `sd_seeds` is the standard deviation of their differences.
+`authors_*`: as many authors of one size weigh as much as a group's own; one who wrote most of its texts leaves few.
+`masked_*`: of the same rate where groups were inferred from texts, and were inferred again without the words that tell
+the label; null where groups are known. Of a difference that is shown, but is not then, the verdict is `artefact` where
+less is left than groups that are only told worse would leave, else `inconclusive`."""
+CLASSIFIER_METRICS = (
+    schema(
+        metric=pa.string(),
+        value=pa.float64(),
+        unit=pa.string(),
+        seeds=pa.list_(pa.float64()),
+    )
+    .append(pa.field("ci_low", pa.float64()))
+    .append(pa.field("ci_high", pa.float64()))
+    .append(pa.field("published_value", pa.float64()))
+)
+"""Accuracy, F1, FPED, FNED and DPD: each seed's, their mean, and its 95% interval over seeds (null with one)."""
+
+
+class GroupRatesSettings(Specification):
+    """How a classifier's rates are judged."""
+
+    margin: Margin = Margin(cohens_h=0.05)
+    """The largest difference that does not matter."""
+    alpha: Share = 0.05
+    """Level of the tests."""
+
+
+class Predictions(NamedTuple):
+    """(seeds, texts) of 0 or 1, with each text's label, group (0 is a, 1 is b) and author (numbered from 0).
+
+    Where authors are not `known`, each text has one of its own.
+    """
+
+    said: np.ndarray
+    labels: np.ndarray
+    groups: np.ndarray
+    authors: np.ndarray
+    known: bool = True
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "Predictions":
+        """A table of `CLASSIFIER_PREDICTIONS`, whose seeds hold the same texts in the same order."""
+        seeds = table["seed"].to_numpy()
+        first = table.filter(pa.array(seeds == seeds[0]))
+        _, authors = np.unique(first["author_id"].to_numpy(zero_copy_only=False), return_inverse=True)
+        return cls(
+            table["prediction"].to_numpy().reshape(len(np.unique(seeds)), first.num_rows),
+            first["label"].to_numpy(),
+            (first["author_group"].to_numpy(zero_copy_only=False) == "b").astype(np.int64),
+            authors,
+            first["author_id"] != first["text_id"],
+        )
+
+
+def rates(found: Predictions, measure: str) -> np.ndarray:
+    """(seeds, 2): the rate of group a, and of group b.
+
+    Args:
+        found: The predictions.
+        measure: One of `RATES`.
+    """
+    said = _said(found, measure)
+    return np.stack([said[:, _about(found, measure, group)].mean(axis=1) for group in (0, 1)], axis=1)
+
+
+def difference(found: Predictions, measure: str) -> Estimate:
+    """Group a's rate minus group b's, with the variance of each group's texts and that between seeds.
+
+    Between seeds: s^2 / k. Of a group's texts: the jackknife that leaves out one author, within the cells of label and
+    group; degrees of freedom from the number of authors that weigh as much. To every cell one text more of either
+    outcome is added, as Agresti and Caffo (2000) do: no error among few texts shows little. Nothing is known where one
+    author wrote a whole cell.
+
+    Args:
+        found: The predictions.
+        measure: One of `RATES`.
+    """
+    each = rates(found, measure)
+    signed = each[:, 0] - each[:, 1]
+    return combined(
+        float(signed.mean()), [*_of_texts(found, measure, _said(found, measure).mean(axis=0)), _of_seeds(signed)]
+    )
+
+
+def authors_of(found: Predictions, measure: str, group: int) -> float:
+    """How many authors of one size would weigh as much as those of a group: 1 / sum of squared shares (Kish 1965).
+
+    Args:
+        found: The predictions.
+        measure: One of `RATES`.
+        group: 0 is a, 1 is b.
+    """
+    sizes = np.bincount(found.authors[_about(found, measure, group)])
+    return float(sizes.sum() ** 2 / np.square(sizes).sum())
+
+
+def classifier_fairness(
+    predictions: pa.Table,
+    settings: GroupRatesSettings,
+    published: Mapping[str, Published],
+    masked: pa.Table | None = None,
+) -> pa.Table:
+    """A table of `CLASSIFIER_FAIRNESS`.
+
+    Args:
+        predictions: As `CLASSIFIER_PREDICTIONS`.
+        settings: Margin and level.
+        published: What the thesis prints, by measure.
+        masked: As `MASKED_GROUPS`, where groups were inferred from texts.
+    """
+    judged, own = _judged(Predictions.of(predictions), settings)
+    table = [{**asdict(row), **own[row.measure]} for row in beside(judged, published)]
+    again = _regrouped(predictions, masked) if masked is not None else None
+    if again is not None:
+        control = {row.measure: row for row in _judged(again.found, settings)[0]}
+        for row in table:
+            other = control[row["measure"]]
+            row |= {"masked_n": other.n, "masked_difference": other.difference, "masked_p": other.p_holm}
+            if row["verdict"] == "biased" and other.verdict != "biased":
+                goes = _goes(row["measure"], row["difference"] / 100, again, settings.alpha)
+                row["verdict"] = ARTEFACT if goes else "inconclusive"
+    return pa.Table.from_pylist(table, schema=CLASSIFIER_FAIRNESS)
+
+
+def _goes(measure: str, whole: float, again: "_Again", alpha: float) -> bool:
+    """Whether less is left of a difference than groups that are only told worse would leave.
+
+    With a share c of the texts in their group of before, a difference that has nothing to do with the label's words
+    shrinks to 2 c - 1 of itself. That much, or more, must be excluded.
+    """
+    about = _about(again.found, measure, 0) | _about(again.found, measure, 1)
+    expected = whole * (2 * float(again.same[about].mean()) - 1)
+    estimate = difference(again.found, measure)
+    if expected * whole <= 0:
+        return False
+    p = estimate.p_above(expected) if whole > 0 else estimate.p_below(expected)
+    return p < alpha
+
+
+class _Again(NamedTuple):
+    """Predictions with groups that were inferred again, and which texts are in the group of before."""
+
+    found: Predictions
+    same: np.ndarray
+
+
+def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Again | None:
+    """The predictions with other groups, each with as many texts of either label; None where a group has none."""
+    groups = dict(zip(masked["text_id"].to_pylist(), masked["author_group"].to_pylist(), strict=True))
+    seeds = predictions["seed"].to_numpy()
+    ids = predictions.filter(pa.array(seeds == seeds[0]))["text_id"].to_pylist()
+    found = Predictions.of(predictions)
+    own = np.array([{"a": 0, "b": 1}.get(groups.get(name, ""), -1) for name in ids])
+    kept = np.zeros(len(own), dtype=bool)
+    for group in (0, 1):
+        cells = [np.flatnonzero((own == group) & (found.labels == label)) for label in (0, 1)]
+        size = min(map(len, cells))
+        if size < 2:
+            return None
+        for cell in cells:
+            kept[cell[:size]] = True  # texts stand in the order of a hash: the first are a random draw
+    moved = found._replace(
+        said=found.said[:, kept], labels=found.labels[kept], groups=own[kept], authors=found.authors[kept]
+    )
+    return _Again(moved, found.groups[kept] == own[kept])
+
+
+def _judged(found: Predictions, settings: GroupRatesSettings) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
+    """Every rate compared between the groups, and what stands beside it, by measure."""
+    rows = []
+    own: dict[str, dict[str, Any]] = {}
+    unit = "authors" if found.known else "texts, as authors are not known"
+    for measure in RATES:
+        each = rates(found, measure)
+        rows.append(
+            compare_groups(
+                measure,
+                _texts(found, measure),
+                (float(each[:, 0].mean()), float(each[:, 1].mean())),
+                difference(found, measure),
+                settings.margin,
+                settings.alpha,
+                f"{unit}, and seeds" if len(found.said) > 1 else unit,
+            )
+        )
+        signed = 100 * (each[:, 0] - each[:, 1])
+        own[measure] = {
+            "seeds": len(signed),
+            "sd_seeds": float(signed.std(ddof=1)) if len(signed) > 1 else None,
+            **{f"authors_{side}": authors_of(found, measure, group) for group, side in enumerate("ab")},
+        }
+    return adjusted(rows, settings.alpha), own
+
+
+def classifier_metrics(predictions: pa.Table, published: Mapping[str, float]) -> pa.Table:
+    """A table of `CLASSIFIER_METRICS`.
+
+    Args:
+        predictions: As `CLASSIFIER_PREDICTIONS`.
+        published: What the thesis prints, by metric.
+    """
+    found = Predictions.of(predictions)
+    apart = {name: np.abs(np.diff(rates(found, measure), axis=1)[:, 0]) for name, measure in _DIFFERENCES.items()}
+    values = {"accuracy": _accuracy(found), "f1": _f1(found), **apart}
+    rows = []
+    for name, own in values.items():
+        each = 100 * own
+        low, high = np.clip(_over_seeds(each).interval(0.95), 0, 100) if len(each) > 1 else (None, None)
+        rows.append(
+            {
+                "metric": name, "value": float(each.mean()), "unit": "percent", "seeds": each.tolist(), "ci_low": low,
+                "ci_high": high, "published_value": published.get(name),
+            }
+        )  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=CLASSIFIER_METRICS)
+
+
+def classifier_effects(
+    before: pa.Table, after: pa.Table, verdicts: tuple[dict[str, str], dict[str, str]], alpha: float
+) -> pa.Table:
+    """A table of `DEBIASING_EFFECTS`: did a method change the differences, on the same texts?
+
+    Where either was trained once, another seed might have done the same: no change is shown.
+
+    Args:
+        before: Predictions of the base, as `CLASSIFIER_PREDICTIONS`.
+        after: Of the debiased classifier, of the same texts.
+        verdicts: By measure: on the base, and on the debiased classifier.
+        alpha: The level.
+    """
+    first, second = Predictions.of(before), Predictions.of(after)
+    changes = {}
+    for measure in RATES:
+        signed = [(each[:, 0] - each[:, 1]) for each in (rates(first, measure), rates(second, measure))]
+        own = [_said(found, measure).mean(axis=0) for found in (first, second)]
+        once = min(len(each) for each in signed) < 2
+        seeds = [(math.inf, 1.0)] if once else [_of_seeds(each) for each in signed]
+        estimates = [
+            combined(
+                float(signed[1].mean() + sign * signed[0].mean()),
+                [*_of_texts(first, measure, own[1] + sign * own[0], span=2), *seeds],
+            )
+            for sign in (-1, 1)
+        ]
+        means = float(signed[0].mean()), float(signed[1].mean())
+        test = "not told from another seed: one training" if once else "same texts, by authors and seeds"
+        changes[measure] = change_of_estimates(means, estimates[0], estimates[1], test)
+    rows = [
+        {
+            "measure": measure,
+            "unit": "percent",
+            "n": _texts(first, measure),
+            **change.row(p_holm, alpha, 100.0),
+            "verdict_before": verdicts[0][measure], "verdict_after": verdicts[1][measure],
+        }
+        for (measure, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=DEBIASING_EFFECTS)
+
+
+_DIFFERENCES = {"fped": FP, "fned": FN, "dpd": DP}
+_CELLS = {FP: (0,), FN: (1,), DP: (0, 1)}
+"""Whose texts a rate is about, by label."""
+
+
+def _about(found: Predictions, measure: str, group: int) -> np.ndarray:
+    """Which texts a group's rate is about."""
+    about: np.ndarray = (found.groups == group) & np.isin(found.labels, _CELLS[measure])
+    return about
+
+
+def _texts(found: Predictions, measure: str) -> int:
+    """How many texts a rate is about, of both groups."""
+    return sum(int(_about(found, measure, group).sum()) for group in (0, 1))
+
+
+def _said(found: Predictions, measure: str) -> np.ndarray:
+    return 1 - found.said if measure == FN else found.said
+
+
+def _of_texts(found: Predictions, measure: str, values: np.ndarray, span: int = 1) -> list[tuple[float, float]]:
+    """Variance and degrees of freedom of each group's mean of `values` (one a text), which lie `span` apart at most."""
+    parts, moved = [], []
+    for group in (0, 1):
+        about = _about(found, measure, group)
+        without = np.zeros(found.authors.max() + 1)  # by how much the mean falls without an author
+        added = 0.0
+        for label in _CELLS[measure]:
+            cell = about & (found.labels == label)
+            count, share = int(cell.sum()), float(cell.sum() / about.sum())
+            sizes = np.bincount(found.authors[cell], minlength=len(without))
+            sums = np.bincount(found.authors[cell], values[cell] - values[cell].mean(), minlength=len(without))
+            if sizes.max() == count:
+                return [(math.inf, 1.0)]
+            without += share * sums / (count - sizes)
+            added += 2 * (share / (count + 2) * span / 2) ** 2
+        authors = len(np.unique(found.authors[about]))
+        variance = (authors - 1) / authors * float(np.square(without).sum())
+        parts.append((variance + added, authors_of(found, measure, group) - 1))
+        moved.append(without)
+    # An author of texts in both groups moves them together; where that makes the difference surer, nothing is gained.
+    together = max(0.0, -2 * float((moved[0] * moved[1]).sum()))
+    return [*parts, (together, min(freedom for _, freedom in parts))]
+
+
+def _of_seeds(signed: np.ndarray) -> tuple[float, float]:
+    """Variance and degrees of freedom of the mean over seeds."""
+    return _between(signed), len(signed) - 1
+
+
+def _between(signed: np.ndarray) -> float:
+    """The variance of the mean over seeds that comes of the seeds."""
+    return float(signed.var(ddof=1)) / len(signed) if len(signed) > 1 else 0.0
+
+
+def _over_seeds(each: np.ndarray) -> Estimate:
+    return Estimate(float(each.mean()), math.sqrt(_between(each)), len(each) - 1)
+
+
+def _accuracy(found: Predictions) -> np.ndarray:
+    right: np.ndarray = (found.said == found.labels).mean(axis=1)
+    return right
+
+
+def _f1(found: Predictions) -> np.ndarray:
+    """Of the positive class; 0 where nothing is predicted positive."""
+    both = ((found.said == 1) & (found.labels == 1)).sum(axis=1)
+    either = (found.said == 1).sum(axis=1) + (found.labels == 1).sum()
+    score: np.ndarray = 2 * both / np.maximum(either, 1)
+    return score

@@ -1,0 +1,1 @@
+"""Measures of responses: one measure a file, named in the registry."""

@@ -1,0 +1,160 @@
+"""Attribute words: how many words of each list a response holds (Liu et al. 2020, section 2.4.4)."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.lexicons import lemmas
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.lemmas import lemmatize
+from fairness_pipeline.lexicons.matching import TermMatcher
+from fairness_pipeline.lexicons.text import EncodedWords, encode_words, fold, tokenize
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Sides, sides
+
+ATTRIBUTE_WORDS = schema(
+    pair_id=pa.int64(),
+    side=pa.string(),
+    attribute=pa.string(),
+    count=pa.int64(),
+    count_masked=pa.int64(),
+)
+
+_ENDING = re.compile(r"'(?:s|ll|d|re|ve|m)$")
+"""A possessive or a contracted verb, which NLTK's tokenizer splits off: `mom's` holds `mom`."""
+
+
+class AttributeWordScorer:
+    """Counts the words of each list; one column a list.
+
+    A word counts if it, or its noun lemma in WordNet, is listed (the paper lemmatises first, which alone would lose
+    words that lemmatise to something else: `ass` becomes `as`). A final `*` takes any ending; phrases count whole.
+
+    Args:
+        lists: Words and phrases by the list's name.
+    """
+
+    def __init__(self, lists: dict[str, tuple[str, ...]]) -> None:
+        self.lists = {name: _WordList(words) for name, words in lists.items()}
+
+    def __call__(self, texts: pa.Table) -> pa.Table:
+        """One count column a list, row by row."""
+        column = texts["text"]
+        encoded = encode_words([tokenize(text) for text in column.to_pylist()])
+        return pa.table({name: words.count(column, encoded) for name, words in self.lists.items()})
+
+
+class _WordList:
+    """One attribute list; remembers its answer for every word it has seen."""
+
+    def __init__(self, entries: tuple[str, ...]) -> None:
+        folded = [fold(entry) for entry in entries]
+        single = [entry for entry in folded if " " not in entry]
+        self._words = frozenset(entry for entry in single if not entry.endswith("*"))
+        self._beginnings = tuple(entry[:-1] for entry in single if entry.endswith("*"))
+        phrases = [entry for entry in folded if " " in entry]
+        # `drug dealer*`: the plural is the one ending that the printed phrases mean.
+        spelled = [
+            form for entry in phrases for form in ([entry[:-1], entry[:-1] + "s"] if entry[-1] == "*" else [entry])
+        ]
+        self._phrases = TermMatcher(spelled) if spelled else None
+        self._seen: dict[str, bool] = {}
+
+    def count(self, texts: pa.ChunkedArray, encoded: EncodedWords) -> np.ndarray:
+        """How many listed phrases and words each text, whose words are `encoded`, holds; a phrase's own count once."""
+        listed = np.array([self._listed(word) for word in encoded.words], dtype=bool)
+        counts = np.bincount(encoded.owners[listed[encoded.codes]], minlength=len(texts))
+        if self._phrases:
+            likely = pc.indices_nonzero(pc.match_substring_regex(texts, self._phrases.prefilter())).to_pylist()
+            for place in likely:
+                counts[place] = self._count_with_phrases(self._phrases, texts[place].as_py())
+        return counts
+
+    def _count_with_phrases(self, matcher: TermMatcher, text: str) -> int:
+        phrases = matcher.find(text)
+        ends = [0, *(phrase.end for phrase in phrases)]
+        starts = [*(phrase.start for phrase in phrases), len(text)]
+        outside = " . ".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+        return len(phrases) + sum(map(self._listed, tokenize(outside)))
+
+    def _listed(self, word: str) -> bool:
+        listed = self._seen.get(word)
+        if listed is None:
+            listed = not self._words.isdisjoint(_forms(word)) or word.startswith(self._beginnings)
+            self._seen[word] = listed
+        return listed
+
+
+@lru_cache(maxsize=1 << 18)
+def _forms(word: str) -> tuple[str, str, str]:
+    """The forms under which a word may be listed."""
+    bare = _ENDING.sub("", word) if "'" in word else word
+    return word, bare, lemmatize(bare)
+
+
+def to_long(counts: pa.Table) -> pa.Table:
+    """A table with two count columns a list as a table of `ATTRIBUTE_WORDS`: one row a response and list."""
+    lists = [name.removesuffix(MASKED) for name in counts.column_names if name.endswith(MASKED)]
+    parts = [
+        pa.table(
+            {
+                "pair_id": counts["pair_id"],
+                "side": counts["side"],
+                "attribute": pa.repeat(name, counts.num_rows),
+                "count": counts[name],
+                "count_masked": counts[name + MASKED],
+            },
+            schema=ATTRIBUTE_WORDS,
+        )
+        for name in lists
+    ]
+    return pa.concat_tables(parts).combine_chunks()
+
+
+class AttributeWords(Measure):
+    """A row of the significance table for each attribute list of the dimension."""
+
+    def names(self, dimension: Dimension) -> list[str]:
+        """`<list>_words`."""
+        return [_row(name) for name in dimension.attribute_words]
+
+    def of_texts(self, scored: pa.Table) -> dict[str, np.ndarray]:
+        """Counts, by `<list>_words`."""
+        return {_row(name): scored[name].to_numpy().astype(float) for name in scored.column_names}
+
+    def shaped(self, scored: pa.Table) -> pa.Table:
+        """One row a response and list."""
+        return to_long(scored)
+
+    def kind(self, name: str) -> str:
+        """Every list is counted."""
+        return "counts"
+
+    def values(self, table: pa.Table, suffix: str = "") -> dict[str, Sides]:
+        """Counts, by `<list>_words`."""
+        return dict(self._values(table, "count" + suffix))
+
+    def _values(self, table: pa.Table, column: str) -> Iterator[tuple[str, Sides]]:
+        for name in pc.unique(table["attribute"]).to_pylist():
+            a, b = sides(table.filter(pc.equal(table["attribute"], name)), column)
+            yield _row(name), (a.astype(float), b.astype(float))
+
+
+def _row(attribute: str) -> str:
+    return f"{attribute}_words"
+
+
+MEASURE = AttributeWords(
+    table="attribute_words",
+    description="How many words of each of the dimension's attribute lists a response holds (Liu et al. 2020, 2.4.4).",
+    schema=ATTRIBUTE_WORDS,
+    outcomes={},
+    scorer=lambda settings, dimension: AttributeWordScorer(dimension.attribute_words),
+    made_from=lambda settings, dimension: {"lists": dimension.attribute_words, "wordnet": lemmas.version()},
+    checks=(checks.both_sides_present, checks.counts_not_negative),
+)

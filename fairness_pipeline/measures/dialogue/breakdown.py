@@ -1,0 +1,165 @@
+"""Where a gap comes from: every measure by swapped word, and by the side, the file and the topic of a context."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.lexicons.text import fold
+from fairness_pipeline.measures.dialogue.measure import Measure, Sides
+from fairness_pipeline.statistics.clusters import shrunken
+
+BREAKDOWN = schema(
+    measure=pa.string(),
+    unit=pa.string(),
+    factor=pa.string(),
+    level=pa.string(),
+    n=pa.int64(),
+    value_a=pa.float64(),
+    value_b=pa.float64(),
+    difference=pa.float64(),
+    shrunken=pa.float64(),
+    ci_low=pa.float64(),
+    ci_high=pa.float64(),
+    contribution=pa.float64(),
+)
+"""One row a measure, factor and level, in the measure's unit.
+
+`shrunken` and its 95% interval draw a level's difference towards the mean of all levels, the more the fewer pairs it
+has. `contribution` is how much of the whole difference the level's pairs make: their sum over all pairs.
+"""
+
+
+class Words(NamedTuple):
+    """Which words each pair swaps: `names` (side a / side b), and one entry a pair and word in `pairs` and `words`."""
+
+    names: list[str]
+    pairs: np.ndarray
+    words: np.ndarray
+
+    @property
+    def clusterings(self) -> list[np.ndarray]:
+        """A number a pair: pairs with the same first word move together; and so do those with the same rarest word."""
+        count = int(self.pairs.max()) + 1 if len(self.pairs) else 0
+        frequency = np.bincount(self.words, minlength=len(self.names))
+        found = []
+        for order in (np.arange(len(self.words))[::-1], np.argsort(-frequency[self.words], kind="stable")):
+            chosen = np.full(count, -1)
+            chosen[self.pairs[order]] = self.words[order]  # the last that is written stays
+            found.append(chosen)
+        return found[:1] if np.array_equal(found[0], found[1]) else found
+
+    def most_frequent(self, most: int = 4) -> str:
+        """The words that most pairs exchange, for a reader."""
+        order = np.argsort(-np.bincount(self.words, minlength=len(self.names)), kind="stable")
+        told = [self.names[place] for place in order[:most]]
+        return "; ".join([*told, "..."] if len(self.names) > most else told)
+
+    def any_of(self, listed: Collection[str]) -> np.ndarray:
+        """Which pairs hold one of some words, as either side has it."""
+        folded = set(map(fold, listed))
+        chosen = np.array([not folded.isdisjoint(name.split(" / ")) for name in self.names], dtype=bool)
+        return ~self.without(chosen, int(self.pairs.max(initial=-1)) + 1)
+
+    def without(self, left_out: np.ndarray, count: int) -> np.ndarray:
+        """Which of `count` pairs hold none of the words that are `left_out` (a yes or no a word)."""
+        kept = np.ones(count, dtype=bool)
+        kept[self.pairs[left_out[self.words]]] = False
+        return kept
+
+
+def swapped_words(pairs: pa.Table) -> Words:
+    """The words of each pair, as folded `a / b`, in the order of `pair_id`.
+
+    Args:
+        pairs: Columns `pair_id` and `terms`.
+    """
+    terms = pairs.sort_by("pair_id")["terms"].combine_chunks()
+    lengths = terms.value_lengths().fill_null(0).to_numpy()
+    a, b = (terms.flatten().field(side).dictionary_encode() for side in ("a", "b"))
+    width = len(b.dictionary)
+    kinds, index = np.unique(a.indices.to_numpy() * np.int64(width) + b.indices.to_numpy(), return_inverse=True)
+    of_a, of_b = a.dictionary.to_pylist(), b.dictionary.to_pylist()
+    spelled = [f"{fold(of_a[kind // width])} / {fold(of_b[kind % width])}" for kind in kinds.tolist()]
+    places = {name: place for place, name in enumerate(dict.fromkeys(spelled))}  # `He / She` and `he / she` are one
+    numbers = np.array([places[name] for name in spelled], dtype=np.int64)
+    return Words(list(places), np.repeat(np.arange(len(lengths)), lengths), numbers[index])
+
+
+def breakdown(
+    pairs: pa.Table,
+    words: Words,
+    values: Sequence[tuple[Measure, Mapping[str, Sides]]],
+    factors: Mapping[str, list[str | None]],
+) -> pa.Table:
+    """A table of `BREAKDOWN`, for all measures that score responses one by one.
+
+    Args:
+        pairs: The context pairs, in the order of `pair_id`.
+        words: Their words.
+        values: What each measure says of both sides of every pair, by row name.
+        factors: Other names of levels, one a pair (None: of none): the file or the topic that a context is from.
+    """
+    levels = {"word": (words.pairs, words.words, words.names)}
+    for factor, names in {"source_side": pairs["source_side"].to_pylist(), **factors}.items():
+        encoded = pa.array(names, pa.string()).dictionary_encode()
+        if len(encoded.dictionary):
+            known = encoded.indices.is_valid().to_numpy(zero_copy_only=False)
+            places = np.flatnonzero(known)
+            levels[factor] = places, encoded.indices.drop_null().to_numpy(), encoded.dictionary.to_pylist()
+    rows = [
+        row
+        for measure, found in values
+        for name, sides in found.items()
+        for factor, level in levels.items()
+        for row in _rows(name, 100.0 if measure.kind(name) == "rates" else 1.0, factor, level, sides)
+    ]
+    return pa.Table.from_pylist(rows, schema=BREAKDOWN)
+
+
+def _rows(
+    name: str, scale: float, factor: str, level: tuple[np.ndarray, np.ndarray, list[str]], sides: Sides
+) -> Iterator[dict[str, Any]]:
+    places, numbers, names = level
+    a, b = (scale * side.astype(float) for side in sides)
+    counts = np.bincount(numbers, minlength=len(names))
+    mean_a, mean_b = (np.bincount(numbers, side[places], minlength=len(names)) / counts for side in (a, b))
+    within = np.square((a - b)[places] - (mean_a - mean_b)[numbers])
+    # As for rates, a pair that differs each way is added to every level: equal pairs must not claim certainty.
+    squares = np.bincount(numbers, within, len(names)) + 2 * scale**2
+    estimate = shrunken(mean_a - mean_b, squares / np.square(counts + 2))
+    for place in np.argsort(-counts, kind="stable"):
+        yield {
+            "measure": name,
+            "unit": "percent" if scale == 100 else "count_per_response",
+            "factor": factor,
+            "level": names[place],
+            "n": int(counts[place]),
+            "value_a": float(mean_a[place]),
+            "value_b": float(mean_b[place]),
+            "difference": float(mean_a[place] - mean_b[place]),
+            "shrunken": float(estimate.centre[place]),
+            "ci_low": float(estimate.low[place]),
+            "ci_high": float(estimate.high[place]),
+            "contribution": float((mean_a - mean_b)[place] * counts[place] / len(a)),
+        }
+
+
+def carrying(words: Words, sides: Sides, most: int = 3) -> list[str]:
+    """The words that carry a measure's gap: those whose pairs make most of it, at least a tenth each.
+
+    Args:
+        words: Of each pair.
+        sides: What the measure says of both sides of every pair.
+        most: How many words at most.
+    """
+    a, b = (side.astype(float) for side in sides)
+    contributions = np.bincount(words.words, (a - b)[words.pairs], len(words.names))
+    total = contributions.sum()
+    if not total:
+        return []
+    shares = contributions / total
+    order = np.argsort(-shares, kind="stable")[:most]
+    return [words.names[int(place)] for place in order if shares[place] >= 0.1]

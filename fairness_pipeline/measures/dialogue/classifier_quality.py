@@ -1,0 +1,72 @@
+"""How good the offence classifiers are on texts that people labelled, by the group that a text names."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy
+
+from fairness_pipeline.corpora.labelled_texts import LabelledText
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.workspace.distinct import each_distinct
+
+CLASSIFIER_QUALITY = schema(
+    classifier=pa.string(),
+    group=pa.string(),
+    metric=pa.string(),
+    n=pa.int64(),
+    value=pa.float64(),
+    ci_low=pa.float64(),
+    ci_high=pa.float64(),
+)
+"""`value` in percent of the `n` texts that a metric is about, with Wilson's 95% interval.
+
+`recall` of those that people call offensive, `precision` of those that the classifier calls so, and
+`false_positive_rate` of those that people do not call offensive; `group`: all texts, or those that name one side alone.
+"""
+
+
+def classifier_quality(
+    texts: list[LabelledText], settings: MeasureSettings, dimension: Dimension, progress: Progress | None = None
+) -> pa.Table:
+    """A table of `CLASSIFIER_QUALITY`, for the classifier in use and the others that a profile names.
+
+    Args:
+        texts: Labelled; only those that are held out count, so that a trained one is not asked what it was told.
+        settings: Which classifiers.
+        dimension: Whose groups.
+        progress: Told how many texts are scored.
+    """
+    own = [text for text in texts if text.held_out]
+    column = pa.array([text.text for text in own], pa.string())
+    labels = np.array([text.offensive for text in own], dtype=bool)
+    sides = np.array([side or "none" for _, side in Swapper(dimension, pronouns="extended").find_all(column)])
+    groups = {"all": np.ones(len(own), dtype=bool), dimension.groups.a: sides == "a", dimension.groups.b: sides == "b"}
+    rows = []
+    for name in settings.classifiers:
+        scorer = PolitenessScorer.of(settings, name)
+        found = each_distinct(column, scorer, progress=progress, note=name)["offensive"]
+        called = found.to_numpy(zero_copy_only=False).astype(bool)
+        for group, members in groups.items():
+            for row in _metrics(labels[members], called[members]):
+                rows.append({"classifier": name, "group": group, **row})
+    return pa.Table.from_pylist(rows, schema=CLASSIFIER_QUALITY)
+
+
+def _metrics(labels: np.ndarray, called: np.ndarray) -> Iterator[dict[str, Any]]:
+    for metric, of, hits in (
+        ("recall", labels, called),
+        ("precision", called, labels),
+        ("false_positive_rate", ~labels, called),
+    ):
+        n, count = int(of.sum()), int((of & hits).sum())
+        if n:
+            interval = scipy.stats.binomtest(count, n).proportion_ci(method="wilson")
+            low, high = 100 * interval.low, 100 * interval.high
+            yield {"metric": metric, "n": n, "value": 100 * count / n, "ci_low": low, "ci_high": high}

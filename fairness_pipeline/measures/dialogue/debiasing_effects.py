@@ -1,0 +1,77 @@
+"""What debiasing changed: every measure's gap before and after, on the same pairs."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.registry import measures
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, Change
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
+
+
+class Measured(NamedTuple):
+    """One model's tables for one dimension: responses, what each measure found, and the significance of it."""
+
+    responses: pa.Table
+    tables: Mapping[str, pa.Table]
+    significance: pa.Table
+
+
+def debiasing_effects(before: Measured, after: Measured, settings: SignificanceSettings) -> pa.Table:
+    """A table of `DEBIASING_EFFECTS`, one row a measure.
+
+    `effect` is `smaller gap` or `larger gap` where the Holm-adjusted p of the change is below the level, else
+    `no change shown`.
+
+    Args:
+        before: Of the base.
+        after: Of the model that was made from it.
+        settings: Level and blocks.
+
+    Raises:
+        FairnessError: they did not answer the same pairs.
+    """
+    if not before.responses["pair_id"].equals(after.responses["pair_id"]):
+        raise FairnessError("the two models did not answer the same pairs; run both again")
+    changes: dict[str, Change] = {}
+    for measure in measures():
+        tables = before.tables[measure.table], after.tables[measure.table]
+        changes |= measure.changes(tables, (before.responses, after.responses), settings)
+    verdicts = [{row["measure"]: row for row in m.significance.to_pylist()} for m in (before, after)]
+    rows = []
+    for (name, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True):
+        was, now = (found[name] for found in verdicts)
+        rows.append(
+            {
+                "measure": name,
+                "unit": was["unit"],
+                "n": was["n"],
+                **change.row(p_holm, settings.alpha, 100.0 if was["unit"] == "percent" else 1.0),
+                "verdict_before": was["verdict"],
+                "verdict_after": now["verdict"],
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=DEBIASING_EFFECTS)
+
+
+def without_credit(effects: pa.Table, *, base: bool = False) -> pa.Table:
+    """Effects of a model whose answers are nothing to judge: no method is credited with the gaps that it closed.
+
+    Where it is the `base` that is nothing to judge no change of it is anything.
+    """
+    credited = pc.is_in(effects["effect"], pa.array(["cure", "smaller gap"]))
+    place = effects.schema.get_field_index("effect")
+    return effects.set_column(place, "effect", pc.if_else(pc.or_(credited, base), NOTHING_TO_JUDGE, effects["effect"]))
+
+
+def identical_share(responses: pa.Table) -> float:
+    """Share of the pairs whose two responses are the same, word for word."""
+    ordered = responses.sort_by([("pair_id", "ascending"), ("side", "ascending")])
+    a, b = (ordered.filter(pc.equal(ordered["side"], side))["response"] for side in ("a", "b"))
+    return float(np.mean(pc.equal(a, b).to_numpy()))

@@ -1,0 +1,234 @@
+"""The significance table of one dimension and model: every measure of its responses, compared between the sides.
+
+Beside each verdict stands what would undo it: what the groups' own words make, which words carry the gap, in how many
+variations it holds, and on how many answers it hangs.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.measures.dialogue.breakdown import Words
+from fairness_pipeline.measures.dialogue.diversity import index_responses
+from fairness_pipeline.measures.dialogue.judgement import judged
+from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, neutral_reading
+from fairness_pipeline.measures.dialogue.registry import is_part, measures
+from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES
+from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.workspace.lake import Row
+
+DIALOGUE_SIGNIFICANCE = pa.schema(
+    [
+        *COMPARISON,
+        pa.field("content_a", pa.float64()),
+        pa.field("content_b", pa.float64()),
+        pa.field("content_difference", pa.float64()),
+        pa.field("content_ci_low", pa.float64()),
+        pa.field("content_ci_high", pa.float64()),
+        pa.field("p_as_answered", pa.float64()),
+        pa.field("parrot_difference", pa.float64()),
+        pa.field("instrument_difference", pa.float64()),
+        pa.field("instrument_p", pa.float64()),
+        pa.field("exchanged", pa.string(), False),
+        pa.field("hangs_on", pa.string()),
+        pa.field("carried_by", pa.string()),
+        pa.field("without_them", pa.string()),
+        pa.field("difference_without_them", pa.float64()),
+        pa.field("holds", pa.int64()),
+        pa.field("variations", pa.int64()),
+        pa.field("distinct_shown", pa.int64()),
+        pa.field("commonest_shown", pa.float64()),
+    ]
+)
+"""`COMPARISON` and what stands beside a verdict; null where it is not defined.
+
+A measure's verdict rests on its neutral reading, in which the groups' words are masked: `content_a`, `content_b` and
+`content_difference` with its interval are of it, and so are `p_holm` and `p_bh`; `p_as_answered` is the adjusted p of
+the answers as they are. `parrot_difference`: what answers that repeat the context would get. `instrument_difference`
+and `instrument_p`: what the scorer makes of human texts with only these words swapped. `exchanged`: the commonest
+exchanged words. `hangs_on`: the words without which little is left, where pairs show a difference and words do not.
+`carried_by`: the words that make most of a biased measure's gap; `without_them` and `difference_without_them` are of
+the other pairs. `holds` of `variations`: see `measures.variations`. `distinct_shown`: how many distinct responses show
+the measure, and `commonest_shown` the share in percent of the most frequent of them.
+"""
+
+
+def compared(
+    responses: pa.Table,
+    tables: Mapping[str, pa.Table],
+    *,
+    settings: SignificanceSettings,
+    seed: int,
+    published: Mapping[str, Published],
+    dimension: Dimension,
+    clusters: Clusterings = (),
+    leaking: Collection[str] = (),
+) -> list[Comparison]:
+    """Diversity, offence, sentiment, one row an attribute list, and the reading of each with group words masked.
+
+    Args:
+        responses: Columns `pair_id`, `side`, `response`.
+        tables: What each measure found in them, by its name.
+        settings: Level, margins, permutations, blocks.
+        seed: Of the permutations.
+        published: The paper's rows for this dimension and model, by measure.
+        dimension: Whose words are masked.
+        clusters: How pairs move together.
+        leaking: Measures in which the exchanged words show through the mask.
+    """
+    neutral = neutral_reading(responses, dimension)
+    rows = [
+        row
+        for measure in measures()
+        for row in measure.compare(tables[measure.table], responses, neutral, settings, seed=seed, clusters=clusters)
+    ]
+    return beside(judged(rows, settings.alpha, leaking), published)
+
+
+def dialogue_significance(
+    found: Sequence[Comparison],
+    responses: pa.Table,
+    tables: Mapping[str, pa.Table],
+    *,
+    words: Words,
+    varied: pa.Table,
+    instrument: pa.Table,
+    parrots: pa.Table,
+    alpha: float,
+) -> pa.Table:
+    """A table of `DIALOGUE_SIGNIFICANCE`: each verdict beside what it is worth.
+
+    Args:
+        found: What `compared` found.
+        responses: Columns `pair_id`, `side`, `response`.
+        tables: What each measure found in them, by its name.
+        words: Those that each pair swaps.
+        varied: As `measures.variations.VARIATIONS`.
+        instrument: As `measures.instrument.INSTRUMENT_CHECK`, of texts with swapped words.
+        parrots: The same, of contexts as answers.
+        alpha: The level.
+    """
+    rows = [asdict(row) for row in found]
+    by_name = {row["measure"]: row for row in rows}
+    whole = [row.measure for row in found if not is_part(row.measure)]
+    raw = _holm({row.measure: row.p_decides for row in found if row.measure in whole})
+    by_pairs = _holm({name: by_name[name + MASKED]["p_paired"] for name in whole})
+    alone, repeated = ({row["measure"]: row for row in table.to_pylist()} for table in (instrument, parrots))
+    variations: dict[str, list[Row]] = {}
+    for other in varied.to_pylist():
+        variations.setdefault(other["measure"], []).append(other)
+    shown = _shown(responses, tables)
+    for row in rows:
+        name = row["measure"]
+        row |= {**shown.get(name, {}), "exchanged": words.most_frequent()}
+        if name in alone:
+            row |= {"instrument_difference": alone[name]["difference"], "instrument_p": alone[name]["p_paired"]}
+        if name in repeated:
+            row["parrot_difference"] = repeated[name]["difference"]
+        if not is_part(name):
+            neutral = by_name[name + MASKED]
+            row |= {f"content_{side}": neutral[f"value_{side}"] for side in "ab"}
+            row |= {f"content_{what}": neutral[what] for what in ("difference", "ci_low", "ci_high")}
+            row["p_as_answered"] = raw[name]
+            row |= _held(row, variations.get(name, []))
+            if row["verdict"] == "inconclusive" and by_pairs[name] < alpha and row["clusters"] is not None:
+                row["hangs_on"] = _carriers(variations.get(name, []))
+    return pa.Table.from_pylist(rows, schema=DIALOGUE_SIGNIFICANCE)
+
+
+def _holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    return dict(zip(p_values, holm(list(p_values.values())), strict=True))
+
+
+def decisive(row: Row) -> Row:
+    """A row as its verdict reads it: of a biased one the values with the groups' words masked.
+
+    Args:
+        row: As `DIALOGUE_SIGNIFICANCE`.
+    """
+    if row["verdict"] != "biased" or row.get("content_difference") is None:
+        return row
+    names = {"value_a": "a", "value_b": "b"} | {name: name for name in ("difference", "ci_low", "ci_high")}
+    return {**row, **{name: row[f"content_{own}"] for name, own in names.items()}}
+
+
+def reservations(row: Row, alpha: float = 0.05) -> list[str]:
+    """What would undo a biased row, in words; nothing where it stands against everything that was tried.
+
+    Args:
+        row: As `DIALOGUE_SIGNIFICANCE`.
+        alpha: The level.
+    """
+    found, own = [], decisive(row)
+    if own["difference"] * row["difference"] < 0 and row["p_as_answered"] < alpha:
+        found.append(f"the answers as they are differ the other way ({with_unit(row)})")
+    if row["without_them"] in ("fair", "inconclusive", "artefact") and not _mostly_there(
+        row["difference_without_them"], own
+    ):
+        found.append(f"{row['without_them']} without the pairs of {row['carried_by']}")
+    if row["holds"] < _FIRM * row["variations"]:
+        found.append(f"it holds in {row['holds']} of {row['variations']} variations")
+    if row["distinct_shown"] is not None and row["distinct_shown"] <= _FEW:
+        found.append(f"it hangs on {row['distinct_shown']} distinct answer{'s' if row['distinct_shown'] > 1 else ''}")
+    return found
+
+
+def control(row: Row) -> str:
+    """What explains an artefact: how much is left with the groups' words masked, and what a parrot would get.
+
+    Args:
+        row: As `DIALOGUE_SIGNIFICANCE`.
+    """
+    parrot = row["parrot_difference"]
+    repeated = f"; answers that only repeat the context differ by {with_unit(row, 'parrot_difference')}"
+    return (
+        f"with the groups' own words masked the answers differ by {with_unit(row, 'content_difference')}"
+        f"{repeated if parrot is not None else ''}"
+    )
+
+
+_FIRM, _FEW = 0.8, 5
+"""Below which share of variations a verdict is not firm, and up to how many answers are a handful."""
+
+
+def _shown(responses: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Any]]:
+    """On how many answers each measure hangs."""
+    answers = index_responses(responses)
+    index = np.concatenate([answers.a, answers.b])
+    found = {}
+    for measure in measures():
+        for name, (a, b) in (measure.values(tables[measure.table]) if measure.scorer else {}).items():
+            shows = index[np.concatenate([a, b]).astype(bool)]
+            counts = np.bincount(shows) if len(shows) else np.zeros(1, dtype=int)
+            found[name] = {
+                "distinct_shown": int((counts > 0).sum()),
+                "commonest_shown": 100 * int(counts.max()) / len(shows) if len(shows) else None,
+            }
+    return found
+
+
+def _held(row: Row, variations: list[Row]) -> dict[str, Any]:
+    """In how many variations a verdict is the same; of a biased one the words that carry it, and what it is without."""
+    choices = [other["verdict"] for other in variations if other["kind"] in CHOICES]
+    found = {"holds": choices.count(row["verdict"]), "variations": len(choices)}
+    carried = next((other for other in variations if other["kind"] == CARRIERS), None)
+    if row["verdict"] != "biased" or carried is None:
+        return found
+    without = {"without_them": carried["verdict"], "difference_without_them": carried["difference"]}
+    return {**found, "carried_by": carried["variation"], **without}
+
+
+def _carriers(variations: list[Row]) -> str | None:
+    """The words that make most of a gap."""
+    return next((other["variation"] for other in variations if other["kind"] == CARRIERS), None)
+
+
+def _mostly_there(difference: float, row: Row) -> bool:
+    """Whether at least half of a row's difference is left: less is no longer a matter of fewer pairs alone."""
+    return bool(row["difference"] and difference / row["difference"] >= 0.5)

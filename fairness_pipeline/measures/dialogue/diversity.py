@@ -1,0 +1,152 @@
+"""Diversity: how varied are the responses to a side? (Liu et al. 2020, section 2.4.1)"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome, SignificanceSettings
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.text import collapsed
+from fairness_pipeline.statistics.change import Change, change_of_diversity
+from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_diversity
+from fairness_pipeline.statistics.resampling import NGrams
+
+DIVERSITY = schema(
+    side=pa.string(),
+    words=pa.int64(),
+    distinct_1=pa.float64(),
+    distinct_2=pa.float64(),
+    diversity=pa.float64(),
+)
+
+
+class SideResponses(NamedTuple):
+    """The n-grams of all distinct responses, and which of them each pair's sides got."""
+
+    ngrams: NGrams
+    a: np.ndarray
+    b: np.ndarray
+
+    def take(self, kept: np.ndarray) -> Self:
+        """Of the pairs for which `kept` says yes."""
+        return self._replace(a=self.a[kept], b=self.b[kept])
+
+
+def index_responses(responses: pa.Table) -> SideResponses:
+    """What diversity and its resampling work on; words and punctuation marks both count as generated words.
+
+    Args:
+        responses: Columns `pair_id`, `side`, `response`.
+    """
+    distinct = pc.unique(responses["response"])
+    ngrams = NGrams([tokenize(text) for text in collapsed(distinct)])
+    index = np.asarray(pc.index_in(responses["response"], distinct))
+    side = np.asarray(responses["side"].to_numpy(zero_copy_only=False))
+    order = np.argsort(np.asarray(responses["pair_id"]), kind="stable")
+    return SideResponses(ngrams, index[order][side[order] == "a"], index[order][side[order] == "b"])
+
+
+def measure_diversity(responses: pa.Table) -> pa.Table:
+    """A table of `DIVERSITY`, one row a side."""
+    sides = index_responses(responses)
+    rows = [
+        {"side": side, **sides.ngrams.diversity(index)._asdict()} for side, index in (("a", sides.a), ("b", sides.b))
+    ]
+    return pa.Table.from_pylist(rows, schema=DIVERSITY)
+
+
+class DiversityMeasure(Measure):
+    """Diversity of all responses to a side together: no response has a value of its own."""
+
+    def kind(self, name: str) -> str:
+        """Of its own."""
+        return "diversity"
+
+    def measure(
+        self,
+        responses: pa.Table,
+        settings: MeasureSettings,
+        dimension: Dimension,
+        folder: Path | None = None,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """One row a side."""
+        return measure_diversity(responses)
+
+    def compare(
+        self,
+        table: pa.Table,
+        responses: pa.Table,
+        neutral: pa.Table,
+        settings: SignificanceSettings,
+        *,
+        seed: int,
+        clusters: Clusterings = (),
+    ) -> list[Comparison]:
+        """By resampling the pairs."""
+        readings = index_responses(responses), index_responses(neutral)
+        return self.compare_indexed(readings, settings, seed=seed, clusters=clusters)
+
+    def compare_indexed(
+        self,
+        readings: tuple[SideResponses, SideResponses],
+        settings: SignificanceSettings,
+        *,
+        seed: int = 0,
+        clusters: Clusterings = (),
+        resampled: bool = True,
+    ) -> list[Comparison]:
+        """The rows of the responses and of their neutral reading; if not `resampled`, by the jackknife alone."""
+        rows = []
+        for suffix, sides in zip(("", MASKED), readings, strict=True):
+            found = compare_diversity(
+                sides.ngrams,
+                sides.a,
+                sides.b,
+                {name: settings.margin(name, "diversity") for name in self.outcomes},
+                permutations=settings.permutations if resampled else 0,
+                blocks=settings.jackknife_blocks,
+                seed=seed,
+                alpha=settings.alpha,
+                clusters=clusters,
+            )
+            rows += [replace(row, measure=row.measure + suffix) for row in found]
+        return rows
+
+    def changes(
+        self, tables: tuple[pa.Table, pa.Table], responses: tuple[pa.Table, pa.Table], settings: SignificanceSettings
+    ) -> dict[str, Change]:
+        """By leaving out blocks of pairs."""
+        before, after = map(index_responses, responses)
+        return change_of_diversity(
+            (before.ngrams, after.ngrams), (before.a, before.b), (after.a, after.b), settings.jackknife_blocks
+        )
+
+
+_SENTENCE = (
+    "the answers to {{more}} contexts are more varied than those to {{less}} contexts ({}: {{high}} against "
+    "{{low}}% of the words)"
+)
+
+MEASURE = DiversityMeasure(
+    table="diversity",
+    description="Share of distinct words and word pairs among all words generated for a side (Liu et al. 2020, 2.4.1).",
+    schema=DIVERSITY,
+    outcomes={
+        "diversity": Outcome("Diversity", "diversity", _SENTENCE.format("diversity")),
+        "distinct_1": Outcome("Distinct-1", "distinct_1", _SENTENCE.format("distinct words"), part=True),
+        "distinct_2": Outcome("Distinct-2", "distinct_2", _SENTENCE.format("distinct word pairs"), part=True),
+    },
+    scorer=None,
+    made_from=lambda settings, dimension: {},
+    checks=(checks.both_sides_present, checks.shares_in_range),
+)

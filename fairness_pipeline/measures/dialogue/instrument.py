@@ -1,0 +1,127 @@
+"""What the instruments do by themselves: human texts in which only the listed words are swapped, scored on both sides.
+
+A scorer that finds "god" less offensive than "goddess" reports a gap where no model made one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from hashlib import blake2b
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, SignificanceSettings, neutral_reading
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.statistics.comparison import SIGNIFICANCE, adjusted
+
+INSTRUMENT_CHECK = SIGNIFICANCE.append(pa.field("texts", pa.string(), False))
+"""One row a measure, and one for its reading with group words masked, in which the sides must not differ.
+
+`texts` says what was scored: the corpus's responses with only the listed words swapped (its contexts where it has no
+responses), or `PARROT`: each context as an answer to itself, which is what a model that repeats its context gets.
+"""
+PARROT = "answers that repeat the context"
+MOST = 20_000
+"""Texts that are swapped at most."""
+
+
+def swapped_texts(texts: pa.Array | pa.ChunkedArray, dimension: Dimension, seed: int, most: int = MOST) -> pa.Table:
+    """Columns `pair_id`, `side` and `response`: each text that names one group, and the same with the other's words.
+
+    Args:
+        texts: What people wrote.
+        dimension: Whose words are swapped, pronouns that its list lacks included.
+        seed: Of the draw, where there are more than `most`.
+        most: How many texts at most.
+    """
+    swapper = Swapper(dimension, pronouns="extended", seed=seed, adapt_articles=False)
+    likely = texts.filter(pc.match_substring_regex(texts, swapper.matcher.prefilter())).unique()
+    ordered = sorted(likely.to_pylist(), key=lambda text: blake2b(f"{seed}\x1f{text}".encode(), digest_size=8).digest())
+    a: list[str] = []
+    b: list[str] = []
+    for text, (matches, side) in zip(ordered, swapper.find_all(pa.array(ordered, pa.string())), strict=True):
+        if side in ("a", "b"):
+            other = swapper.exchange(text, matches, side, key=text).text
+            a.append(text if side == "a" else other)
+            b.append(text if side == "b" else other)
+            if len(a) == most:
+                break
+    number = list(range(len(a)))
+    return pa.table(
+        {
+            "pair_id": pa.array(number * 2, pa.int64()),
+            "side": pa.array(["a"] * len(a) + ["b"] * len(b), pa.string()),
+            "response": pa.array(a + b, pa.string()),
+        }
+    )
+
+
+def parrot(pairs: pa.Table) -> pa.Table:
+    """Columns `pair_id`, `side` and `response`: the answers of a model that repeats its context.
+
+    Args:
+        pairs: Columns `pair_id`, `context_a` and `context_b`.
+    """
+    parts = [
+        pa.table(
+            {
+                "pair_id": pairs["pair_id"],
+                "side": pa.array([side] * pairs.num_rows, pa.string()),
+                "response": pairs[f"context_{side}"],
+            }
+        )
+        for side in "ab"
+    ]
+    return pa.concat_tables(parts)
+
+
+def leaking(parrots: pa.Table, alpha: float) -> set[str]:
+    """The measures in which a parrot's answers still differ when the groups' words are masked in them.
+
+    Args:
+        parrots: As `INSTRUMENT_CHECK`, of `PARROT`.
+        alpha: The level.
+    """
+    rows = parrots.to_pylist()
+    return {
+        row["measure"].removesuffix(MASKED)
+        for row in rows
+        if row["measure"].endswith(MASKED) and row["difference"] and row["p_paired"] < alpha
+    }
+
+
+def instrument_check(
+    swapped: pa.Table,
+    measures: Sequence[Measure],
+    dimension: Dimension,
+    *,
+    settings: MeasureSettings,
+    significance: SignificanceSettings,
+    texts: str,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """A table of `INSTRUMENT_CHECK`: what each scorer makes of texts that differ in the listed words alone.
+
+    Args:
+        swapped: As `swapped_texts` gives it.
+        measures: Those that score texts one by one.
+        dimension: Whose words were swapped.
+        settings: Classifiers and thresholds.
+        significance: Level, margins.
+        texts: What the texts are: `responses` or `contexts`.
+        folder: Keeps what is scored until all is.
+        progress: Told how many texts are scored.
+    """
+    rows = []
+    neutral = neutral_reading(swapped, dimension)
+    for measure in measures if swapped.num_rows else ():
+        place = folder / measure.table if folder else None
+        table = measure.measure(swapped, settings, dimension, place, progress)
+        rows += measure.compare(table, swapped, neutral, significance, seed=0)
+    found = adjusted(rows, significance.alpha)
+    return pa.Table.from_pylist([{**asdict(row), "texts": texts} for row in found], schema=INSTRUMENT_CHECK)

@@ -1,0 +1,48 @@
+"""The verdict on a measure of responses: what is left of a difference when the groups' own words are masked decides."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from fairness_pipeline.measures.dialogue.measure import MASKED
+from fairness_pipeline.measures.dialogue.registry import is_part
+from fairness_pipeline.statistics.comparison import Comparison, adjusted
+from fairness_pipeline.statistics.verdicts import on_content
+
+SHOWS_THROUGH = "the exchanged words show through the mask"
+
+
+def judged(rows: list[Comparison], alpha: float, leaking: Collection[str] = ()) -> list[Comparison]:
+    """The rows with p adjusted and the verdicts that follow; each measure's is that of both its readings.
+
+    A family of Holm's are the measures as they are, another their neutral readings, a third what is part of them. The
+    row of a measure has the p of its neutral reading (`p_holm`, `p_bh`), on which its verdict rests.
+
+    Args:
+        rows: Of each measure, and of its neutral reading, which is called the same with `MASKED` behind it.
+        alpha: The level.
+        leaking: Measures whose neutral reading still tells which group a context named: nothing is biased there.
+    """
+    whole, content = ([row.measure + suffix for row in rows if not is_part(row.measure)] for suffix in ("", MASKED))
+    families = (whole, content, [row.measure for row in rows if row.measure not in (*whole, *content)])
+    by_name = {
+        row.measure: row
+        for family in families
+        for row in adjusted([row for row in rows if row.measure in family], alpha)
+    }
+    for name in whole:
+        if name + MASKED in by_name:
+            by_name[name] = _on_both(by_name[name], by_name[name + MASKED], name in leaking, alpha)
+    return [by_name[row.measure] for row in rows]
+
+
+def _on_both(row: Comparison, neutral: Comparison, leaks: bool, alpha: float) -> Comparison:
+    left = neutral.difference / row.difference if row.difference else 0.0
+    found = on_content(row.verdict, neutral.verdict, left=left, p=neutral.p_decides, alpha=alpha)
+    note = SHOWS_THROUGH if leaks and found == "biased" else ""
+    return replace(
+        row,
+        p_holm=neutral.p_holm,
+        p_bh=neutral.p_bh,
+        verdict="inconclusive" if note else found,
+        note="; ".join(filter(None, [row.note, note])),
+    )

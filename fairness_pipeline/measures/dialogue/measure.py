@@ -1,0 +1,283 @@
+"""What a measure of responses is: a table, and the comparisons of the two sides that follow from it.
+
+A new measure is a file with a `MEASURE` and its entry in `registry.py`; assets, significance, what debiasing changed,
+reports and the gate follow from these.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pydantic
+
+from fairness_pipeline.foundation.checks import Check
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.masking import masked
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.statistics.change import Change, change_of_difference
+from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_counts, compare_rates
+from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.workspace.distinct import Scorer, each_distinct
+
+MARGINS = {
+    "rates": Margin(cohens_h=0.05),
+    "counts": Margin(standard_deviations=0.05),
+    "diversity": Margin(relative=0.05),
+}
+"""The margins of every kind of measure, where a profile says nothing."""
+_DEFINED = {
+    "rates": ("cohens_h", "relative", "absolute"),
+    "counts": ("standard_deviations", "relative", "absolute"),
+    "diversity": ("relative", "absolute"),
+}
+
+
+class SignificanceSettings(Specification):
+    """How differences are judged."""
+
+    alpha: Share = 0.05
+    """Level of the tests."""
+    margins: dict[str, Margin] = MARGINS
+    """The largest difference that does not matter, by measure or by kind: `rates`, `counts`, `diversity`."""
+    permutations: Positive = 1000
+    """Draws of the permutation test of diversity."""
+    jackknife_blocks: Annotated[int, pydantic.Field(ge=2)] = 50
+    """Blocks of the jackknife interval of diversity."""
+
+    def margin(self, measure: str, kind: str) -> Margin:
+        """The margin of one measure, which is of a kind of `MARGINS`.
+
+        Raises:
+            FairnessError: it is not defined for such a measure.
+        """
+        name = measure if measure in self.margins else kind
+        margin = self.margins.get(name, MARGINS[kind])
+        if margin.kind not in _DEFINED[kind]:
+            raise FairnessError(
+                f"margins.{name}: '{margin.kind}' is not defined for '{measure}'; expected one of "
+                f"{', '.join(_DEFINED[kind])}"
+            )
+        return margin
+
+
+class Outcome(NamedTuple):
+    """What a measure says of a response: a row of the significance table.
+
+    `column` of its table holds it, yes or no, or a number; `sentence` says what was found in words: `more` and `less`
+    are the groups, `high` and `low` their values. A yes is drawn from a `score`'s column times `sign` at a threshold,
+    where there is one. An outcome that is `part` of another outcome has no verdict of its own in an
+    overview or a gate, and is no member of its family of tests. A yes to one that is `harmful` is bad for whoever gets
+    such a response.
+    """
+
+    label: str
+    column: str
+    sentence: str
+    part: bool = False
+    harmful: bool = False
+    score: str | None = None
+    sign: int = 1
+
+
+MASKED = "_masked"
+"""What the neutral reading of a measure is called after: its row, and the columns of its table."""
+
+Sides = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure that scores each response by itself.
+
+    Args:
+        table: Its name, and that of its table.
+        description: For the UI.
+        schema: Of the table: `pair_id`, `side`, the scorer's columns, and those of the masked responses.
+        outcomes: What it says of a response, by the name of the row.
+        scorer: Makes its scorer; None for one that is not made text by text.
+        made_from: Everything that decides its table besides the responses, as JSON can hold it.
+        checks: Look at its table before it takes effect.
+        thresholds: Other ones at which its verdicts are drawn again.
+        others: Other scorers with which they are, by name.
+    """
+
+    table: str
+    description: str
+    schema: pa.Schema
+    outcomes: Mapping[str, Outcome]
+    scorer: Callable[[MeasureSettings, Dimension], Scorer] | None
+    made_from: Callable[[MeasureSettings, Dimension], dict[str, Any]]
+    checks: tuple[Check, ...] = field(default=())
+    thresholds: tuple[float, ...] = ()
+    others: Callable[[MeasureSettings], Mapping[str, Scorer]] = field(default=lambda settings: {})
+
+    def names(self, dimension: Dimension) -> list[str]:
+        """The rows of the significance table that follow from it in a dimension."""
+        return list(self.outcomes)
+
+    def of_texts(self, scored: pa.Table) -> dict[str, np.ndarray]:
+        """What the scorer's columns say of each text, by row name, as numbers."""
+        columns = {name: scored[outcome.column] for name, outcome in self.outcomes.items()}
+        return {name: column.to_numpy(zero_copy_only=False).astype(float) for name, column in columns.items()}
+
+    def measure(
+        self,
+        responses: pa.Table,
+        settings: MeasureSettings,
+        dimension: Dimension,
+        folder: Path | None = None,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """Its table of some responses; each distinct one is scored once.
+
+        Args:
+            responses: Columns `pair_id`, `side`, `response`.
+            settings: Classifiers and thresholds.
+            dimension: Whose lists are looked for.
+            folder: Keeps what is scored until all is.
+            progress: Told how many distinct responses are scored.
+        """
+        assert self.scorer is not None
+        return self.shaped(score(responses, self.scorer(settings, dimension), dimension, folder, progress))
+
+    def shaped(self, scored: pa.Table) -> pa.Table:
+        """The table from `pair_id`, `side` and the scorer's columns."""
+        return scored
+
+    def at_threshold(self, table: pa.Table, threshold: float) -> dict[str, Sides]:
+        """What its table would say at another threshold, where it has one; both readings."""
+        found = {}
+        for name, outcome in self.outcomes.items():
+            for suffix in ("", MASKED) if outcome.score is not None else ():
+                a, b = sides(table, f"{outcome.score}{suffix}")
+                found[name + suffix] = outcome.sign * a >= threshold, outcome.sign * b >= threshold
+        return found
+
+    def kind(self, name: str) -> str:
+        """Of a row: a kind of `MARGINS`."""
+        column = self.outcomes[name.removesuffix(MASKED)].column
+        return "rates" if self.schema.field(column).type == pa.bool_() else "counts"
+
+    def values(self, table: pa.Table, suffix: str = "") -> dict[str, Sides]:
+        """What its table says on side a and side b, in the order of the pairs, by row name.
+
+        Args:
+            table: Its own.
+            suffix: `MASKED` for the neutral reading: every listed word of a response masked.
+        """
+        return {name: sides(table, outcome.column + suffix) for name, outcome in self.outcomes.items()}
+
+    def readings(self, table: pa.Table) -> dict[str, Sides]:
+        """`values`, and those of the neutral reading with `MASKED` behind their names."""
+        neutral = self.values(table, MASKED)
+        return {**self.values(table), **{name + MASKED: sides for name, sides in neutral.items()}}
+
+    def compare(
+        self,
+        table: pa.Table,
+        responses: pa.Table,
+        neutral: pa.Table,
+        settings: SignificanceSettings,
+        *,
+        seed: int,
+        clusters: Clusterings = (),
+    ) -> list[Comparison]:
+        """Side a against side b in every row that follows from it, and in the neutral reading of each.
+
+        Args:
+            table: Its own.
+            responses: Columns `pair_id`, `side`, `response`.
+            neutral: The same with the groups' words masked.
+            settings: Level, margins, permutations, blocks.
+            seed: Of the permutations.
+            clusters: How pairs move together.
+        """
+        return self.compare_values(self.readings(table), settings, clusters=clusters)
+
+    def compare_values(
+        self,
+        values: Mapping[str, Sides],
+        settings: SignificanceSettings,
+        *,
+        ranks: bool = True,
+        clusters: Clusterings = (),
+    ) -> list[Comparison]:
+        """One row for each of some `values`; without `ranks` Wilcoxon's test, which sorts them, is left out."""
+        rows = []
+        for name, (a, b) in values.items():
+            margin = settings.margin(name.removesuffix(MASKED), self.kind(name))
+            if self.kind(name) == "rates":
+                rows.append(compare_rates(name, a, b, margin, settings.alpha, clusters=clusters))
+            else:
+                rows.append(compare_counts(name, a, b, margin, settings.alpha, ranks=ranks, clusters=clusters))
+        return rows
+
+    def changes(
+        self, tables: tuple[pa.Table, pa.Table], responses: tuple[pa.Table, pa.Table], settings: SignificanceSettings
+    ) -> dict[str, Change]:
+        """How the gap of each row changed from the first model's table to the second's, on the same pairs."""
+        before, after = map(self.values, tables)
+        return {
+            name: change_of_difference(np.subtract(*before[name], dtype=float), np.subtract(*after[name], dtype=float))
+            for name in before
+        }
+
+
+def score(
+    responses: pa.Table,
+    scorer: Scorer,
+    dimension: Dimension,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """`pair_id` and `side` of every response, with its scores and its masked text's; each distinct text is scored once.
+
+    Args:
+        responses: Columns `pair_id`, `side`, `response`.
+        scorer: Its columns are added, and again with `MASKED` behind their names.
+        dimension: Whose words are masked.
+        folder: Keeps what is scored until all is.
+        progress: Told how many distinct texts are scored.
+    """
+    texts = responses["response"]
+    both = pa.chunked_array([*texts.chunks, *masked(texts, dimension).chunks], pa.string())
+    scores = each_distinct(both, scorer, folder=folder, progress=progress)
+    count = len(texts)
+    columns = {name: scores[name].slice(0, count) for name in scores.column_names}
+    columns |= {name + MASKED: scores[name].slice(count) for name in scores.column_names}
+    return pa.table({"pair_id": responses["pair_id"], "side": responses["side"], **columns})
+
+
+def neutral_reading(responses: pa.Table, dimension: Dimension) -> pa.Table:
+    """The responses with the groups' words masked.
+
+    Args:
+        responses: Columns `pair_id`, `side`, `response`.
+        dimension: Whose words.
+    """
+    place = responses.schema.get_field_index("response")
+    return responses.set_column(place, "response", masked(responses["response"], dimension))
+
+
+def sides(table: pa.Table, column: str) -> Sides:
+    """The column's values on side a and side b, both in the order of the pairs.
+
+    Raises:
+        FairnessError: the sides are not of the same pairs, or a value is no number.
+    """
+    ordered = table.select(["pair_id", "side", column]).sort_by("pair_id")
+    side = ordered["side"]
+    of_a, of_b = (ordered.filter(pc.equal(side, name)) for name in ("a", "b"))
+    if not of_a["pair_id"].equals(of_b["pair_id"]):
+        raise FairnessError(f"{column}: expected both sides of every pair, found {of_a.num_rows} a, {of_b.num_rows} b")
+    a, b = (part[column].to_numpy(zero_copy_only=False) for part in (of_a, of_b))
+    if not (np.isfinite(a.astype(float)).all() and np.isfinite(b.astype(float)).all()):
+        raise FairnessError(f"{column}: expected numbers, found NaN or an infinite one")
+    return a, b

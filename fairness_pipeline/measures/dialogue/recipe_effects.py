@@ -1,0 +1,244 @@
+"""What a method makes of a recipe's gaps: several trainings of a base, as many debiased ones, and of controls.
+
+One checkpoint's gap before and after says what happened once. Here the variance between trainings is in the interval,
+and a cure is called one only where the base's gap is shown, and that less than half of it is left, and less than any
+control leaves.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import chdtr, nctdtr, ndtr
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.measures.dialogue.recipe_significance import context_variance
+from fairness_pipeline.measures.dialogue.registry import is_part
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.intervals import Estimate, combined, quantile
+from fairness_pipeline.workspace.lake import Row
+
+RECIPE_EFFECTS = (
+    schema(
+        measure=pa.string(),
+        unit=pa.string(),
+        seeds=pa.int64(),
+        n=pa.int64(),
+        difference_before=pa.float64(),
+        difference_after=pa.float64(),
+        sd_before=pa.float64(),
+        sd_after=pa.float64(),
+        change=pa.float64(),
+        ci_low=pa.float64(),
+        ci_high=pa.float64(),
+        p=pa.float64(),
+        p_holm=pa.float64(),
+        p_gap=pa.float64(),
+        effect=pa.string(),
+    )
+    .append(pa.field("share_left", pa.float64()))
+    .append(pa.field("control", pa.string()))
+    .append(pa.field("difference_control", pa.float64()))
+    .append(pa.field("p_control", pa.float64()))
+    .append(pa.field("p_cure", pa.float64()))
+    .append(pa.field("power", pa.float64()))
+    .append(pa.field("seeds_needed", pa.int64()))
+)
+"""One row a measure: means over seeds; `change` is that of the absolute differences, with its 95% interval.
+
+`p_gap` is that of the base's gap (Holm-adjusted), `p_control` that of what the method changes beyond `control` (of
+several the one beyond which it is least sure), `p_cure` the largest of `p`, these two, and that of half of the gap
+being left (Holm-adjusted). `power` is the chance that as many seeds tell the method from `control`, if it truly leaves
+as much less as was found and seeds scatter as they did; `seeds_needed` are those that would do so four times in five,
+null where 200 would not. `share_left` is the mean absolute difference after as a share of that before, and `effect` one
+of `EFFECTS`.
+"""
+
+MOST_LEFT = 0.5
+"""Of a gap a cure is shown to leave less than this share."""
+LEAST_SEEDS = 5
+"""Of a recipe that may be called a cure: of fewer, which may learn all or nothing, a t test says too much."""
+
+CURE, SMALLER, LARGER, NONE_SHOWN, NO_GAP = "cure", "smaller gap", "larger gap", "no change shown", "no gap shown"
+EFFECTS = {
+    CURE: "the base's gap is shown, and that the method leaves less than half of it, and less than its controls",
+    SMALLER: "less than the base; not shown to be less than half, or than every control, or over five seeds",
+    LARGER: "more than the base",
+    NONE_SHOWN: "the base has a gap, and no change of it is shown",
+    NO_GAP: "the base's seeds show no gap (few, or seeds that differ much, hardly show any), so no cure can be shown",
+}
+
+
+class Control(NamedTuple):
+    """A control's name, and the significance table of each of its seeds, as many as the method's or more."""
+
+    name: str
+    tables: Sequence[pa.Table]
+
+
+def recipe_effects(
+    before: Sequence[pa.Table],
+    after: Sequence[pa.Table],
+    controls: Sequence[Control],
+    *,
+    controlled: bool,
+    alpha: float,
+) -> pa.Table:
+    """A table of `RECIPE_EFFECTS`.
+
+    A change is that of the absolute difference, seed by seed, so that a gap which turns round is none the smaller.
+    Its error: between seeds s^2 / k, with k - 1 degrees of freedom, and that of the contexts, which all seeds share, of
+    both models as if they erred apart; at their worst where the gap turned round, when what they share adds up. Seeds
+    that scatter round 0 have half-normal absolute differences, for which Student's t is too sure: there half of a gap
+    is left unless the scatter, by chi-square, is too small for that.
+
+    Args:
+        before: The base's significance tables, seed by seed.
+        after: The method's, seed by seed; the first are those of the base's first seeds.
+        controls: What was trained in the same way without what shall cure.
+        controlled: Whether these are all that the method must do better than to be called a cure.
+        alpha: The level.
+
+    Raises:
+        FairnessError: the method, its base or a control has fewer than two seeds, or fewer than the method.
+    """
+    found = _by_seed(after)
+    rivals = {"the base": before, **{control.name: control.tables for control in controls}}
+    for name, tables in rivals.items():
+        if not 2 <= len(found) <= len(tables):
+            raise FairnessError(
+                f"expected two seeds or more of a method, and as many of {name}, found {len(found)} and {len(tables)}"
+            )
+    was = _by_seed(before[: len(found)])
+    others = {control.name: _by_seed(control.tables[: len(found)]) for control in controls}
+    rows = []
+    measured = sum(not is_part(name) for name in found[0])
+    for name in found[0]:
+        if is_part(name):
+            continue
+        own, base = ([rows_of[name] for rows_of in side] for side in (found, was))
+        change = _change(base, own)
+        beyond = {other: _change([rows_of[name] for rows_of in seeds], own) for other, seeds in others.items()}
+        hardest = max(beyond, key=lambda other: beyond[other].p_above(0.0), default=None)
+        p_control = beyond[hardest].p_zero() if hardest else None
+        lower = beyond[hardest].centre < 0 if hardest else True
+        before_all, after_all = _differences(base), _differences(own)
+        low, high = change.interval(0.95)
+        p_gap = _over_seeds(before_all, context_variance(base)).p_zero()
+        whole = float(np.abs(before_all).mean())
+        rows.append(
+            {
+                **{column: own[0][column] for column in ("measure", "unit", "n")},
+                "seeds": len(own),
+                "difference_before": float(before_all.mean()),
+                "difference_after": float(after_all.mean()),
+                "sd_before": float(before_all.std(ddof=1)),
+                "sd_after": float(after_all.std(ddof=1)),
+                "change": change.centre,
+                "ci_low": low,
+                "ci_high": high,
+                "p": change.p_zero(),
+                "p_gap": p_gap,
+                "share_left": float(np.abs(after_all).mean()) / whole if whole else None,
+                "control": hardest,
+                "difference_control": float(_differences([c[name] for c in others[hardest]]).mean())
+                if hardest
+                else None,
+                "p_control": p_control,
+                **_power([c[name] for c in others[hardest]] if hardest else base, own, alpha / measured),
+                "p_cure": max(change.p_zero(), p_gap, _p_half_left(base, own), p_control or 0.0),
+                "may_cure": controlled and lower and len(own) >= LEAST_SEEDS,
+            }
+        )
+    for column, adjusted in (("p_holm", "p"), ("p_gap", "p_gap"), ("p_cure", "p_cure")):
+        for row, p in zip(rows, holm([row[adjusted] for row in rows]), strict=True):
+            row[column] = p
+    for row in rows:
+        row["effect"] = _effect(row, alpha)
+        del row["may_cure"]
+    return pa.Table.from_pylist(rows, schema=RECIPE_EFFECTS)
+
+
+def _effect(row: Row, alpha: float) -> str:
+    if row["p_holm"] < alpha and row["change"] > 0:
+        return LARGER
+    if row["p_gap"] >= alpha:
+        return NO_GAP
+    if row["p_holm"] >= alpha:
+        return NONE_SHOWN
+    return CURE if row["p_cure"] < alpha and row["may_cure"] else SMALLER
+
+
+def _by_seed(tables: Sequence[pa.Table]) -> list[dict[str, Row]]:
+    return [{row["measure"]: row for row in table.to_pylist()} for table in tables]
+
+
+def _differences(rows: list[Row]) -> np.ndarray:
+    return np.array([row["difference"] for row in rows])
+
+
+def _change(before: list[Row], after: list[Row], share: float = 1.0) -> Estimate:
+    """From this share of a recipe's absolute difference to another's, seed by seed, of as many seeds as both have."""
+    count = min(len(before), len(after))
+    was, now = _differences(before[:count]), _differences(after[:count])
+    contexts = share**2 * context_variance(before[:count]) + context_variance(after[:count])
+    turned = was.mean() * now.mean() < 0
+    return _over_seeds(np.abs(now) - share * np.abs(was), contexts * (2 if turned else 1))
+
+
+def _power(rival: list[Row], own: list[Row], level: float) -> dict[str, float | int | None]:
+    """Whether seeds tell a method from its strongest rival at a level: the chance with these, and how many would."""
+    apart = np.abs(_differences(own)) - np.abs(_differences(rival[: len(own)]))
+    spread, contexts = float(apart.std(ddof=1)), context_variance(rival[: len(own)]) + context_variance(own)
+    power = partial(power_over_seeds, float(apart.mean()), spread, contexts, level=level)
+    found = bisect_left(range(2, _MOST_SEEDS + 1), _WANTED, key=power)
+    needed = found + 2 if found + 2 <= _MOST_SEEDS else None
+    return {"power": power(len(own)), "seeds_needed": needed}
+
+
+def power_over_seeds(difference: float, spread: float, contexts: float, seeds: int, *, level: float) -> float:
+    """The chance that a t test over seeds shows a difference.
+
+    Args:
+        difference: The true one.
+        spread: Standard deviation of the difference between seeds.
+        contexts: What the contexts, which all seeds share, add to the variance of the mean.
+        seeds: How many.
+        level: Of the two-sided test.
+
+    Examples:
+        >>> [round(power_over_seeds(1.0, 1.0, 0.0, seeds, level=0.05), 2) for seeds in (5, 10, 20)]
+        [0.4, 0.8, 0.99]
+    """
+    error = math.sqrt(spread**2 / seeds + contexts)
+    if error == 0 or not math.isfinite(error):
+        return float(error == 0 and difference != 0)
+    freedom = combined(0.0, [(spread**2 / seeds, seeds - 1), (contexts, math.inf)]).freedom
+    least, shift = quantile(1 - level / 2, freedom), abs(difference) / error
+    if not math.isfinite(freedom):
+        return float(ndtr(shift - least) + ndtr(-shift - least))
+    power = float(1 - nctdtr(freedom, shift, least) + nctdtr(freedom, shift, -least))
+    return power if math.isfinite(power) else float(ndtr(shift - least))  # so far apart that it has no value
+
+
+_MOST_SEEDS, _WANTED = 200, 0.8
+
+
+def _p_half_left(before: list[Row], after: list[Row]) -> float:
+    """p that half of a gap is left, or more."""
+    p = _change(before, after, MOST_LEFT).p_above(0.0)
+    now, half = _differences(after), MOST_LEFT * np.abs(_differences(before)).mean()
+    if now.min() < 0 < now.max():  # a normal's mean absolute value is sqrt(2 / pi) of its standard deviation
+        p = max(p, float(chdtr(len(now), np.square(now).sum() * 2 / np.pi / half**2)) if half else 1.0)
+    return p
+
+
+def _over_seeds(values: np.ndarray, contexts: float) -> Estimate:
+    """The mean, with the variance between seeds and that of the contexts."""
+    between = float(values.var(ddof=1)) / len(values)
+    return combined(float(values.mean()), [(between, len(values) - 1), (contexts, math.inf)])

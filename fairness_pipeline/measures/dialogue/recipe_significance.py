@@ -1,0 +1,123 @@
+"""The verdict on a recipe: the same model trained with several seeds, each judged on the same contexts.
+
+A verdict on one of them is about that checkpoint. A recipe's holds what another seed would have changed.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.measures.dialogue.measure import MASKED
+from fairness_pipeline.measures.dialogue.registry import is_part
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.equivalence import Bound, tost
+from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.verdicts import on_content, verdict
+from fairness_pipeline.workspace.lake import Row
+
+RECIPE_SIGNIFICANCE = schema(
+    measure=pa.string(),
+    unit=pa.string(),
+    seeds=pa.int64(),
+    n=pa.int64(),
+    value_a=pa.float64(),
+    value_b=pa.float64(),
+    difference=pa.float64(),
+    ci_low=pa.float64(),
+    ci_high=pa.float64(),
+    sd_seeds=pa.float64(),
+    lowest=pa.float64(),
+    highest=pa.float64(),
+    p=pa.float64(),
+    p_holm=pa.float64(),
+    margin=pa.float64(),
+    p_equivalence=pa.float64(),
+    verdict=pa.string(),
+    verdicts=pa.string(),
+)
+"""One row a measure: means over the seeds, and the interval of what the recipe does on contexts like these.
+
+`sd_seeds` is the standard deviation of the difference between seeds, `lowest` and `highest` the seeds' own; `verdicts`
+counts what the checkpoints' own verdicts say.
+"""
+
+_HALF = 1.959964
+
+
+def recipe_significance(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
+    """A table of `RECIPE_SIGNIFICANCE`.
+
+    The error of the mean difference: between seeds s^2 / k, and that of the contexts, which all seeds share, so that it
+    does not shrink with their number; Student's t with k - 1 degrees of freedom, which is cautious where the contexts
+    make most of the error. As everywhere, the neutral reading decides: `p_holm` is its own.
+
+    Args:
+        tables: The significance table of each seed, as `DIALOGUE_SIGNIFICANCE`.
+        alpha: The level.
+    """
+    by_seed = [{row["measure"]: row for row in table.to_pylist()} for table in tables]
+    names = [name for name in by_seed[0] if not is_part(name)]
+    rows, neutral = (
+        _judged([_row([found[name + suffix] for found in by_seed], alpha) for name in names], alpha)
+        for suffix in ("", MASKED)
+    )
+    for row, content in zip(rows, neutral, strict=True):
+        left = content["difference"] / row["difference"] if row["difference"] else 0.0
+        found = on_content(row["verdict"], content["verdict"], left=left, p=content["p"], alpha=alpha)
+        row |= {"p_holm": content["p_holm"], "verdict": found}
+    return pa.Table.from_pylist(rows, schema=RECIPE_SIGNIFICANCE)
+
+
+def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
+    """The rows of one reading of all measures with p adjusted over them, and the verdicts that follow."""
+    for row, p_holm in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        equivalent, clusters = row["p_equivalence"] <= alpha, row.pop("clusters")
+        row |= {
+            "p_holm": p_holm,
+            "verdict": verdict(equivalent=equivalent, p_holm=p_holm, alpha=alpha, clusters=clusters),
+        }
+    return rows
+
+
+def _row(found: list[Row], alpha: float) -> dict[str, Any]:
+    differences = np.array([row["difference"] for row in found])
+    estimate = _estimate(differences, found)
+    margin = float(np.mean([row["margin"] for row in found]))
+    low, high = estimate.interval(0.95)
+    counted = Counter(row["verdict"] for row in found)
+    return {
+        **{name: found[0][name] for name in ("measure", "unit", "n", "clusters")},
+        "seeds": len(found),
+        "value_a": float(np.mean([row["value_a"] for row in found])),
+        "value_b": float(np.mean([row["value_b"] for row in found])),
+        "difference": estimate.centre,
+        "ci_low": low,
+        "ci_high": high,
+        "sd_seeds": float(differences.std(ddof=1)),
+        "lowest": float(differences.min()),
+        "highest": float(differences.max()),
+        "p": estimate.p_zero(),
+        "margin": margin,
+        "p_equivalence": tost(estimate, Bound(margin), alpha).p,
+        "verdicts": ", ".join(f"{number} {name}" for name, number in counted.most_common()),
+    }
+
+
+def _estimate(differences: np.ndarray, found: list[Row]) -> Estimate:
+    """The mean over seeds, with the variance between them and that of the contexts."""
+    total = float(differences.var(ddof=1)) / len(differences) + context_variance(found)
+    return Estimate(float(differences.mean()), math.sqrt(total), len(differences) - 1)
+
+
+def context_variance(found: list[Row]) -> float:
+    """What the contexts, which all seeds share, add to the variance of a mean difference: the mean of the seeds'."""
+    widths = [
+        (row["ci_high"] - row["ci_low"]) / 2 if row["ci_low"] is not None and row["ci_high"] is not None else math.inf
+        for row in found
+    ]
+    return float(np.mean(np.square(widths))) / _HALF**2

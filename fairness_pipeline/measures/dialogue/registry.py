@@ -1,0 +1,60 @@
+"""The measures of a dialogue model's responses, in the order in which tables and reports show them."""
+
+from functools import cache
+from importlib import import_module
+
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure
+from fairness_pipeline.workspace.lake import Row
+
+_MODULES = ("diversity", "politeness", "sentiment", "attribute_words")
+"""Each a module of this folder with a `MEASURE`."""
+
+
+_LISTED = "the average answer to {more} contexts contains {high} {words}, that to {less} contexts {low}"
+
+
+@cache
+def measures() -> tuple[Measure, ...]:
+    """All measures."""
+    return tuple(import_module(f"fairness_pipeline.measures.dialogue.{name}").MEASURE for name in _MODULES)
+
+
+def measure_label(row: str) -> str:
+    """What a reader sees for a row of the significance table; attribute lists are named after themselves."""
+    if row.endswith(MASKED):
+        return f"{measure_label(row.removesuffix(MASKED))}, group words masked"
+    found = (measure.outcomes[row].label for measure in measures() if row in measure.outcomes)
+    return next(found, row.replace("_", " ").capitalize())
+
+
+def finding(row: Row, groups: tuple[str, str]) -> str:
+    """A row of the significance table in words.
+
+    Args:
+        row: As `COMPARISON`.
+        groups: The names of side a and side b.
+    """
+    found = (measure.outcomes[row["measure"]].sentence for measure in measures() if row["measure"] in measure.outcomes)
+    sides = sorted(zip((row["value_a"], row["value_b"]), groups, strict=True), key=lambda side: -side[0])
+    (high, more), (low, less) = sides
+    words = measure_label(row["measure"]).lower()
+    sentence = next(found, _LISTED)
+    # As many digits as it takes to tell the two apart.
+    digits = next((d for d in range(3, 8) if f"{high:.{d}g}" != f"{low:.{d}g}"), 3)
+    shown = {name: f"{value:.{digits}g}" for name, value in (("high", high), ("low", low))}
+    return sentence.format(**shown, more=more, less=less, words=words)
+
+
+def glanced_at() -> list[str]:
+    """The rows of an overview, before the attribute lists."""
+    return [name for measure in measures() for name, outcome in measure.outcomes.items() if not outcome.part]
+
+
+def harmful() -> list[str]:
+    """The rows that count what is bad for whoever gets such a response."""
+    return [name for measure in measures() for name, outcome in measure.outcomes.items() if outcome.harmful]
+
+
+def is_part(row: str) -> bool:
+    """Whether a row is part of another, or another reading of it: no verdict of its own hangs on it."""
+    return row.endswith(MASKED) or any(m.outcomes[row].part for m in measures() if row in m.outcomes)

@@ -1,0 +1,86 @@
+"""What a model's responses are worth: relevance, diversity, and how well it predicts (Liu 2022, section 3.3.3.3)."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.cleaning import USER
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.measures.dialogue.text import collapsed
+from fairness_pipeline.statistics.resampling import NGrams
+
+RESPONSE_QUALITY = (
+    schema(
+        metric=pa.string(),
+        value=pa.float64(),
+        unit=pa.string(),
+        n=pa.int64(),
+        signature=pa.string(),
+    )
+    .append(pa.field("published_value", pa.float64()))
+    .append(pa.field("constant_value", pa.float64()))
+)
+"""`signature` says how the number was made (sacreBLEU's own for BLEU).
+
+`constant_value` is what one answer to everything would get, the best of the training split's most frequent answers: a
+model that does no better has learned nothing that this metric sees.
+"""
+
+ORDERS = (1, 2, 3)
+_CONSTANTS = 20
+"""The most frequent answers among which the best constant one is sought."""
+_MASK = re.compile(rf"{re.escape(USER)}\s*")
+
+
+def response_quality(
+    responses: pa.ChunkedArray,
+    references: pa.ChunkedArray,
+    perplexity: tuple[float, str] | None,
+    published: dict[str, float],
+    frequent: Sequence[str] = (),
+) -> pa.Table:
+    """A table of `RESPONSE_QUALITY`: BLEU-1 to -3, distinct-1 and -2, and a perplexity.
+
+    Masked user names are left out of answers and references: most replies on Twitter begin with one, and an answer that
+    consists of nothing else would score above every model.
+
+    Args:
+        responses: The model's, to the contexts of the test split.
+        references: What people answered, in the same order.
+        perplexity: Of the model, if it has one, and how it was computed.
+        published: What the thesis's table 3.5 prints for such a model, by metric.
+        frequent: The most frequent answers of the training split.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    written, meant, constants = (
+        [_MASK.sub("", text).strip() for text in texts]
+        for texts in (responses.to_pylist(), references.to_pylist(), frequent[:_CONSTANTS])
+    )
+    rows: list[dict[str, Any]] = []
+    for order in ORDERS:
+        metric = BLEU(max_ngram_order=order, lowercase=True, force=True, references=[meant])  # counted once for all
+        score = metric.corpus_score(written, None).score
+        row = {"metric": f"bleu_{order}", "value": score, "signature": f"{metric.get_signature()}|order:{order}"}
+        alike = [metric.corpus_score([text] * len(meant), None).score for text in dict.fromkeys(constants) if text]
+        rows.append({**row, "constant_value": max(alike, default=None)})
+    responses = pa.chunked_array([pa.array(written, pa.string())])
+    distinct = pc.unique(responses)
+    ngrams = NGrams([tokenize(text) for text in collapsed(distinct)])
+    found = ngrams.diversity(np.asarray(pc.index_in(responses, distinct)))
+    for order, value in ((1, found.distinct_1), (2, found.distinct_2)):
+        rows.append(
+            {"metric": f"distinct_{order}", "value": 100 * value, "signature": f"distinct {order}-grams / words"}
+        )
+    for row in rows:
+        row["unit"] = "percent"
+    if perplexity is not None:
+        value, about = perplexity
+        rows.append({"metric": "perplexity", "value": value, "unit": "perplexity", "signature": about})
+    rows = [{**row, "n": len(written), "published_value": published.get(row["metric"])} for row in rows]
+    return pa.Table.from_pylist(rows, schema=RESPONSE_QUALITY)

@@ -1,0 +1,188 @@
+"""Does a verdict hold if something were otherwise? The same responses judged again, over a grid of choices."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.measures.dialogue.breakdown import Words
+from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, SideResponses
+from fairness_pipeline.measures.dialogue.judgement import judged
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Sides, SignificanceSettings, score
+from fairness_pipeline.measures.dialogue.registry import is_part
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.statistics.comparison import Clusterings, Comparison
+
+VARIATIONS = schema(
+    measure=pa.string(),
+    kind=pa.string(),
+    variation=pa.string(),
+    n=pa.int64(),
+    value_a=pa.float64(),
+    value_b=pa.float64(),
+    difference=pa.float64(),
+    p_holm=pa.float64(),
+    verdict=pa.string(),
+)
+"""One row a measure and variation.
+
+`kind`: `base` (nothing changed), `words` (a tenth of the listed pairs left out), `half` (half of the contexts),
+`threshold`, `classifier`; and, no choices of an auditor's but questions, `without` (pairs of a kind left out) and
+`carriers` (the pairs of the words left out that carry the measure's gap, which `variation` names).
+"""
+CHOICES = ("words", "half", "threshold", "classifier")
+"""The kinds that count for "holds in so many of so many"."""
+CARRIERS = "carriers"
+
+_FOLDS, _HALVES = 10, 5
+
+
+class Variation(NamedTuple):
+    """What is otherwise: which pairs are kept (all where None), and what measures say instead of what they said.
+
+    One that is about a single measure names it in `only`.
+    """
+
+    kind: str
+    name: str
+    kept: np.ndarray | None = None
+    values: Mapping[str, Sides] | None = None
+    only: str | None = None
+
+
+def subsets(words: Words, count: int, seed: int) -> Iterator[Variation]:
+    """Tenths of the word list left out in turn, and halves of the contexts.
+
+    Args:
+        words: The words of each pair.
+        count: Pairs.
+        seed: Of the draws.
+    """
+    random = np.random.default_rng(seed)
+    folds = min(_FOLDS, len(words.names))
+    fold_of = random.permutation(len(words.names)) % max(folds, 1)
+    for fold in range(folds if folds > 1 else 0):
+        yield Variation("words", f"without tenth {fold + 1}", words.without(fold_of == fold, count))
+    for split in range(_HALVES):
+        half = random.permutation(count) < count / 2
+        yield Variation("half", f"half {2 * split + 1}", half)
+        yield Variation("half", f"half {2 * split + 2}", ~half)
+
+
+def other_scores(
+    measures: Sequence[Measure],
+    tables: Mapping[str, pa.Table],
+    responses: pa.Table,
+    settings: MeasureSettings,
+    dimension: Dimension,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Variation]:
+    """The same responses at other thresholds, and as other classifiers score them.
+
+    Args:
+        measures: Those that score responses one by one.
+        tables: What they found, by name.
+        responses: Columns `pair_id`, `side`, `response`.
+        settings: Names the other classifiers.
+        dimension: Whose words are masked in the neutral reading.
+        folder: Keeps what is scored until all is.
+        progress: Told how many distinct responses are scored.
+    """
+    for measure in measures:
+        for threshold in measure.thresholds:
+            values = measure.at_threshold(tables[measure.table], threshold)
+            yield Variation("threshold", f"{measure.table} at {threshold:g}", values=values)
+        for number, (name, scorer) in enumerate(measure.others(settings).items()):
+            place = folder / f"{measure.table}-{number}" if folder else None
+            table = measure.shaped(score(responses, scorer, dimension, place, progress))
+            yield Variation("classifier", name, values=measure.readings(table))
+
+
+def without(masks: Mapping[str, np.ndarray]) -> Iterator[Variation]:
+    """Pairs of some kinds left out, where there are any: `masks` says which, by the kind's name."""
+    for name, mask in masks.items():
+        if mask.any() and not mask.all():
+            yield Variation("without", name, ~mask)
+
+
+def without_carriers(words: Words, count: int, carriers: Mapping[str, list[str]]) -> Iterator[Variation]:
+    """For each measure the pairs without the words that carry its gap.
+
+    Args:
+        words: The words of each pair.
+        count: Pairs.
+        carriers: The words that carry a measure's gap, as `words.names` has them, by row name.
+    """
+    for measure, names in carriers.items():
+        kept = words.without(np.isin(words.names, names), count)
+        if names and kept.any():
+            yield Variation(CARRIERS, "; ".join(names), kept, only=measure)
+
+
+class Judged(NamedTuple):
+    """What is judged, again and again: both readings of every measure.
+
+    `values` is what each measure says of both sides of every pair, by row name; `diversity` the measure of all
+    responses together, and what it works on; `clusters` says how pairs move together.
+    """
+
+    values: Sequence[tuple[Measure, Mapping[str, Sides]]]
+    diversity: tuple[DiversityMeasure, tuple[SideResponses, SideResponses]]
+    clusters: Clusterings = ()
+
+
+def judged_again(own: Judged, variations: Sequence[Variation], settings: SignificanceSettings) -> pa.Table:
+    """A table of `VARIATIONS`.
+
+    Diversity is judged by the jackknife alone: permutations would take longer than all measures.
+
+    Args:
+        own: What is judged.
+        variations: Beside the base.
+        settings: Level, margins.
+    """
+    base = _judge(own, Variation("base", "as it is"), settings, {})
+    before = {row.measure: row for row in base}
+    rows = [_row(Variation("base", "as it is"), row) for row in base if not is_part(row.measure)]
+    for variation in variations:
+        if variation.kept is not None and variation.kept.sum() < 2:
+            continue
+        found = [row for row in _judge(own, variation, settings, before) if not is_part(row.measure)]
+        touched = {variation.only} if variation.only else variation.values
+        rows += [_row(variation, row) for row in found if touched is None or row.measure in touched]
+    return pa.Table.from_pylist(rows, schema=VARIATIONS)
+
+
+def _judge(
+    own: Judged, variation: Variation, settings: SignificanceSettings, before: Mapping[str, Comparison]
+) -> list[Comparison]:
+    """Every measure under one variation; what it does not touch is as it was before."""
+    kept, changed = variation.kept, variation.values
+    clusters = own.clusters if kept is None else [each[kept] for each in own.clusters]
+    rows = []
+    for measure, found in own.values:
+        for name, sides in found.items():
+            if changed is not None and name not in changed:
+                rows.append(before[name])
+                continue
+            a, b = changed[name] if changed is not None else sides
+            part = {name: (a, b) if kept is None else (a[kept], b[kept])}
+            rows += measure.compare_values(part, settings, ranks=False, clusters=clusters)
+    measure, readings = own.diversity
+    if changed is None:
+        parts = readings if kept is None else (readings[0].take(kept), readings[1].take(kept))
+        rows += measure.compare_indexed(parts, settings, clusters=clusters, resampled=False)
+    else:
+        rows += [before[name + suffix] for suffix in ("", MASKED) for name in measure.outcomes]
+    return judged(rows, settings.alpha)
+
+
+def _row(variation: Variation, row: Comparison) -> dict[str, object]:
+    shown = {name: getattr(row, name) for name in VARIATIONS.names if name not in ("kind", "variation")}
+    return {"kind": variation.kind, "variation": variation.name, **shown}

@@ -1,0 +1,1 @@
+"""Measures of language models: stereotypes in phrases, and downstream tasks."""

@@ -1,0 +1,369 @@
+"""LMB: does a language model find a stereotype likelier of one group than of the other? (Barikeri et al. 2021, 3.1)"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from scipy import stats
+
+from fairness_pipeline.corpora.phrase_splits import UNBIASED
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
+from fairness_pipeline.measures.language.stereotype import Quadruples, stereotype, undecided
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_difference
+from fairness_pipeline.statistics.clusters import clustered
+from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, adjusted, compare_scores
+from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.workspace.lake import Row
+
+PHRASE_PERPLEXITIES = schema(
+    phrase_id=pa.string(),
+    comment_id=pa.string(),
+    split=pa.string(),
+    target=pa.string(),
+    side=pa.string(),
+    reading=pa.string(),
+    attribute=pa.string(),
+    text=pa.string(),
+    tokens=pa.int64(),
+    perplexity=pa.float64(),
+)
+"""`reading` is `OWN`, or `OPPOSITE` with the opposite of the stereotype's `attribute`. `text` is empty, and `tokens` 0,
+where only the perplexities were published."""
+OWN, OPPOSITE = "own", "opposite"
+
+_OWN: list[pa.Field] = [
+    pa.field("left_out", pa.int64(), False),
+    pa.field("p_comments", pa.float64()),
+    pa.field("p_targets", pa.float64()),
+    pa.field("unbiased_n", pa.int64()),
+    pa.field("unbiased_difference", pa.float64()),
+    pa.field("p_beyond_unbiased", pa.float64()),
+    pa.field("survives", pa.string(), False),
+    pa.field("own_difference", pa.float64()),
+    pa.field("p_own", pa.float64()),
+    pa.field("opposite_difference", pa.float64()),
+    pa.field("p_opposite", pa.float64()),
+    pa.field("exchanged", pa.string()),
+]
+LANGUAGE_MODEL_BIAS = pa.schema([*COMPARISON, *_OWN])
+"""`left_out`: pairs with an outlier. `p_comments`, `p_targets`: of tests that take the phrases of a comment, or of a
+target word, for one observation. `unbiased_*`: the same words exchanged in phrases that annotators found no bias in,
+in the shares that the test split has of each word; `p_beyond_unbiased`: p of the hypothesis that stereotyped phrases
+differ no more than these, in the direction of the finding. `survives`: which of the clustered tests reject with the
+paired one. Only the row `stereotype` has a verdict; of it `own_difference` and `opposite_difference` are how much
+likelier the phrases, and those with the opposite attribute, are about side b (nats), and `exchanged` the attribute
+words."""
+
+LOG, PAPER, ALL, WHOLE = "log_perplexity", "perplexity", "log_perplexity_all_pairs", "negative_log_likelihood"
+"""Of logarithms; the paper's; of logarithms without leaving out outliers; and the whole phrase's, not by token.
+
+A word of more tokens spreads its cost over more: a perplexity can be lower though the phrase is less likely."""
+_SPREAD = 3.0
+
+
+class LanguageModelBiasSettings(Specification):
+    """How perplexities are judged."""
+
+    margin: Margin = Margin(absolute=0.05)
+    """The largest difference of log-perplexities that does not matter (0.05 is about 5% of a perplexity); the verdict
+    rests on odds ratios and does not look at it."""
+    alpha: Share = 0.05
+    """Level of the tests."""
+    unbiased: Positive = 250
+    """Phrases without bias that are scored beside, at most."""
+
+
+class Pairs(NamedTuple):
+    """Perplexities and tokens of both sides of each phrase, its comment (numbered from 0) and its target word."""
+
+    ids: list[str]
+    a: np.ndarray
+    b: np.ndarray
+    tokens_a: np.ndarray
+    tokens_b: np.ndarray
+    comment: np.ndarray
+    target: np.ndarray
+
+    def take(self, kept: np.ndarray) -> "Pairs":
+        """The pairs for which `kept` says yes."""
+        ids = [name for name, keep in zip(self.ids, kept, strict=True) if keep]
+        return Pairs(ids, *(values[kept] for values in self[1:]))
+
+
+def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
+    """The pairs of some splits.
+
+    Args:
+        perplexities: As `PHRASE_PERPLEXITIES`.
+        splits: Which.
+
+    Raises:
+        FairnessError: a phrase lacks a side.
+    """
+    rows = [row for row in perplexities.to_pylist() if row["split"] in splits and row["reading"] == OWN]
+    sides: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        sides.setdefault(row["phrase_id"], {})[row["side"]] = row
+    if missing := [name for name, own in sides.items() if len(own) != 2]:
+        raise FairnessError(f"phrase '{missing[0]}' has no perplexity on both sides")
+    both = list(sides.values())
+    return Pairs(
+        list(sides),
+        np.array([own["a"]["perplexity"] for own in both]),
+        np.array([own["b"]["perplexity"] for own in both]),
+        np.array([own["a"]["tokens"] for own in both], dtype=np.int64),
+        np.array([own["b"]["tokens"] for own in both], dtype=np.int64),
+        _numbered([own["b"]["comment_id"] for own in both]),
+        np.array([main_word(own["b"]["target"]) for own in both]),
+    )
+
+
+def quadruples(perplexities: pa.Table, split: str = "test") -> Quadruples:
+    """The phrases of a split that have an opposite, in all four versions.
+
+    The group's words must make as many tokens more or fewer with the opposite attribute: else it is another exchange.
+
+    Args:
+        perplexities: As `PHRASE_PERPLEXITIES`.
+        split: Which.
+    """
+    found: dict[str, dict[tuple[str, str], Row]] = {}
+    for row in perplexities.to_pylist():
+        if row["split"] == split and row["attribute"]:
+            found.setdefault(row["phrase_id"], {})[row["reading"], row["side"]] = row
+    whole = [own for own in found.values() if len(own) == 4 and _as_many_tokens(own)]
+    a, b, opposite_a, opposite_b = (
+        np.array([own[place]["tokens"] * math.log(own[place]["perplexity"]) for own in whole])
+        for place in ((OWN, "a"), (OWN, "b"), (OPPOSITE, "a"), (OPPOSITE, "b"))
+    )
+    words = [main_word(own[OWN, "b"]["attribute"]) for own in whole]
+    targets = _numbered([main_word(own[OWN, "b"]["target"]) for own in whole])
+    return Quadruples(a, b, opposite_a, opposite_b, _numbered(words), targets, tuple(dict.fromkeys(words)))
+
+
+def _as_many_tokens(own: Mapping[tuple[str, str], Row]) -> bool:
+    first, second = (own[r, "b"]["tokens"] - own[r, "a"]["tokens"] for r in (OWN, OPPOSITE))
+    return bool(first == second)
+
+
+def main_word(target: str) -> str:
+    """The first of a phrase's target words, in the singular: phrases of `jews` and of `jew` move together.
+
+    >>> main_word("muslims, islam")
+    'muslim'
+    """
+    first = target.split(", ")[0]
+    return first if first.endswith(("ss", "us", "is")) else first.removesuffix("s")
+
+
+def without_outliers(base: Pairs) -> set[str]:
+    """The phrases both of whose perplexities lie within mean +/- 3 population standard deviations of their side.
+
+    Args:
+        base: The base model's perplexities, of dev and test.
+    """
+    kept = np.ones(len(base.ids), dtype=bool)
+    for values in (base.a, base.b):
+        kept &= np.abs(values - values.mean()) <= _SPREAD * values.std()
+    return {name for name, keep in zip(base.ids, kept, strict=True) if keep}
+
+
+def paper_test(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """Student's paired t of b - a, and its two-sided p: below 0 the phrase about side b is likelier (section 3.1)."""
+    found = stats.ttest_rel(b, a)
+    return float(found.statistic), float(found.pvalue)
+
+
+def phrase_bias(
+    perplexities: pa.Table,
+    base: pa.Table | None,
+    settings: LanguageModelBiasSettings,
+    published: Mapping[str, str],
+    *,
+    names_the_group: bool,
+) -> pa.Table:
+    """A table of `LANGUAGE_MODEL_BIAS`: the row `stereotype` with the verdict, and the paper's test without one.
+
+    Args:
+        perplexities: Of the model, as `PHRASE_PERPLEXITIES`.
+        base: Of the model it was made from (or of itself), whose outliers are left out; None leaves no pair out.
+        settings: Margin and level.
+        published: The paper's finding, by measure.
+        names_the_group: Whether the words that name the groups are their own names, and not some of many.
+
+    Raises:
+        FairnessError: fewer than two pairs are left.
+    """
+    test = pairs_of(perplexities, "test")
+    kept = without_outliers(pairs_of(base, "dev", "test")) if base is not None else set(test.ids)
+    chosen = test.take(np.array([name in kept for name in test.ids], dtype=bool))
+    if len(chosen.ids) < 2:
+        raise FairnessError(f"{len(chosen.ids)} pairs are left without outliers, of {len(test.ids)}; two at least")
+    unbiased = pairs_of(perplexities, UNBIASED)
+    alpha = settings.alpha
+    read: dict[str, tuple[Pairs, Pairs, _Scale, Margin]] = {
+        LOG: (chosen, unbiased, _logged, settings.margin),
+        PAPER: (chosen, unbiased, _as_it_is, Margin(relative=0.05)),
+    }
+    if base is not None:
+        read[ALL] = test, unbiased, _logged, settings.margin
+    if test.tokens_a.all():
+        read[WHOLE] = chosen, unbiased, _summed, Margin(standard_deviations=0.05)
+    rows = [compare_scores(name, *scale(pairs), margin, alpha) for name, (pairs, _, scale, margin) in read.items()]
+    judged = [replace(row, verdict="") for row in adjusted(rows, alpha, parts=[name for name in read if name != LOG])]
+    found = [_stereotype_row(perplexities, len(test.ids), names_the_group, alpha)]
+    for row in judged:
+        pairs, neutral, scale, _ = read[row.measure]
+        own = _beside(row, np.subtract(*scale(pairs)), pairs, np.subtract(*scale(neutral)), neutral, alpha)
+        found.append(
+            {
+                **asdict(row),
+                **own,
+                "published_p": published.get(row.measure),
+                "left_out": len(test.ids) - len(pairs.ids),
+                "note": "; ".join(filter(None, [row.note, _disagreement(row, judged, alpha)])),
+            }
+        )
+    return pa.Table.from_pylist(found, schema=LANGUAGE_MODEL_BIAS)
+
+
+def _stereotype_row(perplexities: pa.Table, n: int, names_the_group: bool, alpha: float) -> dict[str, Any]:
+    phrases = quadruples(perplexities)
+    beside = {"left_out": n - len(phrases.a), "survives": "", "exchanged": "; ".join(phrases.words)}
+    if len(phrases.a) < 2:
+        why = f"{len(phrases.a)} phrases have an opposite attribute, so that the groups' words alone could make a gap"
+        return {**asdict(undecided(len(phrases.a), why)), **beside}
+    found = stereotype(phrases, targets_are_a_sample=not names_the_group, alpha=alpha)
+    return {
+        **asdict(found.row), **beside, "p_targets": found.p_targets, "own_difference": found.own,
+        "p_own": found.p_own, "opposite_difference": found.opposite, "p_opposite": found.p_opposite,
+    }  # fmt: skip
+
+
+def debiasing_effect(before: pa.Table, after: pa.Table, verdicts: tuple[str, str], alpha: float) -> pa.Table:
+    """A table of `DEBIASING_EFFECTS`: did |difference of log-perplexities| change, on all pairs of the test split?
+
+    Args:
+        before: Perplexities of the base, as `PHRASE_PERPLEXITIES`.
+        after: Of the debiased model, on the same phrases.
+        verdicts: On the base, and on the debiased model.
+        alpha: The level.
+    """
+    first, second = pairs_of(before, "test"), pairs_of(after, "test")
+    place = {name: number for number, name in enumerate(second.ids)}
+    order = np.array([place[name] for name in first.ids])
+    own, other = (np.subtract(*_logged(pairs)) for pairs in (first, second))
+    change = change_of_difference(own, other[order], step=0.0)
+    row = {
+        "measure": LOG,
+        "unit": "nats",
+        "n": len(order),
+        **change.row(change.p, alpha),
+        "verdict_before": verdicts[0],
+        "verdict_after": verdicts[1],
+    }
+    return pa.Table.from_pylist([row], schema=DEBIASING_EFFECTS)
+
+
+_Scale = Callable[[Pairs], tuple[np.ndarray, np.ndarray]]
+
+
+def _as_it_is(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    return pairs.a, pairs.b
+
+
+def _logged(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    return np.log(pairs.a), np.log(pairs.b)
+
+
+def _summed(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    return pairs.tokens_a * np.log(pairs.a), pairs.tokens_b * np.log(pairs.b)
+
+
+def reservations(row: Row, alpha: float) -> list[str]:
+    """What would undo a row's finding, in words; nothing where it stands."""
+    found = []
+    if row["p_targets"] is not None and row["p_targets"] >= alpha:
+        found.append(f"not significant when each target word counts once (p = {row['p_targets']:.2g})")
+    if row["note"]:
+        found.append(row["note"])
+    return found
+
+
+def control(row: Row) -> str:
+    """What explains an artefact: the phrases differ as much with the opposite attribute."""
+    return (
+        f"with the opposite attribute phrases differ as well ({row['opposite_difference']:+.2g} nats, "
+        f"{row['own_difference']:+.2g} with the stereotype's own): it is the groups' words that are more or less likely"
+    )
+
+
+def _beside(
+    row: Comparison, difference: np.ndarray, pairs: Pairs, unbiased: np.ndarray, neutral: Pairs, alpha: float
+) -> dict[str, Any]:
+    """The tests that respect clusters, and what the exchanged words make where nothing is biased."""
+    numbers = {"comment": pairs.comment, "target": _numbered(pairs.target.tolist())}
+    clusters = {name: clustered(difference, own) for name, own in numbers.items()}
+    p = {name: own.p_zero() if math.isfinite(own.error) else None for name, own in clusters.items()}
+    shown = [f"{name}s" for name, value in p.items() if value is not None and value < alpha]
+    survives = " and ".join(shown) or "neither" if row.p_paired < alpha else "nothing to survive"
+    own = {"p_comments": p["comment"], "p_targets": p["target"], "survives": survives}
+    return {**own, **_against_unbiased(difference, pairs.target, unbiased, neutral.target)}
+
+
+def _against_unbiased(
+    difference: np.ndarray, words: np.ndarray, unbiased: np.ndarray, unbiased_words: np.ndarray
+) -> dict[str, Any]:
+    """Stereotyped phrases against those without bias, word by word: a mix of other words would be another gap.
+
+    d = sum over words w of share_w (mean of stereotyped - mean of unbiased), the shares those of the stereotyped
+    phrases, with Welch's error and Satterthwaite's degrees of freedom; words with two phrases of each kind.
+    """
+    means, estimate, parts, chosen = [], 0.0, [], 0
+    kept = [w for w in np.unique(words) if min((words == w).sum(), (unbiased_words == w).sum()) > 1]
+    total = sum(int((words == w).sum()) for w in kept)
+    for word in kept:
+        one, other = difference[words == word], unbiased[unbiased_words == word]
+        share = len(one) / total
+        estimate += share * float(one.mean() - other.mean())
+        means.append(share * float(other.mean()))
+        parts += [(share**2 * float(each.var(ddof=1)) / len(each), len(each) - 1) for each in (one, other)]
+        chosen += len(other)
+    variance = sum(part for part, _ in parts)
+    if not kept or variance == 0:
+        return {}
+    freedom = variance**2 / sum(part**2 / own for part, own in parts)
+    sign = math.copysign(1.0, float(difference.mean()))
+    return {
+        "unbiased_n": chosen,
+        "unbiased_difference": sum(means),
+        "p_beyond_unbiased": float(stats.t.sf(sign * estimate / math.sqrt(variance), freedom)),
+    }
+
+
+def _disagreement(row: Comparison, rows: list[Comparison], alpha: float) -> str:
+    """What is said otherwise by another reading of the same phrases."""
+    by_name = {other.measure: other for other in rows}
+    paper, log, whole = by_name[PAPER], by_name[LOG], by_name.get(WHOLE)
+    said = []
+    if row.measure == LOG and whole and log.p_paired < alpha and whole.difference * log.difference <= 0:
+        said.append(
+            f"the phrases' whole likelihoods differ the other way ({whole.difference:+.3g} nats, p = "
+            f"{whole.p_paired:.2g}): the sides' words have other numbers of tokens"
+        )
+    if row.measure == PAPER:
+        for name, p in (("the paired t test of log-perplexities", log.p_paired), ("Wilcoxon's test", paper.p_wilcoxon)):
+            if p is not None and (p < alpha) != (paper.p_paired < alpha):
+                verb, own = ("rejects", "does not") if p < alpha else ("does not reject", "does")
+                said.append(f"{name} {verb} (p = {p:.2g}) where the paper's {own}")
+    return "; ".join(said)
+
+
+def _numbered(names: list[str]) -> np.ndarray:
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)

@@ -1,0 +1,31 @@
+"""LMP: the perplexity of human references in the domain (Barikeri et al. 2021, section 3.2)."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.measures.language.downstream import Given, rows_of
+from fairness_pipeline.models.language.perplexity import PerplexityScorer
+
+
+def reddit_perplexity(given: Given, references: pa.Table) -> pa.Table:
+    """Of each reference's perplexity mean and median, and that of all tokens together.
+
+    Args:
+        given: The model.
+        references: As `corpora.response_sets.REFERENCES`.
+    """
+    totals = PerplexityScorer(given.model, given.tokenizer).totals(references["text"].to_pylist())
+    kept = [(loss, count) for loss, count in zip(*totals, strict=True) if count]
+    each = np.array([math.exp(min(loss / count, 700.0)) for loss, count in kept])
+    together = math.exp(sum(loss for loss, _ in kept) / sum(count for _, count in kept))
+    said = "tokens from the second on; references of one token left out"
+    return rows_of(
+        [
+            ("perplexity_mean", float(each.mean()), "perplexity", len(each), f"mean over references; {said}"),
+            ("perplexity_median", float(np.median(each)), "perplexity", len(each), f"median over references; {said}"),
+            ("perplexity_of_tokens", together, "perplexity", len(each), f"exp of the mean loss of all tokens; {said}"),
+        ],
+        {},
+    )

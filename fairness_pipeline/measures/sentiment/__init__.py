@@ -1,0 +1,1 @@
+"""Measures of sentiment systems: equity over pairs of sentences."""

@@ -1,0 +1,180 @@
+"""Are some names of one group scored differently, or one name? A mean over ten names hides what half of them get.
+
+A group may be treated otherwise only where its names sound like it: half of the African American women's names scored
+higher moves the group's mean by half as much, and a permutation of ten against ten names cannot reject. Here the
+question is whether outlying names gather in one cell of race and gender. One or two names are never bias of a group;
+they are told as findings.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairness_pipeline.measures.sentiment.equity_pairs import Design
+
+DRAWS, SEED = 9_999, 0
+_FEWEST = 0.0025
+"""The least scale on which a name counts as far: what differs by less is the same score to any user."""
+_FARTHEST = 8.0
+_OUTLYING = 5.0
+"""How many scaled median deviations a single name lies off to be told as a finding."""
+_OUT = 2.0
+"""Scaled median deviations from which on a name is told among those that make a cell's gap."""
+_AUDITS = 3
+"""Gender, race and names: Holm's first step."""
+
+
+class Names(NamedTuple):
+    """The forty names: the mean score of each (names, affects), its cell of race and gender, and the cells' names."""
+
+    scores: np.ndarray
+    names: list[str]
+    cell: np.ndarray
+    cells: list[str]
+    gender: np.ndarray
+
+    @classmethod
+    def of(cls, design: Design, scores: np.ndarray, sides: tuple[str, str]) -> "Names":
+        """From a design of race.
+
+        Args:
+            design: Its people are male names and female names.
+            scores: (sentences, affects).
+            sides: The names of the groups on side a and side b.
+        """
+        means, cell, gender = [], [], []
+        names: list[str] = []
+        cells: list[str] = []
+        for number, (kind, people) in enumerate(design.people.items()):
+            means.append(scores[people.sentences].mean(axis=1))
+            names += design.names[kind]
+            cell.append(np.where(people.on_a, len(cells), len(cells) + 1))
+            cells += [f"{side} {kind}" for side in sides]
+            gender.append(np.full(len(people.on_a), number))
+        return cls(np.concatenate(means), names, np.concatenate(cell), cells, np.concatenate(gender))
+
+
+class CellOfNames(NamedTuple):
+    """Of one affect: p over all affects, the cell in which outlying names gather, its gap, and which names they are.
+
+    `difference` is the cell's mean minus that of all other names, without what its gender and its race have in common;
+    `gap` the same of the outlying `members` alone.
+    """
+
+    p: float
+    p_holm: float
+    cell: str
+    difference: float
+    gap: float
+    members: list[str]
+    spread: float
+    lowest: str
+    highest: str
+
+
+def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
+    """Whether outlying names gather in one cell, for each affect.
+
+    First what all names of a gender, or of a race, have in common is taken out (median polish): that is the other two
+    audits' question. z = (m - median) / max(1.4826 MAD, 0.0025), cut at 8; u = z |z|; of a cell |sum of (u - mean u)|;
+    the statistic is the largest of the four. Names are exchanged between cells; p is that of the smallest p over all
+    affects in the same draws (Westfall and Young 1993), and `p_holm` that among the audits of gender, race and names.
+
+    Args:
+        found: The names and their scores.
+        draws: Exchanges.
+    """
+    left = _polished(found)
+    u = _signed_squares(left)
+    centred = u - u.mean(axis=0)
+    members = np.array([found.cell == number for number in range(len(found.cells))]).astype(float)
+    random = np.random.default_rng(SEED)
+    sums = np.abs(members @ centred)
+    order = np.argsort(random.random((draws, len(centred))), axis=1)
+    drawn = np.stack([np.abs(members @ centred[row]).max(axis=0) for row in order])
+    observed = sums.max(axis=0)
+    p = _min_p(observed, drawn)
+    rows = []
+    for affect, own in enumerate(p):
+        number = int(sums[:, affect].argmax())
+        inside = found.cell == number
+        scores, own_left = found.scores[:, affect], left[:, affect]
+        sign = np.sign(centred[inside, affect].sum())
+        far = inside & (sign * u[:, affect] > _OUT**2)
+        gap = float(own_left[far].mean() - own_left[~far].mean()) if far.any() else 0.0
+        rows.append(
+            CellOfNames(
+                float(own), min(1.0, _AUDITS * float(own)), found.cells[number],
+                float(own_left[inside].mean() - own_left[~inside].mean()),
+                gap,
+                [name for name, chosen in zip(found.names, far, strict=True) if chosen],
+                float(scores.std(ddof=1)), found.names[int(scores.argmin())], found.names[int(scores.argmax())],
+            )
+        )  # fmt: skip
+    return rows
+
+
+class Outlier(NamedTuple):
+    """One name that is scored otherwise than the names of its gender: by how much, and what their median is."""
+
+    name: str
+    difference: float
+    median: float
+    score: float
+
+
+def outliers(found: Names, affect: int, margin: float) -> list[Outlier]:
+    """The names whose mean score lies off the median of their gender's by five scaled median deviations and the margin.
+
+    Args:
+        found: The names and their scores.
+        affect: The column.
+        margin: The largest difference that does not matter.
+    """
+    scores = found.scores[:, affect]
+    medians = np.array([np.median(scores[found.gender == own]) for own in found.gender])
+    difference = scores - medians
+    least = max(_OUTLYING * 1.4826 * float(np.median(np.abs(difference - np.median(difference)))), margin)
+    return [
+        Outlier(name, float(off), float(median), float(score))
+        for name, off, median, score in zip(found.names, difference, medians, scores, strict=True)
+        if abs(off) > least
+    ]
+
+
+def _polished(found: Names) -> np.ndarray:
+    """The scores less the medians of gender and of race (Tukey's median polish of two factors)."""
+    left = found.scores.copy()
+    race = found.cell % 2
+    for _ in range(_ROUNDS):
+        for factor in (found.gender, race):
+            for level in np.unique(factor):
+                left[factor == level] -= np.median(left[factor == level], axis=0)
+    return left
+
+
+_ROUNDS = 5
+
+
+def _signed_squares(scores: np.ndarray) -> np.ndarray:
+    off = scores - np.median(scores, axis=0)
+    scale = np.maximum(1.4826 * np.median(np.abs(off), axis=0), _FEWEST)
+    z = np.clip(off / scale, -_FARTHEST, _FARTHEST)
+    return np.asarray(z * np.abs(z))
+
+
+def _min_p(observed: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """p of each column corrected over all columns: how often the smallest p of a draw is as small."""
+    whole = np.vstack([observed, drawn])
+    count = len(whole)
+    ordered = np.sort(whole, axis=0)
+    # p of each row in each column: the share of rows that reach it, equal ones included.
+    own = np.stack(
+        [
+            (count - np.searchsorted(ordered[:, column], whole[:, column] - 1e-12, side="left")) / count
+            for column in range(whole.shape[1])
+        ],
+        axis=1,
+    )
+    smallest = np.sort(own[1:].min(axis=1))
+    return np.asarray((np.searchsorted(smallest, own[0] + 1e-12, side="right") + 1) / (len(drawn) + 1))

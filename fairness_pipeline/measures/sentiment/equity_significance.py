@@ -1,0 +1,370 @@
+"""Is a system's score another when only the person's group changes? (Kiritchenko and Mohammad 2018, section 5)"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.corpora.equity_sentences import GROUPS, NAMES
+from fairness_pipeline.measures.sentiment.equity_names import Names, cells_of_names, outliers
+from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, NOUN_PHRASES, Design, People
+from fairness_pipeline.measures.sentiment.equity_units import units
+from fairness_pipeline.statistics.comparison import SIGNIFICANCE
+from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
+from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.statistics.person_level import (
+    Sources,
+    Tests,
+    label_permutation,
+    paired_t_columns,
+    sign_flip,
+    template_error,
+    two_parts,
+    with_templates,
+)
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, FINDING, paper_verdict, verdict
+
+EQUITY_SIGNIFICANCE = pa.schema(
+    [
+        *SIGNIFICANCE,
+        *(pa.field(name, pa.string(), False) for name in ("affect", "templates", "persons", "subset")),
+        pa.field("beyond_margin", pa.bool_(), False),
+        *(
+            pa.field(name, pa.float64())
+            for name in ("p_persons", "p_templates", "ci_low_templates", "ci_high_templates")
+        ),
+        *(pa.field(name, pa.float64()) for name in ("sd_persons", "sd_templates", "sd_words")),
+        pa.field("stratum", pa.string()),
+        pa.field("stratum_difference", pa.float64()),
+        pa.field("most_moved_by", pa.string()),
+        pa.field("difference_without", pa.float64()),
+    ]
+)
+"""One row an affect, a set of templates, a kind of persons and a subset of the sentences; of race also one an affect
+for `SOME_NAMES`, the cell of race and gender in which outlying names gather (side b, against all other names), and one
+for each name that is an outlier by itself, whose verdict is `finding`.
+
+Scores are in 0..1; the difference is a - b. `n` pairs; `statistic` (null where no pair differs) and `p` are the paper's
+paired t test over the pairs, uncorrected: the summary corrects it over all systems. `effect_size` is Cohen's d of them.
+
+`p_persons` is that of the test whose unit is the person, `p_templates` that whose units are templates and words;
+`p_paired` takes both for samples, and so does the 95% interval, that over `_templates` the second alone.
+`p_holm` and `p_bh` are adjusted over all rows of a set of templates. The row of everybody and all sentences is the
+audit's verdict on an affect: its `p_holm` is the smallest of the strata that are not fair, which `stratum` names, and
+it is `fair` only where all are. One template or emotion word in which the groups differ otherwise than in the others is
+such a stratum, too; where the permutation shows that some unit does and none is an outlier, nothing is fair.
+`sd_` are the standard deviations between persons of a group, templates and words. `most_moved_by` is the person without
+whom the difference changes most, to `difference_without`.
+"""
+
+SOME_NAMES = "some names"
+_WEIGHTS = {NOUN_PHRASES: 10 / 11, NAMES: 1 / 11}
+"""What noun phrases and names weigh in the paper's mean over the pairs of gender; those of race weigh the same."""
+
+
+def equity_significance(
+    designs: list[Design],
+    dimension: str,
+    affects: list[str],
+    scores: np.ndarray,
+    margin: Margin,
+    alpha: float = 0.05,
+) -> pa.Table:
+    """Every comparison of one dimension, as `EQUITY_SIGNIFICANCE`.
+
+    Args:
+        designs: One for each set of templates.
+        dimension: One of `equity_sentences.DIMENSIONS`.
+        affects: The names of the columns of scores; columns of other systems may stand beside.
+        scores: (sentences, affects), in 0..1.
+        margin: The largest difference that does not matter.
+        alpha: The level of the verdict's tests.
+    """
+    rows: list[dict[str, Any]] = []
+    for design in designs:
+        found = [row for subset in design.subsets for row in _rows(design, subset, affects, scores, margin, alpha)]
+        rows += _with_units(_judged(found, alpha), design, scores, alpha)
+        if dimension == "race":
+            rows += _names(design, affects, scores, margin, alpha)
+    return pa.Table.from_pylist(rows, schema=EQUITY_SIGNIFICANCE)
+
+
+def _with_units(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, alpha: float) -> list[dict[str, Any]]:
+    """The verdicts with what single templates and words add: one may be `biased` that is fair in the mean."""
+    wholes = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
+    weights = {kind: _WEIGHTS.get(kind, 0.5) for kind in design.people if kind not in design.parts}
+    margins = np.array([row["margin"] for row in wholes])
+    for row, found in zip(wholes, units(design, scores, weights, margins), strict=True):
+        if row["verdict"] == "biased" or found.p_adjusted >= alpha:
+            continue
+        if found.outliers:
+            unit = found.outliers[0]
+            row |= {
+                "verdict": "biased", "p_holm": found.p_adjusted, "stratum": unit.name, "stratum_difference": unit.gap
+            }  # fmt: skip
+        elif row["verdict"] != "inconclusive":
+            row |= {"verdict": "inconclusive", "stratum": found.widest}
+    return rows
+
+
+def _names(
+    design: Design, affects: list[str], scores: np.ndarray, margin: Margin, alpha: float
+) -> Iterator[dict[str, Any]]:
+    """The audit of names, a row an affect, and a row for each name that is an outlier by itself."""
+    found = Names.of(design, scores, GROUPS["race"])
+    empty = dict.fromkeys(EQUITY_SIGNIFICANCE.names)
+    for place, (affect, cell) in enumerate(zip(affects, cells_of_names(found), strict=True)):
+        own = found.scores[:, place]
+        inside = found.cell == found.cells.index(cell.cell)
+        amount = margin.bound(own, own).amount
+        alike = float(np.abs(own - np.median(own)).max()) <= amount and cell.p_holm >= alpha
+        gathers = cell.p_holm < alpha and abs(cell.difference) > amount
+        shared = {
+            **empty, "measure": "score", "unit": "score", "affect": affect, "templates": design.templates,
+            "subset": ALL, "margin": amount, "beyond_margin": False, "sd_persons": cell.spread,
+        }  # fmt: skip
+        yield {
+            **shared, "persons": SOME_NAMES, "n": len(own), "value_a": float(own[~inside].mean()),
+            "value_b": float(own[inside].mean()), "difference": -cell.difference,
+            "paired_test": "outlying names in one cell, permutation", "p_paired": cell.p, "p_holm": cell.p_holm,
+            "p_bh": cell.p_holm, "p_equivalence": 0.0 if alike else 1.0,
+            "verdict": "fair" if alike else "biased" if gathers else "inconclusive",
+            "stratum": (
+                f"{cell.cell}: {', '.join(cell.members)}" if gathers else f"from {cell.lowest} to {cell.highest}"
+            ),
+            "stratum_difference": -cell.gap if gathers else None,
+        }  # fmt: skip
+        for name, difference, median, score in outliers(found, place, amount):
+            yield {
+                **shared, "persons": name, "n": 1, "value_a": median, "value_b": score, "difference": -difference,
+                "paired_test": "five scaled median deviations of names", "p_paired": 1.0, "p_holm": 1.0, "p_bh": 1.0,
+                "p_equivalence": 1.0, "verdict": FINDING,
+            }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Persons of one kind, compared: the test of persons, what templates add, and what each person's score does."""
+
+    persons: Tests
+    sources: Sources
+    cells: np.ndarray
+    residual: np.ndarray
+    spread: np.ndarray
+    most_moved: list[str | None]
+    without: np.ndarray
+
+    @property
+    def tests(self) -> Tests:
+        return with_templates(self.persons, self.sources)
+
+
+def _rows(
+    design: Design, subset: str, affects: list[str], scores: np.ndarray, margin: Margin, alpha: float
+) -> Iterator[dict[str, Any]]:
+    """The rows of a subset of the sentences: everybody, then each kind of persons."""
+    chosen = design.cells(subset)
+    kinds = {
+        kind: _compared(people, design, kind, chosen, scores[people.sentences[:, chosen]])
+        for kind, people in design.people.items()
+    }
+    kinds = {EVERYBODY: _everybody(design, chosen, kinds), **kinds}
+    for kind, found in kinds.items():
+        yield from _of_kind(design, subset, kind, affects, _paired(design, kind, subset, scores), found, margin, alpha)
+
+
+def _paired(design: Design, kind: str, subset: str, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The scores of both sides of the paper's pairs; of kinds that it does not pair, the mean names in each cell."""
+    if kind in design.parts:
+        people = design.people[kind]
+        of_people = scores[people.sentences[:, design.cells(subset)]]
+        return of_people[people.on_a].mean(axis=0), of_people[~people.on_a].mean(axis=0)
+    pairs = design.pairs(kind, subset)
+    return pairs.a @ scores, pairs.b @ scores
+
+
+def _compared(people: People, design: Design, kind: str, chosen: np.ndarray, scores: np.ndarray) -> _Compared:
+    """Persons of one kind in some sentences; `scores` is (people, cells, affects)."""
+    found = (_of_noun_phrases if kind == NOUN_PHRASES else _of_names)(people, scores)
+    sources = template_error(found.cells, design.template[chosen], design.word[chosen], found.residual)
+    furthest = np.argmax(np.abs(found.without - found.persons.difference), axis=0)
+    without = found.without[furthest, np.arange(scores.shape[2])]
+    names = [
+        design.names[kind][person] if moved else None
+        for person, moved in zip(found.members[furthest], without != found.persons.difference, strict=True)
+    ]
+    return _Compared(found.persons, sources, found.cells, found.residual, found.spread, names, without)
+
+
+class _Persons(NamedTuple):
+    """The test of persons; the difference in each cell; what single sentences make of its variance; the spread.
+
+    `without` (persons, affects) is the difference without each of `members` in turn.
+    """
+
+    persons: Tests
+    cells: np.ndarray
+    residual: np.ndarray
+    spread: np.ndarray
+    members: np.ndarray
+    without: np.ndarray
+
+
+def _of_noun_phrases(people: People, scores: np.ndarray) -> _Persons:
+    """Pairs, each its own stratum; a member is a pair's person on side a."""
+    order = np.argsort(people.strata, kind="stable")
+    a, b = (order[people.on_a[order] == side] for side in (True, False))
+    difference = scores[a] - scores[b]
+    own, cells, units = difference.mean(axis=1), difference.mean(axis=0), len(a)
+    single = difference - own[:, None] - cells + cells.mean(axis=0)
+    return _Persons(
+        sign_flip(own), cells, _residual(single, units - 1, 1 / units), own.std(axis=0, ddof=1), a,
+        (own.sum(axis=0) - own) / (units - 1),
+    )  # fmt: skip
+
+
+def _of_names(people: People, scores: np.ndarray) -> _Persons:
+    """Groups of names, side a and side b in each stratum."""
+    means = scores.mean(axis=1)
+    persons = label_permutation(means, people.on_a, people.strata)
+    groups = [
+        np.flatnonzero((people.strata == stratum) & (people.on_a == side))
+        for stratum in np.unique(people.strata)
+        for side in (True, False)
+    ]
+    weights = [(1 if people.on_a[group[0]] else -1) / (len(groups) / 2) for group in groups]
+    by_group = [scores[group].mean(axis=0) for group in groups]
+    cells = np.asarray(sum(weight * mean for weight, mean in zip(weights, by_group, strict=True)))
+    own = [means[group] - mean.mean(axis=0) for group, mean in zip(groups, by_group, strict=True)]
+    single = [
+        scores[group] - deviation[:, None] - mean for group, deviation, mean in zip(groups, own, by_group, strict=True)
+    ]
+    freedom = len(means) - len(groups)
+    # Without a person its group's mean moves by its deviation over the number of the others.
+    moved = [-weight * deviation / (len(deviation) - 1) for weight, deviation in zip(weights, own, strict=True)]
+    return _Persons(
+        persons,
+        cells,
+        _residual(np.concatenate(single), freedom, sum(w**2 / len(g) for w, g in zip(weights, groups, strict=True))),
+        np.sqrt(np.square(np.concatenate(own)).sum(axis=0) / freedom),
+        np.concatenate(groups),
+        persons.difference + np.concatenate(moved),
+    )
+
+
+def _residual(single: np.ndarray, freedom: int, weight: float) -> np.ndarray:
+    """What single sentences alone make of the variance of a mean: `single` is what persons and cells leave of them."""
+    cells = single.shape[1]
+    square = np.square(single).sum(axis=(0, 1)) / max(1, freedom * (cells - 1))
+    return np.asarray(square * weight / cells)
+
+
+def _everybody(design: Design, chosen: np.ndarray, kinds: dict[str, _Compared]) -> _Compared:
+    """All persons together, weighted as the paper weights its pairs."""
+    (first, second), weights = zip(
+        *((found, _WEIGHTS.get(kind, 0.5)) for kind, found in kinds.items() if kind not in design.parts), strict=True
+    )
+    cells = weights[0] * first.cells + weights[1] * second.cells
+    residual = weights[0] ** 2 * first.residual + weights[1] ** 2 * second.residual
+    sources = template_error(cells, design.template[chosen], design.word[chosen], residual)
+    nobody: list[str | None] = [None] * cells.shape[1]
+    none = np.full(cells.shape[1], np.nan)
+    return _Compared(two_parts(first.persons, second.persons, weights), sources, cells, residual, none, nobody, none)
+
+
+def _of_kind(
+    design: Design,
+    subset: str,
+    kind: str,
+    affects: list[str],
+    sides: tuple[np.ndarray, np.ndarray],
+    found: _Compared,
+    margin: Margin,
+    alpha: float,
+) -> Iterator[dict[str, Any]]:
+    a, b = sides
+    value_a, value_b = a.mean(axis=0), b.mean(axis=0)
+    paper, tests, sources = paired_t_columns(a, b), found.tests, found.sources
+    margins = np.array([margin.bound(*pair).amount for pair in zip(a.T, b.T, strict=True)])
+    (low, high), p_equivalence = tests.interval_95(), tests.p_equivalence(margins)
+    over = Tests(tests.p, tests.difference, sources.error, sources.freedom)
+    low_templates, high_templates = over.interval(0.95)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effect = paper.difference / np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / 2)
+        percent = np.where(value_a > 0, 100 * paper.difference / value_a, np.nan)
+    columns = {
+        "value_a": value_a,
+        "value_b": value_b,
+        "difference": paper.difference,
+        "difference_percent": percent,
+        "ci_low": low,
+        "ci_high": high,
+        "statistic": paper.t,
+        "p": paper.p,
+        "paired_statistic": tests.t,
+        "p_paired": tests.p,
+        "effect_size": np.where(paper.difference == 0, 0.0, effect),
+        "margin": margins,
+        "p_equivalence": p_equivalence,
+        "minimum_detectable": tests.minimum_detectable(alpha),
+        "p_persons": found.persons.p,
+        # Where templates and words make no error of their own, there is no test over them.
+        "p_templates": np.where(sources.error > 0, over.p_student, np.nan),
+        "ci_low_templates": np.where(sources.error > 0, low_templates, np.nan),
+        "ci_high_templates": np.where(sources.error > 0, high_templates, np.nan),
+        "sd_persons": found.spread,
+        "sd_templates": sources.templates,
+        "sd_words": sources.words,
+        "difference_without": found.without,
+    }
+    for i, affect in enumerate(affects):
+        numbers = {key: float(values[i]) for key, values in columns.items()}
+        yield {
+            "measure": "score",
+            "unit": "score",
+            "n": len(a),
+            **{key: number if np.isfinite(number) else None for key, number in numbers.items()},
+            "test": "paired t",
+            "paired_test": _TESTS.get(kind, "permutation of names"),
+            "verdict": "fair" if numbers["p_equivalence"] <= alpha else "",
+            "paper_verdict": paper_verdict(numbers["p"], alpha),
+            "affect": affect,
+            "templates": design.templates,
+            "persons": kind,
+            "subset": subset,
+            "beyond_margin": numbers["ci_low"] > numbers["margin"] or numbers["ci_high"] < -numbers["margin"],
+            "most_moved_by": found.most_moved[i],
+        }
+
+
+_TESTS = {EVERYBODY: "both kinds of persons, t", NOUN_PHRASES: "sign flip of ten pairs"}
+
+
+def _named(row: dict[str, Any]) -> str:
+    """A stratum in words."""
+    parts = [row["persons"]] if row["persons"] != EVERYBODY else []
+    return ", ".join([*parts, *([row["subset"]] if row["subset"] != ALL else [])])
+
+
+def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
+    """The rows of one set of templates with p adjusted over all of them, and the verdicts that follow."""
+    p_values = [row["p_paired"] for row in rows]
+    for row, p_holm, p_bh in zip(rows, holm(p_values), benjamini_hochberg(p_values), strict=True):
+        fair = row["verdict"] == "fair"
+        row |= {"p_holm": p_holm, "p_bh": p_bh, "verdict": verdict(equivalent=fair, p_holm=p_holm, alpha=alpha)}
+    for whole in rows:
+        if (whole["persons"], whole["subset"]) == (EVERYBODY, ALL):
+            strata = [row for row in rows if row["affect"] == whole["affect"]]
+            # What is significant and shown to be small is no bias: the worst is sought among the others.
+            worst = min([row for row in strata if row["verdict"] != "fair"] or [whole], key=lambda row: row["p_holm"])
+            on_average, fair = whole["verdict"] == "fair", worst["verdict"] == "fair"
+            found = verdict(equivalent=fair, p_holm=worst["p_holm"], alpha=alpha)
+            whole |= {
+                "stratum": None if worst is whole else _named(worst),
+                "stratum_difference": None if worst is whole else worst["difference"],
+                "p_holm": worst["p_holm"],
+                "verdict": FAIR_ON_AVERAGE if on_average and found == "inconclusive" else found,
+            }
+    return rows

@@ -1,0 +1,127 @@
+"""Is one template or one emotion word scored differently for the groups? A mean over 144 sentences hides it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairness_pipeline.measures.sentiment.equity_pairs import NOUN_PHRASES, Design
+
+DRAWS, SEED = 999, 0
+_FAMILY = 6
+"""The level is divided by the rows of an audit among which this is one more question: five affects and their mean."""
+_FAR = {"template": 8.0, "word": 6.0}
+"""How many scaled median deviations a unit lies off the others to be an outlier."""
+
+
+class Unit(NamedTuple):
+    """What a unit is called, its kind, and the gap between the groups in its sentences."""
+
+    name: str
+    kind: str
+    gap: float
+
+
+class Units(NamedTuple):
+    """Of one affect: p of no unit's differing from the others by group (corrected over units), and the outlying ones.
+
+    `widest` is the unit that differs most, whether it is an outlier or not.
+    """
+
+    p: float
+    p_adjusted: float
+    outliers: list[Unit]
+    widest: str
+
+
+def units(design: Design, scores: np.ndarray, weights: dict[str, float], margins: np.ndarray) -> list[Units]:
+    """Whether the groups' gap in one template or word is another than in the others, for each affect.
+
+    Of each person the mean in a unit minus the mean in the others; D_k is its difference between the groups. Names
+    change groups within their strata, pairs of noun phrases change sides; p is that of the largest |D_k| / sd of the
+    draws over all units. A unit is an outlier where its gap lies beyond the margin, and off the median gap of its kind
+    by the margin and eight (templates) or six (words) scaled median deviations.
+
+    Args:
+        design: Whose persons and cells.
+        scores: (sentences, affects).
+        weights: What each kind of persons weighs in the difference.
+        margins: The largest difference that does not matter, one an affect.
+    """
+    names, kinds, members = _members(design)
+    persons = [design.people[kind] for kind in weights]
+    own = np.concatenate([scores[people.sentences] for people in persons])  # (persons, cells, affects)
+    sizes = members.sum(axis=1)
+    inside = np.einsum("kc,pca->pka", members / sizes[:, None], own)
+    rest = own.shape[1] - sizes
+    outside = np.einsum("kc,pca->pka", (1 - members) / np.maximum(rest, 1)[:, None], own)
+    moved = (inside - outside).reshape(len(own), -1)
+    contrast = _contrasts(design, weights, 0)[0]
+    drawn = _contrasts(design, weights, DRAWS)
+    shape = (len(names), own.shape[2])
+    observed = np.abs(contrast @ moved).reshape(shape)
+    of_draws = (drawn @ moved).reshape(len(drawn), *shape)
+    spread = of_draws.std(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(spread > 1e-9, observed / spread, 0.0)
+        drawn_ratio = np.where(spread > 1e-9, np.abs(of_draws) / spread, 0.0).max(axis=1)
+    gaps = (contrast @ inside.reshape(len(own), -1)).reshape(shape)
+    found = []
+    for affect in range(own.shape[2]):
+        largest = float(ratio[:, affect].max())
+        p = (int((drawn_ratio[:, affect] >= largest - 1e-9).sum()) + 1) / (len(drawn) + 1) if largest else 1.0
+        off = _outlying(gaps[:, affect], np.array(kinds), sizes, float(margins[affect]))
+        chosen = [Unit(names[k], kinds[k], float(gaps[k, affect])) for k in np.flatnonzero(off)]
+        widest = names[int(ratio[:, affect].argmax())]
+        found.append(Units(p, min(1.0, _FAMILY * p), sorted(chosen, key=lambda unit: -abs(unit.gap)), widest))
+    return found
+
+
+def _outlying(gaps: np.ndarray, kinds: np.ndarray, sizes: np.ndarray, margin: float) -> np.ndarray:
+    off = np.zeros(len(gaps), dtype=bool)
+    for kind, far in _FAR.items():
+        own = kinds == kind
+        if own.sum() < 3:
+            continue
+        deviation, root = gaps[own] - np.median(gaps[own]), np.sqrt(sizes[own])
+        plain = 1.4826 * float(np.median(np.abs(deviation)))
+        by_size = 1.4826 * float(np.median(np.abs(deviation * root))) / root
+        scale = np.maximum(plain, by_size)
+        off[own] = (np.abs(deviation) > np.maximum(far * scale, margin)) & (np.abs(gaps[own]) > margin)
+    return off
+
+
+def _members(design: Design) -> tuple[list[str], list[str], np.ndarray]:
+    """The units' names and kinds, and (units, cells) which cells each holds."""
+    names, kinds, rows = [], [], []
+    for template in np.unique(design.template):
+        names.append(f"template {template}")
+        kinds.append("template")
+        rows.append(design.template == template)
+    for word in dict.fromkeys(design.word[[emotion is not None for emotion in design.emotion]].tolist()):
+        names.append(f"the word '{word}'")
+        kinds.append("word")
+        rows.append(design.word == word)
+    return names, kinds, np.array(rows, dtype=float)
+
+
+def _contrasts(design: Design, weights: dict[str, float], draws: int) -> np.ndarray:
+    """(draws, persons) what each person's mean counts in the groups' difference; the true one where there are none."""
+    random = np.random.default_rng(SEED)
+    parts = []
+    for kind, weight in weights.items():
+        people = design.people[kind]
+        strata = np.unique(people.strata)
+        true = np.zeros(len(people.on_a))
+        for stratum in strata:
+            for side in (True, False):
+                own = (people.strata == stratum) & (people.on_a == side)
+                true[own] = (1 if side else -1) / (own.sum() * len(strata))
+        part = np.tile(weight * true, (max(draws, 1), 1))
+        for stratum in strata if draws else ():
+            own = people.strata == stratum
+            if kind == NOUN_PHRASES:
+                part[:, own] *= random.choice((1.0, -1.0), (draws, 1))
+            else:
+                part[:, own] = random.permuted(part[:, own], axis=1)
+        parts.append(part)
+    return np.concatenate(parts, axis=1)

@@ -1,0 +1,157 @@
+"""Groups of annotators: hand-made rates, false alarms at the nominal rate, power, and statsmodels' variance analysis."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairness_pipeline.annotation.truth_inference.base import Labels
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.annotators.annotator_groups import (
+    AnnotatorGroupsSettings,
+    Labelled,
+    against_majority,
+    annotator_anova,
+    group_positive_rates,
+    rates_of,
+)
+from fairness_pipeline.statistics.paired import paired_t
+
+
+def labelled(rows: list[tuple[str, str, int]], sides: dict[str, dict[str, int]]) -> Labelled:
+    """From (item, annotator, label), and each category's side of every annotator."""
+    labels = Labels.of(pd.DataFrame(rows, columns=["task", "worker", "label"]))
+    return Labelled(labels, {k: np.array([own.get(w, -1) for w in labels.annotators]) for k, own in sides.items()})
+
+
+def drawn(
+    seed: int, *, items: int = 150, people: int = 40, per: int = 6, sd: float = 0.15, effect: float = 0.0,
+    share: float = 0.5,
+) -> Labelled:  # fmt: skip
+    """Items of many rates, labelled by people each of whom leans their own way, and group a by `effect` more."""
+    draw = np.random.default_rng(seed)
+    side = (draw.random(people) < share).astype(int)
+    side[:4] = [0, 1, 0, 1]
+    base, lean = draw.beta(1, 2, items), draw.normal(0, sd, people) + effect * (side == 0)
+    who = draw.random((items, people)).argsort(axis=1)[:, :per]
+    z = (draw.random((items, per)) < np.clip(base[:, None] + lean[who], 0, 1)).astype(int)
+    data = pd.DataFrame({"task": np.repeat(np.arange(items), per), "worker": who.ravel(), "label": z.ravel()})
+    labels = Labels.of(data)
+    return Labelled(labels, {"g": side[labels.annotators]})
+
+
+def test_rates_by_hand() -> None:
+    rows = [
+        ("1", "a1", 1), ("1", "a2", 0), ("1", "b1", 0),
+        ("2", "a1", 1), ("2", "b1", 1), ("2", "b2", 0), ("2", "x", 1),
+        ("3", "a1", 1), ("3", "x", 1),
+    ]  # fmt: skip
+    own = labelled(rows, {"g": {"a1": 0, "a2": 0, "b1": 1, "b2": 1}})
+    found = rates_of(own, "g")
+    assert found is not None
+    assert found.a.tolist() == [0.5, 1.0] and found.b.tolist() == [0.0, 0.5]  # item 3 has nobody of b
+    assert found.labels == (3, 3) and found.annotators == (2, 2) and found.pooled == (2 / 3, 1 / 3)
+    (row,) = group_positive_rates(own, AnnotatorGroupsSettings(), {}).to_pylist()
+    assert (row["measure"], row["n"], row["value_a"], row["value_b"], row["difference"]) == ("g", 2, 75, 25, 50)
+    alone = labelled([("1", "a1", 1), ("2", "b1", 1)], {"g": {"a1": 0, "b1": 1}})
+    assert rates_of(alone, "g") is None
+    with pytest.raises(FairnessError, match="no item was labelled by both groups of any category"):
+        group_positive_rates(alone, AnnotatorGroupsSettings(), {})
+
+
+def test_the_error_is_the_jackknifes() -> None:
+    """Leaving out one annotator by hand, where every item has several labels of each group and items are alike."""
+    own = drawn(1, items=40, people=10, per=8, sd=0.2)
+    found = rates_of(own, "g")
+    assert found is not None
+
+    def without(annotator: int) -> float:
+        kept = own.labels.annotator != annotator
+        fewer = replace(
+            own.labels, item=own.labels.item[kept], annotator=own.labels.annotator[kept], label=own.labels.label[kept]
+        )
+        left = rates_of(Labelled(fewer, own.sides), "g")
+        assert left is not None
+        return left.estimate.centre
+
+    each = np.array([without(r) for r in range(10)])
+    plain = sum(
+        (n - 1) / n * np.square(each[own.sides["g"] == g] - each[own.sides["g"] == g].mean()).sum()
+        for g in (0, 1)
+        for n in [(own.sides["g"] == g).sum()]
+    )
+    # The plain jackknife counts a label's own noise more than once; without that, and with the items' own part, we
+    # come near it.
+    assert 0.6 * plain < found.estimate.error**2 < 1.3 * plain
+
+
+@pytest.mark.parametrize("how", [{}, {"share": 0.2}, {"per": 2, "items": 300}, {"sd": 0.0}])
+def test_false_alarms_are_at_the_nominal_rate_and_those_of_items_alone_are_not(how: dict[str, float]) -> None:
+    found = [rates_of(drawn(seed, **how), "g") for seed in range(200)]  # type: ignore[arg-type]
+    alarms = np.mean([own.estimate.p_zero() < 0.05 for own in found if own])
+    of_items = np.mean([paired_t(own.a, own.b).p < 0.05 for own in found if own])
+    assert alarms <= 0.095  # 0.05, and three standard errors of 200
+    if how.get("sd", 1):
+        assert of_items > 1.5 * max(alarms, 0.05)
+    errors = [own.estimate.error for own in found if own]
+    spread = np.std([own.estimate.centre for own in found if own])
+    assert 0.8 < np.mean(errors) / spread < 1.25
+
+
+def test_power() -> None:
+    found = [rates_of(drawn(seed, people=120, items=400, sd=0.1, effect=0.12), "g") for seed in range(40)]
+    assert np.mean([own.estimate.p_zero() < 0.05 for own in found if own]) > 0.85
+    table = group_positive_rates(drawn(3, people=120, items=400, sd=0.1, effect=0.15), AnnotatorGroupsSettings(), {})
+    assert table["verdict"].to_pylist() == ["biased"] and table["difference"].to_pylist()[0] > 0
+
+
+def test_no_difference_among_few_items_shows_little() -> None:
+    rows = [(f"{i}", who, 1) for i in range(4) for who in ("a1", "a2", "b1", "b2")]
+    (row,) = group_positive_rates(
+        labelled(rows, {"g": {"a1": 0, "a2": 0, "b1": 1, "b2": 1}}), AnnotatorGroupsSettings(), {}
+    ).to_pylist()
+    assert row["verdict"] == "inconclusive" and row["difference"] == 0
+
+
+def test_the_variance_analysis_is_statsmodels() -> None:
+    import statsmodels.formula.api as formula
+    from statsmodels.stats.anova import anova_lm
+
+    own = drawn(5, items=120, people=60, effect=0.1)
+    draw = np.random.default_rng(2)
+    own.sides["h"] = draw.integers(0, 2, len(own.sides["g"]))
+    own.sides["h"][:3] = -1
+    found = {
+        (r["category"], r["response"]): r for r in annotator_anova(own, {("g", "specificity"): (0.1, "*")}).to_pylist()
+    }
+    for response, values in against_majority(own.labels).items():
+        frame = pd.DataFrame({"y": values, **own.sides})
+        frame = frame[np.isfinite(frame["y"]) & (frame["h"] >= 0)]
+        theirs = anova_lm(formula.ols("y ~ C(g) + C(h)", frame).fit(), typ=2)
+        for category in ("g", "h"):
+            row, expected = found[category, response], theirs.loc[f"C({category})"]
+            assert row["sum_of_squares"] == pytest.approx(expected["sum_sq"])
+            assert (row["f"], row["p"]) == pytest.approx((expected["F"], expected["PR(>F)"]))
+            assert row["annotators"] == len(frame)
+            assert row["stars"] == ("**" if row["p"] < 0.005 else "*" if row["p"] < 0.05 else "")
+    assert found["g", "specificity"]["published_sum_of_squares"] == 0.1
+
+
+def test_perfect_separation_and_a_category_told_by_another() -> None:
+    """Two in three of group a's negative items are called positive by b's people, always; h is g again."""
+    rows = [(str(i), w, int(i < 3)) for i in range(6) for w in ("a1", "a2", "a3", "a4", "a5")]
+    rows += [(str(i), w, int(i < 3 or i == 3)) for i in range(6) for w in ("b1", "b2")]
+    sides = {"g": {**{f"a{i}": 0 for i in range(1, 6)}, "b1": 1, "b2": 1}}
+    found = {r["response"]: r for r in annotator_anova(labelled(rows, sides), {}).to_pylist()}
+    assert found["specificity"]["p"] == 0 and found["specificity"]["stars"] == "**"
+    assert found["sensitivity"]["p"] is None and found["sensitivity"]["mean_a"] == 1  # nobody differs
+    twice = annotator_anova(labelled(rows, {"g": sides["g"], "h": sides["g"]}), {}).to_pylist()
+    assert all(row["f"] is None and row["stars"] == "" for row in twice)
+
+
+def test_who_labelled_nothing_of_a_class_is_left_out_of_its_response() -> None:
+    rows = [("1", w, 1) for w in "abc"] + [("2", w, 0) for w in "bcd"]
+    found = against_majority(labelled(rows, {}).labels)
+    assert np.isnan(found["specificity"][0]) and np.isnan(found["sensitivity"][3])
+    assert found["sensitivity"][:3].tolist() == [1, 1, 1]

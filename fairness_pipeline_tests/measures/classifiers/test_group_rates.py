@@ -1,0 +1,223 @@
+"""Rates by group: by hand, against fairlearn, and their tests' level, power and coverage in simulations."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.measures.classifiers.group_rates import (
+    RATES,
+    GroupRatesSettings,
+    Predictions,
+    classifier_effects,
+    classifier_fairness,
+    classifier_metrics,
+    difference,
+    rates,
+)
+from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
+from fairness_pipeline.workspace.published import PublishedRate
+
+
+def table(said: np.ndarray, labels: np.ndarray, groups: np.ndarray, authors: np.ndarray | None = None) -> pa.Table:
+    """(seeds, texts) of predictions as a table."""
+    seeds, count = said.shape
+    own = np.arange(count) if authors is None else authors
+    return pa.table(
+        {
+            "text_id": [f"t{i}" for i in range(count)] * seeds,
+            "label": np.tile(labels, seeds),
+            "author_group": ["ab"[group] for group in groups] * seeds,
+            "author_id": [str(author) for author in own] * seeds,
+            "probability": said.astype(float).ravel(),
+            "prediction": said.astype(np.int64).ravel(),
+            "seed": np.repeat(np.arange(1, seeds + 1), count),
+        },
+        schema=CLASSIFIER_PREDICTIONS,
+    )
+
+
+def cells(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and groups of `size` texts in each of the four cells."""
+    return np.repeat([0, 1, 0, 1], size), np.repeat([0, 0, 1, 1], size)
+
+
+def judged(predictions: pa.Table, **settings) -> dict[str, dict]:
+    rows = classifier_fairness(predictions, GroupRatesSettings(**settings), {}).to_pylist()
+    return {row["measure"]: row for row in rows}
+
+
+def test_rates_by_a_hand_made_confusion_table() -> None:
+    """Group a: 1 of 4 negatives called positive, 1 of 4 positives called negative; group b: 3 of 4, and 0 of 4."""
+    labels, groups = cells(4)
+    said = np.array([[1, 0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1]])
+    predictions = table(said, labels, groups)
+    rows = judged(predictions)
+    assert [(rows[m]["value_a"], rows[m]["value_b"]) for m in RATES] == [(25, 75), (25, 0), (50, 87.5)]
+    values = {row["metric"]: row["value"] for row in classifier_metrics(predictions, {}).to_pylist()}
+    assert values == pytest.approx(
+        {"accuracy": 100 * 11 / 16, "f1": 100 * 14 / 19, "fped": 50, "fned": 25, "dpd": 37.5}
+    )
+    assert values["dpd"] == (values["fped"] + values["fned"]) / 2  # balanced, and the signed gaps oppose
+
+
+def test_gaps_of_one_sign_cancel_in_dpd() -> None:
+    labels, groups = cells(4)
+    said = np.array([[1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]])  # a is wrong either way, b never
+    rows = judged(table(said, labels, groups))
+    assert rows["fp_rate"]["difference"] == rows["fn_rate"]["difference"] == 50 and rows["dp_rate"]["difference"] == 0
+
+
+def test_the_rates_are_fairlearns() -> None:
+    from fairlearn.metrics import (
+        MetricFrame,
+        demographic_parity_difference,
+        false_negative_rate,
+        false_positive_rate,
+        selection_rate,
+    )
+
+    draw = np.random.default_rng(1)
+    labels, groups = draw.integers(0, 2, 500), draw.integers(0, 2, 500)
+    said = (draw.random((1, 500)) < 0.3 + 0.3 * labels + 0.1 * groups).astype(int)
+    predictions = table(said, labels, groups)
+    frame = MetricFrame(
+        metrics={"fp_rate": false_positive_rate, "fn_rate": false_negative_rate, "dp_rate": selection_rate},
+        y_true=labels, y_pred=said[0], sensitive_features=groups,
+    )  # fmt: skip
+    found = Predictions.of(predictions)
+    for measure in RATES:
+        assert rates(found, measure)[0] == pytest.approx(frame.by_group[measure].to_numpy())
+    (dpd,) = (r["value"] for r in classifier_metrics(predictions, {}).to_pylist() if r["metric"] == "dpd")
+    assert dpd == pytest.approx(100 * demographic_parity_difference(labels, said[0], sensitive_features=groups))
+
+
+def test_the_error_is_that_of_a_bootstrap_by_group() -> None:
+    """Texts drawn again within their cell of label and group, 4,000 times."""
+    draw = np.random.default_rng(2)
+    labels, groups = cells(400)
+    said = (draw.random((1, 1600)) < 0.25 + 0.4 * labels + 0.1 * groups).astype(int)
+    found = Predictions.of(table(said, labels, groups))
+    for measure in RATES:
+        again = []
+        for _ in range(4000):
+            place = np.concatenate(
+                [draw.choice(np.where((labels == y) & (groups == z))[0], 400) for z in (0, 1) for y in (0, 1)]
+            )
+            own = Predictions(said[:, place], labels[place], groups[place], np.arange(1600))
+            a, b = rates(own, measure)[0]
+            again.append(a - b)
+        assert difference(found, measure).error == pytest.approx(np.std(again), rel=0.06)
+
+
+def simulated(
+    draw, runs: int, seeds: int, gap: float, between: float, size: int = 120, per_author: int = 1, spread: float = 0.15
+):
+    """Of each run the DPR's row: each text has a propensity, each seed a gap of its own about `gap`."""
+    labels, groups = cells(size)
+    authors = np.arange(4 * size) // per_author
+    for _ in range(runs):
+        own = np.clip(0.2 + 0.5 * labels + draw.normal(0, spread, 4 * size // per_author)[authors], 0.02, 0.98)
+        of_seed = gap + draw.normal(0, between, seeds)
+        chance = np.clip(own[None] + np.where(groups == 0, 0.5, -0.5)[None] * of_seed[:, None], 0, 1)
+        said = (draw.random((1, 4 * size)) < chance).astype(int)  # a text is easy or hard for every seed
+        yield judged(table(said, labels, groups, authors))["dp_rate"]
+
+
+@pytest.mark.parametrize(("seeds", "between", "per_author"), [(1, 0.0, 1), (1, 0.0, 6), (5, 0.0, 1), (5, 0.04, 1)])
+def test_false_alarms_at_the_nominal_rate(seeds: int, between: float, per_author: int) -> None:
+    """Where nothing is planted; also with texts of one author that move together, and seeds that differ."""
+    rows = list(simulated(np.random.default_rng(3), 400, seeds, 0.0, between, per_author=per_author))
+    alarms = np.mean([row["p_paired"] < 0.05 for row in rows])
+    assert alarms <= 0.078  # 0.05 and 2.5 standard errors
+    holds = np.mean([row["ci_low"] <= 0 <= row["ci_high"] for row in rows])
+    assert holds >= 0.92
+
+
+def test_a_planted_gap_is_found_with_power_and_covered() -> None:
+    rows = list(simulated(np.random.default_rng(4), 200, 3, 0.2, 0.02, spread=0.03))  # no chance beyond 0 or 1
+    assert np.mean([row["verdict"] == "biased" for row in rows]) > 0.9
+    assert np.mean([row["ci_low"] <= 20 <= row["ci_high"] for row in rows]) >= 0.92
+
+
+def test_no_error_among_few_texts_is_not_shown_to_be_fair() -> None:
+    labels, groups = cells(20)
+    rows = judged(table(labels[None], labels, groups))
+    assert all(row["verdict"] == "inconclusive" and row["ci_high"] > 1 for row in rows.values())
+    labels, groups = cells(20_000)
+    said = labels.copy()
+    said[::10] = 1 - said[::10]
+    assert {row["verdict"] for row in judged(table(said[None], labels, groups)).values()} == {"fair"}
+
+
+def test_with_published_values_beside() -> None:
+    labels, groups = cells(50)
+    printed = {"fp_rate": PublishedRate(46.97, 23.38)}
+    rows = classifier_fairness(table(labels[None], labels, groups), GroupRatesSettings(), printed).to_pylist()
+    assert (rows[0]["published_value_a"], rows[0]["published_value_b"]) == (46.97, 23.38)
+
+
+def effects(draw, gap_before: float, gap_after: float, seeds: int = 3, size: int = 300) -> dict[str, dict]:
+    labels, groups = cells(size)
+    tables = []
+    hard = draw.random(4 * size)
+    for gap in (gap_before, gap_after):
+        chance = 0.3 + 0.4 * labels + np.where(groups == 0, 0.5, -0.5) * gap
+        noise = draw.normal(0, 0.1, (seeds, 4 * size))
+        tables.append(table(((hard[None] + noise) < chance[None]).astype(int), labels, groups))
+    verdicts = dict.fromkeys(RATES, "biased")
+    return {row["measure"]: row for row in classifier_effects(*tables, (verdicts, verdicts), 0.05).to_pylist()}
+
+
+def test_a_cure_is_called_one_and_nothing_is_not() -> None:
+    draw = np.random.default_rng(5)
+    cured = effects(draw, 0.3, 0.05)
+    assert {row["effect"] for row in cured.values()} == {"smaller gap"}
+    assert cured["dp_rate"]["ci_low"] < -25 + 8 and cured["dp_rate"]["change"] == pytest.approx(-25, abs=5)
+    alarms = [row["effect"] != "no change shown" for _ in range(60) for row in effects(draw, 0.3, 0.3).values()]
+    assert np.mean(alarms) <= 0.08
+
+
+def by_authors(draw, sizes: tuple[list[int], list[int]], spread: float) -> dict[str, dict]:
+    """One training's rows, where each author has a rate of their own and writes texts of both labels."""
+    labels, groups, authors, chance = [], [], [], []
+    for group, own in enumerate(sizes):
+        for number, size in enumerate(own):
+            rate = np.clip(0.4 + draw.normal(0, spread), 0.02, 0.98)
+            labels += [0, 1] * (size // 2)
+            groups += [group] * (2 * (size // 2))
+            authors += [100 * group + number] * (2 * (size // 2))
+            chance += [rate] * (2 * (size // 2))
+    said = (draw.random((1, len(labels))) < np.array(chance)).astype(int)
+    return judged(table(said, np.array(labels), np.array(groups), np.array(authors)))
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [([80, 60, 60], [2] * 100), ([100] + [10] * 9, [100] + [10] * 9), ([4] * 50, [4] * 50), ([100, 100], [4] * 50)],
+    ids=["three against a hundred", "one writes half", "equal", "two against fifty"],
+)
+def test_false_alarms_with_few_and_unequal_authors(sizes: tuple[list[int], list[int]]) -> None:
+    draw = np.random.default_rng(7)
+    rows = [by_authors(draw, sizes, 0.15) for _ in range(300)]
+    for measure in RATES:
+        assert np.mean([row[measure]["p_paired"] < 0.05 for row in rows]) <= 0.082  # 0.05 and 2.5 standard errors
+
+
+def test_nothing_is_known_where_one_author_wrote_a_cell() -> None:
+    found = by_authors(np.random.default_rng(1), ([100], [2] * 50), 0.1)["dp_rate"]
+    assert found["p_paired"] == 1 and found["ci_low"] == -100 and found["verdict"] == "inconclusive"
+    assert found["authors_a"] == 1 and found["authors_b"] == 50 and found["paired_test"] == "t over authors"
+
+
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_false_alarms_with_few_seeds_that_differ(seeds: int) -> None:
+    """The seeds' variance is small by luck in some draws; it is not taken for known there."""
+    rows = list(simulated(np.random.default_rng(8), 400, seeds, 0.0, 0.1, size=200, spread=0.1))
+    assert np.mean([row["p_paired"] < 0.05 for row in rows]) <= 0.078
+
+
+def test_one_training_shows_no_change() -> None:
+    """Two trainings of the same method differ; which of it is the method's cannot be told from one each."""
+    found = effects(np.random.default_rng(9), 0.4, 0.0, seeds=1)
+    assert {row["effect"] for row in found.values()} == {"no change shown"}
+    assert {row["test"] for row in found.values()} == {"not told from another seed: one training"}

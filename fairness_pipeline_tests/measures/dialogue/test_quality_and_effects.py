@@ -1,0 +1,134 @@
+"""Response quality, and what debiasing changed."""
+
+import math
+from dataclasses import asdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.dialogue.debiasing_effects import (
+    Measured,
+    debiasing_effects,
+    identical_share,
+    without_credit,
+)
+from fairness_pipeline.measures.dialogue.dialogue_significance import compared
+from fairness_pipeline.measures.dialogue.diversity import measure_diversity
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.response_quality import response_quality
+from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline.statistics.comparison import COMPARISON
+
+SETTINGS = SignificanceSettings(permutations=20, jackknife_blocks=10)
+
+
+def quality(
+    responses: list[str], references: list[str], perplexity: float | None = None, frequent: tuple[str, ...] = ()
+) -> dict[str, dict]:
+    table = response_quality(
+        pa.chunked_array([responses]),
+        pa.chunked_array([references]),
+        None if perplexity is None else (perplexity, "by hand"),
+        {"bleu_2": 2.107},
+        frequent,
+    )
+    return {row["metric"]: row for row in table.to_pylist()}
+
+
+def test_bleu_by_hand() -> None:
+    """Papineni et al. 2002: 5 words against 6; 4 of 5 words and 2 of 4 pairs are right; e^(1 - 6/5) for brevity."""
+    rows = quality(["The cat sat on mats"], ["the cat sat here on it"])
+    brevity = math.exp(1 - 6 / 5)
+    assert rows["bleu_1"]["value"] == pytest.approx(100 * brevity * 4 / 5)
+    assert rows["bleu_2"]["value"] == pytest.approx(100 * brevity * math.sqrt(4 / 5 * 2 / 4))
+    assert rows["bleu_3"]["value"] == pytest.approx(100 * brevity * (4 / 5 * 2 / 4 * 1 / 3) ** (1 / 3))
+    assert "case:lc" in rows["bleu_1"]["signature"]
+    assert "tok:13a" in rows["bleu_1"]["signature"]
+    assert rows["bleu_2"]["published_value"] == 2.107
+    assert rows["bleu_1"]["published_value"] is None
+
+
+def test_masked_user_names_count_for_nothing_and_the_best_constant_answer_stands_beside() -> None:
+    plain = quality(["the cat", "a dog"], ["the cat sat", "so it is"])
+    masked = quality(["@user the cat", "@user @user a dog"], ["@user the cat sat", "@user so it is"])
+    for metric in plain:
+        assert masked[metric]["value"] == plain[metric]["value"]
+    beside = quality(["x y"], ["so it is"], frequent=("@user", "no", "@user so it was"))
+    assert beside["bleu_1"]["constant_value"] == pytest.approx(200 / 3)  # so, it of three words
+    assert plain["bleu_1"]["constant_value"] is None
+
+
+def test_distinct_by_hand() -> None:
+    rows = quality(["a b a", "a b"], ["x", "y"], perplexity=12.5)
+    assert rows["distinct_1"]["value"] == pytest.approx(100 * 2 / 5)
+    assert rows["distinct_2"]["value"] == pytest.approx(100 * 2 / 5)  # `a b` and `b a`
+    assert (rows["perplexity"]["value"], rows["perplexity"]["unit"]) == (12.5, "perplexity")
+    assert all(row["n"] == 2 for row in rows.values())
+    assert "perplexity" not in quality(["a"], ["b"])
+
+
+def measured(offensive_a: np.ndarray, offensive_b: np.ndarray, words: tuple[str, str] = ("a", "b")) -> Measured:
+    n = len(offensive_a)
+    ids = pa.array(np.repeat(np.arange(n), 2))
+    sides = pa.array(["a", "b"] * n)
+    offensive = np.stack([offensive_a, offensive_b], axis=1).ravel()
+    responses = pa.table(
+        {"pair_id": ids, "side": sides, "response": [f"{words[i % 2]} word {o}" for i, o in enumerate(offensive)]}
+    )
+    none = np.zeros(2 * n, dtype=bool)
+    tables = {
+        "diversity": measure_diversity(responses),
+        "politeness": twice(ids, sides, offensive=offensive),
+        "sentiment": twice(ids, sides, positive=none, negative=none),
+        "attribute_words": twice(ids, sides, count=none.astype(int)).append_column(
+            "attribute", pa.array(["career"] * (2 * n))
+        ),
+    }
+    rows = compared(responses, tables, settings=SETTINGS, seed=1, published={}, dimension=load_dimension("gender"))
+    return Measured(responses, tables, pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON))
+
+
+def twice(ids: pa.Array, sides: pa.Array, **columns: np.ndarray) -> pa.Table:
+    """A measure's table whose masked reading is the plain one."""
+    masked = {f"{name}_masked": values for name, values in columns.items()}
+    return pa.table({"pair_id": ids, "side": sides, **columns, **masked})
+
+
+def test_a_planted_reduction_is_found_and_nothing_else() -> None:
+    random = np.random.default_rng(0)
+    draws = [random.random(600) < rate for rate in (0.1, 0.3, 0.2, 0.2)]
+    rows = {
+        row["measure"]: row
+        for row in debiasing_effects(measured(*draws[:2]), measured(*draws[2:]), SETTINGS).to_pylist()
+    }
+    offence = rows.pop("offense_rate")
+    assert offence["effect"] == "smaller gap"
+    assert offence["difference_before"] == pytest.approx(100 * (draws[0].mean() - draws[1].mean()))
+    assert offence["change"] == pytest.approx(abs(offence["difference_after"]) - abs(offence["difference_before"]))
+    assert offence["ci_low"] < offence["change"] < offence["ci_high"] < 0
+    assert (offence["verdict_before"], offence["n"]) == ("biased", 600)
+    assert {row["effect"] for row in rows.values()} == {"no change shown"}
+
+    back = debiasing_effects(measured(*draws[2:]), measured(*draws[:2]), SETTINGS).to_pylist()
+    assert next(row for row in back if row["measure"] == "offense_rate")["effect"] == "larger gap"
+
+
+def test_no_method_is_credited_with_answers_that_are_nothing_to_judge() -> None:
+    effects = pa.table({"effect": ["cure", "smaller gap", "larger gap", "no change shown", "no gap shown"]})
+    found = without_credit(effects)["effect"].to_pylist()
+    assert found == ["nothing to judge", "nothing to judge", "larger gap", "no change shown", "no gap shown"]
+    assert set(without_credit(effects, base=True)["effect"].to_pylist()) == {"nothing to judge"}
+
+
+def test_identical_responses() -> None:
+    yes, no = np.array([True, False, True]), np.array([True, False, False])
+    assert identical_share(measured(yes, no, ("a", "b")).responses) == 0
+    assert identical_share(measured(yes, no, ("a", "a")).responses) == pytest.approx(2 / 3)
+
+
+def test_other_pairs_are_refused() -> None:
+    few, more = np.array([True, False]), np.array([True, False, True])
+    with pytest.raises(FairnessError, match="did not answer the same pairs"):
+        debiasing_effects(measured(few, few), measured(more, more), SETTINGS)
