@@ -9,8 +9,8 @@ import pydantic
 from pydantic_core import PydanticUndefined
 
 from fairness_pipeline.debiasing.classifiers.registry import METHODS as CLASSIFIER_METHODS
+from fairness_pipeline.debiasing.dialogue.registry import METHODS
 from fairness_pipeline.debiasing.language.registry import METHODS as LANGUAGE_METHODS
-from fairness_pipeline.debiasing.registry import METHODS
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.project.project import whole_profile

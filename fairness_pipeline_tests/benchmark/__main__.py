@@ -26,14 +26,14 @@ import yaml
 from fairness_pipeline.corpora.dialogues import read_dialogues
 from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, TEMPLATE_SETS, equity_sentences
 from fairness_pipeline.corpora.grammar import Grammar
-from fairness_pipeline.debiasing.disentanglement import (
+from fairness_pipeline.debiasing.dialogue.disentanglement import (
     Bags,
     Discriminators,
     DisentanglementModel,
     optimisers_of,
     training_step,
 )
-from fairness_pipeline.debiasing.settings import Disentanglement
+from fairness_pipeline.debiasing.dialogue.settings import Disentanglement
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper

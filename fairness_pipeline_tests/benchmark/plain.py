@@ -16,8 +16,8 @@ from scipy.stats import ttest_rel
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from fairness_pipeline.debiasing.disentanglement import Discriminators, DisentanglementModel
-from fairness_pipeline.debiasing.settings import Disentanglement
+from fairness_pipeline.debiasing.dialogue.disentanglement import Discriminators, DisentanglementModel
+from fairness_pipeline.debiasing.dialogue.settings import Disentanglement
 from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.models.batching import pad

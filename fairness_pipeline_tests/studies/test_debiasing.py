@@ -20,7 +20,7 @@ from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, process, run
 from fairness_pipeline_tests.conftest import write_yaml
-from fairness_pipeline_tests.debiasing.tasks import ADVERSARIAL, CONTINUED, DET
+from fairness_pipeline_tests.debiasing.dialogue.tasks import ADVERSARIAL, CONTINUED, DET
 from fairness_pipeline_tests.models import tiny_models
 
 RETRIEVAL = {
@@ -408,7 +408,7 @@ def test_the_control_of_augmentation_is_trained_as_it_is(tiny: Project, data: Pa
 
 def test_papers_settings_are_those_of_the_thesis() -> None:
     """`paper.yaml` trains at the papers' sizes (Liu 2022, sections 3.3.2.1 and 3.3.3.2)."""
-    from fairness_pipeline.debiasing.settings import DebiasedChat
+    from fairness_pipeline.debiasing.dialogue.settings import DebiasedChat
 
     models = Project("paper").parts["dialogue_fairness"].models
     chat = DebiasedChat.model_validate(models["seq2seq-debiased_chat"].settings)

@@ -1,1 +1,1 @@
-"""Methods that make text classifiers lean less on their authors' style, one a file."""
+"""Debiasing of text classifiers, one method a file."""

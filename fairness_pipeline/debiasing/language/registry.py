@@ -1,59 +1,12 @@
 """Debiasing methods of language models by name; torch is imported only when one is used."""
 
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pydantic
-
+from fairness_pipeline.debiasing.language.task import FineTuning, HardDebiasingGrid, LossGrid, Task
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.foundation.yaml_files import Positive, Specification
-from fairness_pipeline.lexicons.stereotypes import Lexicon
-from fairness_pipeline.models.language.specification import LanguageModelSpecification
-from fairness_pipeline.models.specification import Rate
-
-_Several = Annotated[tuple[Positive, ...], pydantic.Field(min_length=1)]
-_Weights = Annotated[tuple[Rate, ...], pydantic.Field(min_length=1)]
-
-
-class FineTuning(Specification):
-    """Plain language modelling on more phrases (`cda`), or on the same (`plain`); the paper's, where it says."""
-
-    batch: Positive = 8
-    """Phrases of a step."""
-    epochs: Positive = 2
-    """Passes over the phrases."""
-    learning_rate: Rate = 5e-5
-    """At the start; it falls to 0 in a straight line."""
-
-
-class LossGrid(Specification):
-    """A debiasing loss; of lists every combination is tried, and the highest p on the split `dev` is kept."""
-
-    batch: _Several = (4, 8, 16)
-    """Phrases of a step."""
-    accumulation: _Several = (1, 5, 8)
-    """Steps between two updates."""
-    lambda_lm: _Weights = (0.001, 0.01)
-    """Weight of language modelling in phrases with a listed term."""
-    lambda_d: _Weights = (10, 50, 100)
-    """Weight of the debiasing loss there."""
-    epochs: Positive = 2
-    """Passes over the phrases."""
-    learning_rate: Rate = 5e-5
-    """At the start; it falls to 0 in a straight line."""
-    dev_references: Positive = 200
-    """References whose perplexity stands beside each p."""
-
-
-class HardDebiasingGrid(LossGrid):
-    """The same, and how much of what tells the groups apart is taken for their direction."""
-
-    explained: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.5
-    """Share of the pairs' squared differences that the directions of bias explain, at least."""
+from fairness_pipeline.foundation.yaml_files import Specification
 
 
 class Method(NamedTuple):
@@ -73,26 +26,6 @@ METHODS = {
 }
 
 
-@dataclass(frozen=True)
-class Task:
-    """What a method is given.
-
-    `phrases` is as `lexicons.counterfactuals.COUNTERFACTUAL_PHRASES`; `references` are human ones. `outliers` says
-    whether pairs with one are left out of the split `dev`. `base` is the folder of the model that is debiased, `folder`
-    where the debiased one goes.
-    """
-
-    model: LanguageModelSpecification
-    lexicon: Lexicon
-    phrases: pa.Table
-    references: list[str]
-    base: Path
-    folder: Path
-    seed: int
-    outliers: bool = True
-    progress: Progress | None = None
-
-
 def check_method(name: Any, path: Path) -> Method:
     """The method `name`; raises FairnessError, naming the file, if there is none."""
     if not isinstance(name, str) or name not in METHODS:
@@ -102,7 +35,7 @@ def check_method(name: Any, path: Path) -> Method:
 
 def debias(task: Task) -> dict[str, Any]:
     """Makes the debiased model in the task's folder, going on from what is there; gives its figures."""
-    from fairness_pipeline.debiasing.language import training
+    from fairness_pipeline.debiasing.language import training  # which imports torch
 
     method = METHODS[str(task.model.debiasing)]
     own = getattr(import_module(f"fairness_pipeline.debiasing.language.{method.module}"), method.name)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from fairness_pipeline.debiasing.language.loss import DebiasingLoss, Weighted, collate, examples_of
-from fairness_pipeline.debiasing.language.registry import FineTuning, LossGrid, Task
+from fairness_pipeline.debiasing.language.task import FineTuning, LossGrid, Task
 from fairness_pipeline.debiasing.language.terms import TermVectors
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress, report

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairness_pipeline.debiasing.registry import PROJECTION, is_control
+from fairness_pipeline.debiasing.dialogue.registry import PROJECTION, is_control
 from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS
 from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.reporting.results import said

@@ -21,7 +21,7 @@ from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
 from fairness_pipeline.corpora.labelled_texts import read_labelled, versions
 from fairness_pipeline.corpora.planting import PLANTED_SPLITS, plant
 from fairness_pipeline.corpora.planting import VERSION as PLANTING
-from fairness_pipeline.debiasing.registry import PROJECTION, Task, debias, method_of, responder
+from fairness_pipeline.debiasing.dialogue.registry import PROJECTION, Task, debias, method_of, responder
 from fairness_pipeline.foundation import checks, paths
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
@@ -334,7 +334,7 @@ def disentanglement(partition: Partition[DialoguePart]) -> Result:
 
     One for each model, not one for a dimension: its words are those of the dialogue model that it will judge.
     """
-    from fairness_pipeline.debiasing import disentanglement as room
+    from fairness_pipeline.debiasing.dialogue import disentanglement as room
 
     figures = room.train(_task(partition))
     picture = projection_plot(pq.read_table(partition.folder / PROJECTION), _groups(partition))

@@ -13,7 +13,7 @@ from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.dialogues import Splits
 from fairness_pipeline.corpora.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.debiasing.registry import check_method, method_of, settings_of
+from fairness_pipeline.debiasing.dialogue.registry import check_method, method_of, settings_of
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing

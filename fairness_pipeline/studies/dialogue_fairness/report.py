@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from fairness_pipeline.debiasing.registry import is_control
+from fairness_pipeline.debiasing.dialogue.registry import is_control
 from fairness_pipeline.measures.dialogue.measure import MASKED
 from fairness_pipeline.measures.dialogue.registry import glanced_at, measure_label
 from fairness_pipeline.measures.dialogue.variations import CARRIERS

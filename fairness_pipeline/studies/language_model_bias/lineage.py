@@ -38,7 +38,8 @@ from fairness_pipeline.corpora.response_sets import REFERENCES, RESPONSE_SETS
 from fairness_pipeline.corpora.response_sets import human_references as read_references
 from fairness_pipeline.corpora.response_sets import response_sets as read_sets
 from fairness_pipeline.corpora.specification import CorpusFile
-from fairness_pipeline.debiasing.language.registry import METHODS, Task, debias
+from fairness_pipeline.debiasing.language.registry import METHODS, debias
+from fairness_pipeline.debiasing.language.task import Task
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError

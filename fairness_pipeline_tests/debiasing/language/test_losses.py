@@ -14,7 +14,8 @@ from fairness_pipeline.debiasing.language.counterfactual_augmentation import as_
 from fairness_pipeline.debiasing.language.hard_debiasing import HardDebiasing, bias_subspace
 from fairness_pipeline.debiasing.language.language_model_debiasing import LanguageModelDebiasing
 from fairness_pipeline.debiasing.language.loss import Weighted, collate, examples_of
-from fairness_pipeline.debiasing.language.registry import Task, debias
+from fairness_pipeline.debiasing.language.registry import debias
+from fairness_pipeline.debiasing.language.task import Task
 from fairness_pipeline.debiasing.language.terms import TermVectors
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 from fairness_pipeline.lexicons.stereotypes import Lexicon

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from fairness_pipeline.debiasing.registry import Task, debias
+from fairness_pipeline.debiasing.dialogue.registry import Task, debias
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 from torch.nn.functional import embedding_bag
 
-from fairness_pipeline.debiasing.registry import Task
-from fairness_pipeline.debiasing.settings import WordEmbeddingRegularization
+from fairness_pipeline.debiasing.dialogue.registry import Task
+from fairness_pipeline.debiasing.dialogue.settings import WordEmbeddingRegularization
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import with_clitics
 from fairness_pipeline.models.dialogue import registry

@@ -13,11 +13,11 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, softmax
 
-from fairness_pipeline.debiasing import disentanglement
-from fairness_pipeline.debiasing.continued_training import Course, Dialogues, GenderedBatch, Step, train_on
-from fairness_pipeline.debiasing.disentanglement import DisentanglementModel, Features, negative_entropy
-from fairness_pipeline.debiasing.registry import Task
-from fairness_pipeline.debiasing.settings import Adversarial, DebiasedChat
+from fairness_pipeline.debiasing.dialogue import disentanglement
+from fairness_pipeline.debiasing.dialogue.continued_training import Course, Dialogues, GenderedBatch, Step, train_on
+from fairness_pipeline.debiasing.dialogue.disentanglement import DisentanglementModel, Features, negative_entropy
+from fairness_pipeline.debiasing.dialogue.registry import Task
+from fairness_pipeline.debiasing.dialogue.settings import Adversarial, DebiasedChat
 from fairness_pipeline.models.batching import Batch
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN

@@ -12,9 +12,9 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from fairness_pipeline.debiasing.fairness_test import FairnessTest, Look
-from fairness_pipeline.debiasing.registry import Task
-from fairness_pipeline.debiasing.settings import Continued
+from fairness_pipeline.debiasing.dialogue.fairness_test import FairnessTest, Look
+from fairness_pipeline.debiasing.dialogue.registry import Task
+from fairness_pipeline.debiasing.dialogue.settings import Continued
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import report

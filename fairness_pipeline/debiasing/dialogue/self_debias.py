@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairness_pipeline.debiasing.registry import Task, copy_base
-from fairness_pipeline.debiasing.settings import SelfDebias
+from fairness_pipeline.debiasing.dialogue.registry import Task, copy_base
+from fairness_pipeline.debiasing.dialogue.settings import SelfDebias
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.dialogue.huggingface import HuggingFaceResponder

@@ -10,9 +10,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from fairness_pipeline.debiasing import disentanglement, maximum_likelihood, placebo
-from fairness_pipeline.debiasing.continued_training import Dialogues, State
-from fairness_pipeline.debiasing.debiased_chat import (
+from fairness_pipeline.debiasing.dialogue import disentanglement, maximum_likelihood, placebo
+from fairness_pipeline.debiasing.dialogue.continued_training import Dialogues, State
+from fairness_pipeline.debiasing.dialogue.debiased_chat import (
     AdversarialTraining,
     debias,
     features_of,
@@ -20,9 +20,9 @@ from fairness_pipeline.debiasing.debiased_chat import (
     sample_responses,
     temperature_at,
 )
-from fairness_pipeline.debiasing.fairness_test import FairnessTest, Look
-from fairness_pipeline.debiasing.registry import Task
-from fairness_pipeline.debiasing.settings import Adversarial, Continued
+from fairness_pipeline.debiasing.dialogue.fairness_test import FairnessTest, Look
+from fairness_pipeline.debiasing.dialogue.registry import Task
+from fairness_pipeline.debiasing.dialogue.settings import Adversarial, Continued
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
@@ -34,7 +34,7 @@ from fairness_pipeline.models.training import perplexity
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline_tests.conftest import Killed
-from fairness_pipeline_tests.debiasing.tasks import ADVERSARIAL, CONTINUED, DET, dialogues, task
+from fairness_pipeline_tests.debiasing.dialogue.tasks import ADVERSARIAL, CONTINUED, DET, dialogues, task
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.debiasing.registry import Task, copy_base
-from fairness_pipeline.debiasing.settings import Prompt
+from fairness_pipeline.debiasing.dialogue.registry import Task, copy_base
+from fairness_pipeline.debiasing.dialogue.settings import Prompt
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.workspace.distinct import Scorer

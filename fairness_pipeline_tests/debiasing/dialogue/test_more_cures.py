@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file
 from sklearn.linear_model import LogisticRegression
 
-from fairness_pipeline.debiasing import leace, registry
-from fairness_pipeline.debiasing.prompt import instructed
-from fairness_pipeline.debiasing.self_debias import debiased_scores
+from fairness_pipeline.debiasing.dialogue import leace, registry
+from fairness_pipeline.debiasing.dialogue.prompt import instructed
+from fairness_pipeline.debiasing.dialogue.self_debias import debiased_scores
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.dialogue import registry as models
@@ -21,7 +21,7 @@ from fairness_pipeline.models.dialogue import seq2seq
 from fairness_pipeline.models.dialogue.fine_tuning import set_dropout
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.vocabulary import Vocabulary
-from fairness_pipeline_tests.debiasing.tasks import dialogues, model, task
+from fairness_pipeline_tests.debiasing.dialogue.tasks import dialogues, model, task
 from fairness_pipeline_tests.local_server import serve
 from fairness_pipeline_tests.models import tiny_models
 from fairness_pipeline_tests.models.dialogue.test_endpoint import ChatServer

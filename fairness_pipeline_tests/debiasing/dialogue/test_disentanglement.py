@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from fairness_pipeline.debiasing import disentanglement
-from fairness_pipeline.debiasing.disentanglement import (
+from fairness_pipeline.debiasing.dialogue import disentanglement
+from fairness_pipeline.debiasing.dialogue.disentanglement import (
     Bags,
     Discriminators,
     DisentanglementModel,
@@ -21,21 +21,26 @@ from fairness_pipeline.debiasing.disentanglement import (
     optimisers_of,
     training_step,
 )
-from fairness_pipeline.debiasing.gendered_utterances import (
+from fairness_pipeline.debiasing.dialogue.gendered_utterances import (
     NEUTRAL,
     Utterances,
     encode,
     neutral_utterances,
     unbiased_utterances,
 )
-from fairness_pipeline.debiasing.probes import content_accuracy, group_accuracy, split_balanced, trained_accuracy
-from fairness_pipeline.debiasing.settings import Disentanglement
+from fairness_pipeline.debiasing.dialogue.probes import (
+    content_accuracy,
+    group_accuracy,
+    split_balanced,
+    trained_accuracy,
+)
+from fairness_pipeline.debiasing.dialogue.settings import Disentanglement
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.models.vocabulary import END, UNKNOWN, Vocabulary
 from fairness_pipeline_tests.conftest import Killed
-from fairness_pipeline_tests.debiasing.tasks import DET, dialogues, task
+from fairness_pipeline_tests.debiasing.dialogue.tasks import DET, dialogues, task
 
 SIZES = Disentanglement(hidden=6, embedding=4, unbiased=2, semantic=4)
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.debiasing.biased_text import BiasScorer, unbiased
-from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.dialogue.biased_text import BiasScorer, unbiased
+from fairness_pipeline.debiasing.dialogue.registry import Task
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.lexicons.swapping import Swapper

@@ -8,8 +8,8 @@ weaker one.
 
 from typing import Any
 
-from fairness_pipeline.debiasing import debiased_chat
-from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.dialogue import debiased_chat
+from fairness_pipeline.debiasing.dialogue.registry import Task
 
 
 def debias(task: Task) -> dict[str, Any]:

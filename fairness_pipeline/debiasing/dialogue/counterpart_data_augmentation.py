@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.dialogue.registry import Task
 from fairness_pipeline.foundation.collector import collector_paused
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.dialogue.registry import Task
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings

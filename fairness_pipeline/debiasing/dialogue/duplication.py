@@ -7,8 +7,8 @@ widen a gap. What CDA does beyond it the swap does (and, to a ranker, the candid
 
 from typing import Any
 
-from fairness_pipeline.debiasing.counterpart_data_augmentation import train_on_more
-from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.dialogue.counterpart_data_augmentation import train_on_more
+from fairness_pipeline.debiasing.dialogue.registry import Task
 
 
 def debias(task: Task) -> dict[str, Any]:

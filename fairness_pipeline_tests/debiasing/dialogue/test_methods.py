@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from fairness_pipeline.debiasing.biased_text import BiasScorer
-from fairness_pipeline.debiasing.counterpart_data_augmentation import augment
-from fairness_pipeline.debiasing.registry import debias
-from fairness_pipeline.debiasing.word_embedding_regularization import PairDistance
+from fairness_pipeline.debiasing.dialogue.biased_text import BiasScorer
+from fairness_pipeline.debiasing.dialogue.counterpart_data_augmentation import augment
+from fairness_pipeline.debiasing.dialogue.registry import debias
+from fairness_pipeline.debiasing.dialogue.word_embedding_regularization import PairDistance
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
@@ -23,7 +23,7 @@ from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.vocabulary import Vocabulary
 from fairness_pipeline.project.project import load_dimension
-from fairness_pipeline_tests.debiasing.tasks import dialogues, task
+from fairness_pipeline_tests.debiasing.dialogue.tasks import dialogues, task
 
 
 def test_augmentation_by_hand() -> None:

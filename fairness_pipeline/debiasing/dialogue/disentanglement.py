@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import cross_entropy, linear, log_softmax
 
-from fairness_pipeline.debiasing.gendered_utterances import (
+from fairness_pipeline.debiasing.dialogue.gendered_utterances import (
     NEUTRAL,
     Utterances,
     check_enough,
@@ -29,15 +29,15 @@ from fairness_pipeline.debiasing.gendered_utterances import (
     neutral_utterances,
     unbiased_utterances,
 )
-from fairness_pipeline.debiasing.probes import (
+from fairness_pipeline.debiasing.dialogue.probes import (
     content_accuracy,
     group_accuracy,
     project,
     split_balanced,
     trained_accuracy,
 )
-from fairness_pipeline.debiasing.registry import PROJECTION, Task
-from fairness_pipeline.debiasing.settings import DebiasedChat, Disentanglement
+from fairness_pipeline.debiasing.dialogue.registry import PROJECTION, Task
+from fairness_pipeline.debiasing.dialogue.settings import DebiasedChat, Disentanglement
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import report
 from fairness_pipeline.models.batching import pad

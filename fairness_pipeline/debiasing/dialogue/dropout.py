@@ -5,8 +5,8 @@ What is dropped at random cannot be relied on: weak correlations, as of a group 
 
 from typing import Any
 
-from fairness_pipeline.debiasing.registry import Task
-from fairness_pipeline.debiasing.settings import Dropout
+from fairness_pipeline.debiasing.dialogue.registry import Task
+from fairness_pipeline.debiasing.dialogue.settings import Dropout
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.dialogue import registry
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fairness_pipeline.debiasing.continued_training import Course, Dialogues, Step, train_on
-from fairness_pipeline.debiasing.registry import Task
-from fairness_pipeline.debiasing.settings import Continued
+from fairness_pipeline.debiasing.dialogue.continued_training import Course, Dialogues, Step, train_on
+from fairness_pipeline.debiasing.dialogue.registry import Task
+from fairness_pipeline.debiasing.dialogue.settings import Continued
 
 
 class MaximumLikelihood(Course):

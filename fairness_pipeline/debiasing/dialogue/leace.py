@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import torch
 from safetensors.torch import save_file
 
-from fairness_pipeline.debiasing.registry import Task, copy_base
-from fairness_pipeline.debiasing.settings import Erasure as Settings
+from fairness_pipeline.debiasing.dialogue.registry import Task, copy_base
+from fairness_pipeline.debiasing.dialogue.settings import Erasure as Settings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lexicons.swapping import Swapper

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fairness_pipeline.debiasing.gendered_utterances import Utterances
+from fairness_pipeline.debiasing.dialogue.gendered_utterances import Utterances
 
 _FITTED = 20_000
 _SHOWN = 400

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from safetensors.torch import save_file
 
-from fairness_pipeline.debiasing.biased_text import BiasScorer
-from fairness_pipeline.debiasing.registry import Task
+from fairness_pipeline.debiasing.dialogue.biased_text import BiasScorer
+from fairness_pipeline.debiasing.dialogue.registry import Task
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.models.checkpoints import load_weights

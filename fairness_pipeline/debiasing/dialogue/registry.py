@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from fairness_pipeline.debiasing import settings
+from fairness_pipeline.debiasing.dialogue import settings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress
@@ -177,4 +177,4 @@ def copy_base(task: Task) -> dict[str, Any]:
 
 
 def _module(method: Method) -> Any:
-    return import_module(f"fairness_pipeline.debiasing.{method.module}")
+    return import_module(f"fairness_pipeline.debiasing.dialogue.{method.module}")

@@ -1,0 +1,1 @@
+"""Debiasing of dialogue models, one method a file."""
