@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from fairness_pipeline.cli.reference import reference
-from fairness_pipeline.corpora.equity_sentences import equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.commands import change, command
 from fairness_pipeline_tests.conftest import TINY, write_yaml

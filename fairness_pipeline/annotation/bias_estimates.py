@@ -11,7 +11,7 @@ from fairness_pipeline.annotation.inference import draws, people, task_table
 from fairness_pipeline.annotation.truth_inference.base import Labels
 from fairness_pipeline.annotation.truth_inference.group_anno import SIDES, GroupAnno
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
-from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.statistics.corrections import holm

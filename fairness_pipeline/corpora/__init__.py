@@ -1,1 +1,1 @@
-"""Corpora of single-turn dialogues: reading, cleaning, splitting, and the generated sample."""
+"""Corpora, in a wing for each kind of system; what all wings read, clean and download with stands here."""

@@ -13,8 +13,8 @@ from fairness_pipeline.annotation.bias_estimates import CONTRAST, GROUP, of_mode
 from fairness_pipeline.annotation.inference import inferred, people, task_table
 from fairness_pipeline.annotation.truth_inference import GroupAnno, LFCBinary, MajorityVote
 from fairness_pipeline.annotation.truth_inference.clipped_normal import EDGE, posterior
-from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus, Simulated
-from fairness_pipeline.corpora.annotations import Annotated, read_annotated
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus, Simulated
+from fairness_pipeline.corpora.annotators.annotations import Annotated, read_annotated
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load

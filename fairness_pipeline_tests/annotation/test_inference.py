@@ -15,7 +15,7 @@ from fairness_pipeline.annotation.inference import beside_gold, gold_of, inferre
 from fairness_pipeline.annotation.item_classifiers import ItemClassifierSettings, PointClassifier, TextClassifier
 from fairness_pipeline.annotation.label_files import write_labels
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, method, settings_of
-from fairness_pipeline.corpora.annotations import ANNOTATIONS, ANNOTATORS, ITEMS
+from fairness_pipeline.corpora.annotators.annotations import ANNOTATIONS, ANNOTATORS, ITEMS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline_tests.annotation.test_group_anno import CIRCLE, drawn
 

@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 import torch
 import yaml
 
-from fairness_pipeline.corpora.dialogues import read_dialogues
-from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, TEMPLATE_SETS, equity_sentences
-from fairness_pipeline.corpora.grammar import Grammar
+from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues
+from fairness_pipeline.corpora.dialogue.grammar import Grammar
+from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, TEMPLATE_SETS, equity_sentences
 from fairness_pipeline.debiasing.dialogue.disentanglement import (
     Bags,
     Discriminators,
@@ -413,7 +413,7 @@ def language_models() -> list[Ratio]:
     """Perplexities of stereotyped phrases under a model of DialoGPT-small's size, with random weights."""
     from transformers import GPT2Config, GPT2LMHeadModel, GPT2TokenizerFast
 
-    from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
+    from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
     from fairness_pipeline.foundation.paths import data_file
     from fairness_pipeline.foundation.records import read_records
     from fairness_pipeline.foundation.yaml_files import load

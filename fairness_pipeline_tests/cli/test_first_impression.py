@@ -14,8 +14,8 @@ from subprocess import PIPE
 
 import pytest
 
-from fairness_pipeline.corpora.framed_contexts import FramedContexts
-from fairness_pipeline.corpora.grammar import Grammar
+from fairness_pipeline.corpora.dialogue.framed_contexts import FramedContexts
+from fairness_pipeline.corpora.dialogue.grammar import Grammar
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.project.project import Project, load_dimension
@@ -242,7 +242,7 @@ def test_a_gate_does_not_open_on_what_leaves_nothing_to_judge(quick: Project, tm
 def test_a_classifier_that_tells_nothing_apart(quick: Project, tmp_path: Path) -> None:
     import numpy as np
 
-    from fairness_pipeline.corpora.equity_sentences import equity_sentences
+    from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
     from fairness_pipeline.measures.sentiment.equity_pairs import told_apart
 
     sentences = equity_sentences()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
+from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues, source_versions
 from fairness_pipeline.corpora.downloads import download, download_path
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.foundation import checksums

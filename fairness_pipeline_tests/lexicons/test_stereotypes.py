@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.records import read_records

@@ -7,7 +7,7 @@ from functools import cache, partial
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.corpora.framed_contexts import FramedContexts
+from fairness_pipeline.corpora.dialogue.framed_contexts import FramedContexts
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper

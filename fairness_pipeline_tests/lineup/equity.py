@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.equity_sentences import PUBLISHED, equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import PUBLISHED, equity_sentences
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, Design, reads
 from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES, equity_significance
 from fairness_pipeline.statistics.equivalence import Margin

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fairness_pipeline.corpora.grammar import Grammar, Scene
+from fairness_pipeline.corpora.dialogue.grammar import Grammar, Scene
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.dialogue.attribute_words import AttributeWordScorer
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fairness_pipeline.annotation.inference import beside_gold, gold_of, inferred
-from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
-from fairness_pipeline.corpora.annotations import read_annotated
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.annotations import read_annotated
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.measures.annotators.truth_scores import TRUTH, scores

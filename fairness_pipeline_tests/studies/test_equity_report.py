@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairness_pipeline.corpora.equity_sentences import PUBLISHED, REWORDED
+from fairness_pipeline.corpora.sentiment.equity_sentences import PUBLISHED, REWORDED
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EQUITY_PAIRS, EVERYBODY, WITHOUT
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.studies.sentiment_equity.results import SummaryCell, summaries, turned, widest_gaps

@@ -230,7 +230,7 @@ def test_another_balance_rate_trains_no_classifier_again(small: Project, data: P
 
 
 def test_published_tables_stand_beside(small: Project) -> None:
-    from fairness_pipeline.corpora.authored_corpus import PublishedAs
+    from fairness_pipeline.corpora.classifiers.authored_corpus import PublishedAs
     from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
     from fairness_pipeline.studies.implicit_bias import published
 

@@ -141,7 +141,7 @@ def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:
 
 def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: Path, tmp_path: Path) -> None:
     """A dump in JSON lines, labels, any causal model by folder; the same file is audited for its answers too."""
-    from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+    from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 
     grammar = StereotypeGrammar.load("grammars/reddit_sample.yaml")
     comments = [comment.text for comment in grammar.comments(1500, 9)]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from fairness_pipeline.corpora.equity_sentences import equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.history import entries

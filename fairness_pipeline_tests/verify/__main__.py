@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, PUBLISHED
-from fairness_pipeline.corpora.grammar import Grammar, Scene
+from fairness_pipeline.corpora.dialogue.grammar import Grammar, Scene
+from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, PUBLISHED
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.measures.dialogue.debiasing_effects import identical_share
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared

@@ -12,8 +12,8 @@ from scipy.stats import binomtest, ttest_rel
 from fairness_pipeline.annotation.inference import people, task_table
 from fairness_pipeline.annotation.truth_inference import GroupAnno, LFCBinary, MajorityVote
 from fairness_pipeline.annotation.truth_inference.base import Labels
-from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
-from fairness_pipeline.corpora.annotations import read_annotated
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.annotations import read_annotated
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.measures.annotators.annotator_groups import Labelled, rates_of

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from fairness_pipeline.corpora.phrase_splits import UNBIASED
+from fairness_pipeline.corpora.language.phrase_splits import UNBIASED
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification

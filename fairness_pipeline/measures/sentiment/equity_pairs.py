@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from fairness_pipeline.corpora.equity_sentences import GROUPS, NAMES
+from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, NAMES
 
 EQUITY_PAIRS = pa.schema(
     [

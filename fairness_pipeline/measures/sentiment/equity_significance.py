@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.corpora.equity_sentences import GROUPS, NAMES
+from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, NAMES
 from fairness_pipeline.measures.sentiment.equity_names import Names, cells_of_names, outliers
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, NOUN_PHRASES, Design, People
 from fairness_pipeline.measures.sentiment.equity_units import units

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.corpora.equity_sentences import PUBLISHED, TEMPLATE_SETS
+from fairness_pipeline.corpora.sentiment.equity_sentences import PUBLISHED, TEMPLATE_SETS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.text_files import read_csv_rows, read_lines

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES, of_model, pooled
 from fairness_pipeline.annotation.inference import INFERRED, PREDICTED, beside_gold, gold_of, inferred, predicted
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.corpora.annotations import ANNOTATIONS, ANNOTATORS, ITEMS, Annotated, read_annotated
+from fairness_pipeline.corpora.annotators.annotations import ANNOTATIONS, ANNOTATORS, ITEMS, Annotated, read_annotated
 from fairness_pipeline.corpora.downloads import file_version
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.libraries import library_version, library_versions

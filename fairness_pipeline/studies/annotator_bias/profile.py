@@ -9,7 +9,7 @@ import pydantic
 
 from fairness_pipeline.annotation.item_classifiers import ItemClassifierSettings
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, settings_of
-from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, validate
 from fairness_pipeline.measures.annotators.annotator_groups import AnnotatorGroupsSettings

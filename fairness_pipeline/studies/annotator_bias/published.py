@@ -1,7 +1,7 @@
 """What the thesis prints (Liu 2022, tables 5.1 to 5.6), to stand beside ours."""
 
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.workspace.published import PublishedRate, rows
 
 TABLES = ("annotator_bias", "annotator_datasets")

@@ -1,6 +1,6 @@
 """Study 5: which annotators lean which way?"""
 
-from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.measures.annotators.annotator_groups import OTHER_ITEMS, SAME_RATE
 from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart

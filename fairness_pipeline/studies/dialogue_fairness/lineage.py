@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairness_pipeline.corpora.cleaning import USER
-from fairness_pipeline.corpora.dialogues import SCHEMA as DIALOGUES_SCHEMA
-from fairness_pipeline.corpora.dialogues import read_dialogues, source_versions
+from fairness_pipeline.corpora.dialogue.dialogues import SCHEMA as DIALOGUES_SCHEMA
+from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues, source_versions
+from fairness_pipeline.corpora.dialogue.planting import PLANTED_SPLITS, plant
+from fairness_pipeline.corpora.dialogue.planting import VERSION as PLANTING
 from fairness_pipeline.corpora.labelled_texts import read_labelled, versions
-from fairness_pipeline.corpora.planting import PLANTED_SPLITS, plant
-from fairness_pipeline.corpora.planting import VERSION as PLANTING
 from fairness_pipeline.debiasing.dialogue.registry import PROJECTION, Task, debias, method_of, responder
 from fairness_pipeline.foundation import checks, paths
 from fairness_pipeline.foundation.checksums import checksum

@@ -10,8 +10,8 @@ from typing import Annotated, Any, NamedTuple
 import pydantic
 
 from fairness_pipeline.cli.given import check_free
-from fairness_pipeline.corpora.dialogues import Splits
-from fairness_pipeline.corpora.planting import PlantedBias
+from fairness_pipeline.corpora.dialogue.dialogues import Splits
+from fairness_pipeline.corpora.dialogue.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.debiasing.dialogue.registry import check_method, method_of, settings_of
 from fairness_pipeline.foundation import paths

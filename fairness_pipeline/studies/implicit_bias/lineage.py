@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.stats import binomtest
 
-from fairness_pipeline.corpora.authored_corpus import PublishedAs
-from fairness_pipeline.corpora.authored_texts import (
+from fairness_pipeline.corpora.classifiers.authored_corpus import PublishedAs
+from fairness_pipeline.corpora.classifiers.authored_texts import (
     AUTHORED_TEXTS,
     SKEWED_SETS,
     added,

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import pydantic
 
 from fairness_pipeline.cli.given import check_free
-from fairness_pipeline.corpora.authored_corpus import AuthoredCorpus
-from fairness_pipeline.corpora.authored_texts import AuthoredShares, parts_of
+from fairness_pipeline.corpora.classifiers.authored_corpus import AuthoredCorpus
+from fairness_pipeline.corpora.classifiers.authored_texts import AuthoredShares, parts_of
 from fairness_pipeline.debiasing.classifiers.registry import check_method
 from fairness_pipeline.explanation.settings import ExplainerSettings
 from fairness_pipeline.foundation import paths

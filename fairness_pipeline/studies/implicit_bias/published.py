@@ -1,6 +1,6 @@
 """What the thesis prints (Liu 2022, tables 4.2 to 4.7), to stand beside ours."""
 
-from fairness_pipeline.corpora.authored_corpus import PublishedAs
+from fairness_pipeline.corpora.classifiers.authored_corpus import PublishedAs
 from fairness_pipeline.measures.classifiers.group_rates import RATES
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.workspace.published import PublishedRate, rows

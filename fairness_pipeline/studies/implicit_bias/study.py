@@ -1,6 +1,6 @@
 """Study 4: does a text classifier decide by its author's style?"""
 
-from fairness_pipeline.corpora.authored_corpus import AuthoredCorpus
+from fairness_pipeline.corpora.classifiers.authored_corpus import AuthoredCorpus
 from fairness_pipeline.measures.classifiers.group_rates import DP, FN, FP
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.project.study import Study

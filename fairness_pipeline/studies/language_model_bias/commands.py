@@ -27,8 +27,8 @@ def add_commands(command: Command) -> None:
 def _export_phrases(arguments: argparse.Namespace) -> int:
     import random
 
-    from fairness_pipeline.annotation.phrase_annotations import GUIDELINES, write_template
     from fairness_pipeline.cli.run import make
+    from fairness_pipeline.corpora.language.phrase_annotations import GUIDELINES, write_template
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.workspace.lake import Lake
 
@@ -61,7 +61,7 @@ def _export_phrases(arguments: argparse.Namespace) -> int:
 def _import_annotations(arguments: argparse.Namespace) -> int:
     import pyarrow.compute as pc
 
-    from fairness_pipeline.annotation.phrase_annotations import read_annotations
+    from fairness_pipeline.corpora.language.phrase_annotations import read_annotations
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.workspace.lake import Lake

@@ -14,7 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.annotation.phrase_annotations import (
+from fairness_pipeline.corpora.downloads import file_version, located
+from fairness_pipeline.corpora.language.multiwoz import STATE_TURNS
+from fairness_pipeline.corpora.language.multiwoz import state_turns as read_turns
+from fairness_pipeline.corpora.language.phrase_annotations import (
     AGREEMENT,
     LEVELS,
     PHRASE_ANNOTATIONS,
@@ -22,11 +25,8 @@ from fairness_pipeline.annotation.phrase_annotations import (
     generated,
     read_annotations,
 )
-from fairness_pipeline.corpora.downloads import file_version, located
-from fairness_pipeline.corpora.multiwoz import STATE_TURNS
-from fairness_pipeline.corpora.multiwoz import state_turns as read_turns
-from fairness_pipeline.corpora.phrase_splits import PHRASE_SPLITS, draw_splits, released_splits
-from fairness_pipeline.corpora.reddit_comments import (
+from fairness_pipeline.corpora.language.phrase_splits import PHRASE_SPLITS, draw_splits, released_splits
+from fairness_pipeline.corpora.language.reddit_comments import (
     CANDIDATES,
     COMMENTS,
     PHRASES,
@@ -34,9 +34,9 @@ from fairness_pipeline.corpora.reddit_comments import (
     find_phrases,
     read_comments,
 )
-from fairness_pipeline.corpora.response_sets import REFERENCES, RESPONSE_SETS
-from fairness_pipeline.corpora.response_sets import human_references as read_references
-from fairness_pipeline.corpora.response_sets import response_sets as read_sets
+from fairness_pipeline.corpora.language.response_sets import REFERENCES, RESPONSE_SETS
+from fairness_pipeline.corpora.language.response_sets import human_references as read_references
+from fairness_pipeline.corpora.language.response_sets import response_sets as read_sets
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.debiasing.language.registry import METHODS, debias
 from fairness_pipeline.debiasing.language.task import Task

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.cli.given import check_free
-from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.debiasing.language.registry import METHODS, check_method
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError

@@ -1,6 +1,6 @@
 """Study 2: does a language model find a stereotype likelier of one group than of the other?"""
 
-from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.measures.language.phrase_bias import LOG, control, reservations
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.models.language.specification import LanguageModelSpecification

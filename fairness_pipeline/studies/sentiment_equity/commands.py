@@ -29,7 +29,7 @@ def add_commands(command: Command) -> None:
 
 
 def _export_sentences(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.corpora.equity_sentences import equity_sentences
+    from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.models.sentiment.score_files import write_sentences
     from fairness_pipeline.models.sentiment.specification import SCORE_FORMS
@@ -77,7 +77,7 @@ def import_file(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Tab
     Raises:
         FairnessError: the profile has such a system of its own, or the file is not as expected; names the line.
     """
-    from fairness_pipeline.corpora.equity_sentences import equity_sentences
+    from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.models.sentiment.score_files import read_scores
@@ -100,7 +100,7 @@ def import_file(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Tab
 
 
 def _check_sentences(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.corpora.equity_sentences import check_released
+    from fairness_pipeline.corpora.sentiment.equity_sentences import check_released
 
     print(f"{arguments.file}: all {check_released(Path(arguments.file)):,} sentences are generated here too")
     return 0

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.corpora.affect_tweets import AFFECT_TWEETS, read_affect_tweets
-from fairness_pipeline.corpora.equity_sentences import EQUITY_SENTENCES, GROUPS
-from fairness_pipeline.corpora.equity_sentences import equity_sentences as generate
+from fairness_pipeline.corpora.sentiment.affect_tweets import AFFECT_TWEETS, read_affect_tweets
+from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, GROUPS
+from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences as generate
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.libraries import library_version, library_versions

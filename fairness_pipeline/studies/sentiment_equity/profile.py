@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pydantic
 
 from fairness_pipeline.cli.given import check_free
-from fairness_pipeline.corpora.equity_sentences import DIMENSIONS, equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, equity_sentences
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Share, Specification, load

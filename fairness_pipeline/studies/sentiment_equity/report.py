@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
+from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, PUBLISHED
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, WITHOUT
 from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED, REWORDED
+from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, PUBLISHED, REWORDED
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, WITHOUT
 from fairness_pipeline.models.sentiment.specification import AFFECTS
 from fairness_pipeline.reporting.results import Audit

@@ -1,6 +1,6 @@
 """Study 3: does a sentiment or emotion system score a sentence differently when only the person in it changes?"""
 
-from fairness_pipeline.corpora.equity_sentences import GROUPS, PUBLISHED
+from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, PUBLISHED
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification

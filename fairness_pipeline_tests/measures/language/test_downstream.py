@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fairness_pipeline.corpora.multiwoz import state_turns
-from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-from fairness_pipeline.corpora.response_sets import RESPONSE_SETS, human_references, response_sets
+from fairness_pipeline.corpora.language.multiwoz import state_turns
+from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.language.response_sets import RESPONSE_SETS, human_references, response_sets
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load

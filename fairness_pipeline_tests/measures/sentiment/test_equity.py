@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import permutation_test, ttest_1samp, ttest_rel
 
-from fairness_pipeline.corpora.equity_sentences import PUBLISHED, equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import PUBLISHED, equity_sentences
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, WITHOUT, Design, pair_table
 from fairness_pipeline.measures.sentiment.equity_significance import EQUITY_SIGNIFICANCE, equity_significance
 from fairness_pipeline.statistics.corrections import holm

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from fairness_pipeline.corpora.authored_texts import AUTHORED_TEXTS
+from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.classifiers import network as networks
 from fairness_pipeline.models.classifiers import registry

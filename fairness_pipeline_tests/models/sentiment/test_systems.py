@@ -13,8 +13,8 @@ import torch
 from scipy.stats import pearsonr
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-from fairness_pipeline.corpora.affect_tweets import read_affect_tweets
-from fairness_pipeline.corpora.equity_sentences import equity_sentences
+from fairness_pipeline.corpora.sentiment.affect_tweets import read_affect_tweets
+from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.sentiment import registry

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairness_pipeline.corpora.comments import read_comments
-from fairness_pipeline.corpora.readers import Turns, read_dataset, read_file
+from fairness_pipeline.corpora.dialogue.comments import read_comments
+from fairness_pipeline.corpora.dialogue.readers import Turns, read_dataset, read_file
 from fairness_pipeline.corpora.specification import CorpusSpecification, DatasetSource
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file

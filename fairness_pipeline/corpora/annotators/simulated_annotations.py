@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairness_pipeline.corpora.annotated_corpus import Simulated
+from fairness_pipeline.corpora.annotators.annotated_corpus import Simulated
 
 _INNER = 0.5
 """Radius of the inner circle, the outer one's being 1."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.annotation.phrase_annotations import majority
 from fairness_pipeline.corpora.downloads import located
-from fairness_pipeline.corpora.phrase_corpus import PhraseSource, TextFile
-from fairness_pipeline.corpora.reddit_comments import clean_comment
+from fairness_pipeline.corpora.language.phrase_annotations import majority
+from fairness_pipeline.corpora.language.phrase_corpus import PhraseSource, TextFile
+from fairness_pipeline.corpora.language.reddit_comments import clean_comment
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.foundation.schemas import schema

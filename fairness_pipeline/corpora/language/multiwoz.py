@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fairness_pipeline.corpora.downloads import located
-from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import schema
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.foundation.schemas import schema

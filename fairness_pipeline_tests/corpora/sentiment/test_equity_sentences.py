@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 import yaml
 
-from fairness_pipeline.corpora.affect_tweets import read_affect_tweets
-from fairness_pipeline.corpora.equity_sentences import TEMPLATE_SETS, check_released, equity_sentences
+from fairness_pipeline.corpora.sentiment.affect_tweets import read_affect_tweets
+from fairness_pipeline.corpora.sentiment.equity_sentences import TEMPLATE_SETS, check_released, equity_sentences
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline_tests.conftest import write_yaml

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 import pydantic
 
-from fairness_pipeline.corpora.phrase_corpus import Encoding
+from fairness_pipeline.corpora.language.phrase_corpus import Encoding
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fairness_pipeline.corpora.authored_corpus import AuthoredCorpus
-from fairness_pipeline.corpora.authored_grammar import AuthoredGrammarFile
-from fairness_pipeline.corpora.authored_texts import (
+from fairness_pipeline.corpora.classifiers.authored_corpus import AuthoredCorpus
+from fairness_pipeline.corpora.classifiers.authored_grammar import AuthoredGrammarFile
+from fairness_pipeline.corpora.classifiers.authored_texts import (
     AuthoredShares,
     AuthoredText,
     added,
@@ -20,7 +20,7 @@ from fairness_pipeline.corpora.authored_texts import (
     read_authored,
     skewed,
 )
-from fairness_pipeline.corpora.dialects import DialectModel
+from fairness_pipeline.corpora.classifiers.dialects import DialectModel
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load, validate

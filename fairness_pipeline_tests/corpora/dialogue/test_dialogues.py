@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairness_pipeline.corpora.cleaning import clean
-from fairness_pipeline.corpora.dialogues import SCHEMA, SHARED_TURN, read_dialogues, source_versions
+from fairness_pipeline.corpora.dialogue.dialogues import SCHEMA, SHARED_TURN, read_dialogues, source_versions
 from fairness_pipeline.corpora.specification import CorpusFile, CorpusSpecification
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project

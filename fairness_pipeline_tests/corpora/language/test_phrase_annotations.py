@@ -6,15 +6,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fairness_pipeline.annotation.phrase_annotations import (
+from fairness_pipeline.corpora.language.phrase_annotations import (
     PHRASE_ANNOTATIONS,
     agreement,
     majority,
     read_annotations,
     write_template,
 )
-from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-from fairness_pipeline.corpora.phrase_splits import draw_splits, read_texts, released_splits
+from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.language.phrase_splits import draw_splits, read_texts, released_splits
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load

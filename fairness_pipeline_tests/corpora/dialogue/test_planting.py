@@ -4,8 +4,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fairness_pipeline.corpora.dialogues import read_dialogues
-from fairness_pipeline.corpora.planting import PLANTED_SPLITS, PlantedBias, plant
+from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues
+from fairness_pipeline.corpora.dialogue.planting import PLANTED_SPLITS, PlantedBias, plant
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus, AnnotationLabels
-from fairness_pipeline.corpora.annotations import read_annotated
-from fairness_pipeline.corpora.simulated_annotations import simulate
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus, AnnotationLabels
+from fairness_pipeline.corpora.annotators.annotations import read_annotated
+from fairness_pipeline.corpora.annotators.simulated_annotations import simulate
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.cleaning import is_deleted
 from fairness_pipeline.corpora.downloads import located
-from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, track
 from fairness_pipeline.foundation.records import column, read_records

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from fairness_pipeline.corpora.cleaning import is_deleted
-from fairness_pipeline.corpora.readers import Turns
+from fairness_pipeline.corpora.dialogue.readers import Turns
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained
 from fairness_pipeline.foundation.paths import cache_folder

@@ -15,11 +15,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from fairness_pipeline.corpora.cleaning import URL, clean
-from fairness_pipeline.corpora.comments import read_comments
+from fairness_pipeline.corpora.dialogue.comments import read_comments
+from fairness_pipeline.corpora.dialogue.framed_contexts import FramedContexts
+from fairness_pipeline.corpora.dialogue.grammar import Grammar
+from fairness_pipeline.corpora.dialogue.readers import Turns, read_dataset, read_file
 from fairness_pipeline.corpora.downloads import file_version, located
-from fairness_pipeline.corpora.framed_contexts import FramedContexts
-from fairness_pipeline.corpora.grammar import Grammar
-from fairness_pipeline.corpora.readers import Turns, read_dataset, read_file
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError

@@ -3,7 +3,7 @@ from functools import cache
 
 import pytest
 
-from fairness_pipeline.corpora.grammar import Grammar
+from fairness_pipeline.corpora.dialogue.grammar import Grammar
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer

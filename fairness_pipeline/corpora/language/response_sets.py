@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from fairness_pipeline.corpora.downloads import located
-from fairness_pipeline.corpora.phrase_corpus import PhraseCorpus
-from fairness_pipeline.corpora.phrase_splits import read_texts
-from fairness_pipeline.corpora.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
+from fairness_pipeline.corpora.language.phrase_splits import read_texts
+from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.text_files import read_json_lines

@@ -9,11 +9,16 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.annotated_corpus import AnnotatedCorpus, AnnotationLabels, AnnotationsFile, Category
-from fairness_pipeline.corpora.annotation_exports import read_label_studio, read_prodigy
-from fairness_pipeline.corpora.authored_texts import group_of, is_ignored
+from fairness_pipeline.corpora.annotators.annotated_corpus import (
+    AnnotatedCorpus,
+    AnnotationLabels,
+    AnnotationsFile,
+    Category,
+)
+from fairness_pipeline.corpora.annotators.annotation_exports import read_label_studio, read_prodigy
+from fairness_pipeline.corpora.annotators.simulated_annotations import simulate
+from fairness_pipeline.corpora.classifiers.authored_texts import group_of, is_ignored
 from fairness_pipeline.corpora.downloads import located
-from fairness_pipeline.corpora.simulated_annotations import simulate
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, track
 from fairness_pipeline.foundation.records import column, read_records

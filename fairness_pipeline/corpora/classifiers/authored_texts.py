@@ -13,10 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pydantic
 
-from fairness_pipeline.corpora.authored_corpus import CELLS, OTHERS, AuthoredCorpus, AuthoredFile, Cells, Group
-from fairness_pipeline.corpora.authored_grammar import AuthoredGrammarFile
-from fairness_pipeline.corpora.chat_rooms import read_chat_rooms
-from fairness_pipeline.corpora.dialects import DialectModel
+from fairness_pipeline.corpora.classifiers.authored_corpus import (
+    CELLS,
+    OTHERS,
+    AuthoredCorpus,
+    AuthoredFile,
+    Cells,
+    Group,
+)
+from fairness_pipeline.corpora.classifiers.authored_grammar import AuthoredGrammarFile
+from fairness_pipeline.corpora.classifiers.chat_rooms import read_chat_rooms
+from fairness_pipeline.corpora.classifiers.dialects import DialectModel
 from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, track

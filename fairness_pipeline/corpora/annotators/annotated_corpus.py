@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 import pydantic
 
-from fairness_pipeline.corpora.authored_corpus import Group, Labels
-from fairness_pipeline.corpora.phrase_corpus import Encoding
+from fairness_pipeline.corpora.classifiers.authored_corpus import Group, Labels
+from fairness_pipeline.corpora.language.phrase_corpus import Encoding
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 

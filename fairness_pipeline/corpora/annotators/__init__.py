@@ -1,0 +1,1 @@
+"""Corpora of items that several people labelled."""

@@ -1,0 +1,1 @@
+"""Corpora of texts by authors of two groups."""

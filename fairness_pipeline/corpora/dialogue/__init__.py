@@ -1,0 +1,1 @@
+"""Corpora of dialogues, and the contexts that an audit asks."""

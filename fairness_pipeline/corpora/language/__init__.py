@@ -1,0 +1,1 @@
+"""Corpora of comments and phrases that stereotypes are found in."""

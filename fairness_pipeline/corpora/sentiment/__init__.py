@@ -1,0 +1,1 @@
+"""Corpora of the Equity Evaluation Corpus, and tweets with an affect."""
