@@ -1,1 +1,1 @@
-"""The lineage of all studies, the plan that brings it up to date, and Dagster, which lives here and nowhere else."""
+"""Dagster, which lives here and nowhere else: assets, partitions, runs, automation."""

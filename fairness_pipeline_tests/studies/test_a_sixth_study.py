@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from fairness_pipeline import studies
-from fairness_pipeline.definitions import definitions
+from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.project import study
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import STUDIES

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 import yaml
 
-from fairness_pipeline.definitions import definitions
+from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.results import audits_of
