@@ -125,14 +125,14 @@ def test_a_recipe_is_held_against_its_base_and_its_controls(tiny: Project, data:
     project = Project("tiny")
     part = project.parts["dialogue_fairness"]
     gender = {"dimension": "gender", "model": "seq2seq-debiased_chat"}
-    assert part.controls_of(gender) == {
+    assert part.controls.of(gender) == {
         method: {"dimension": "gender", "model": f"seq2seq-{method}"} for method in ("mle", "placebo")
     }
-    assert part.is_controlled(gender)
+    assert part.controls.complete(gender)
     dialect = {**gender, "dimension": "dialect"}
-    assert (part.controls_of(dialect), part.is_controlled(dialect)) == ({}, False)  # they are not made for that
+    assert (part.controls.of(dialect), part.controls.complete(dialect)) == ({}, False)  # they are not made for that
     leace = {**gender, "model": "seq2seq-leace"}
-    assert (part.controls_of(leace), part.is_controlled(leace)) == ({}, True)
+    assert (part.controls.of(leace), part.controls.complete(leace)) == ({}, True)
     assert [key["model"] for key in part.baselines_of(gender)] == [
         "seq2seq", "seq2seq.seed2", "seq2seq-mle", "seq2seq-mle.seed2", "seq2seq-placebo", "seq2seq-placebo.seed2"
     ]  # fmt: skip
@@ -365,7 +365,7 @@ def test_a_control_is_trained_by_the_same_steps(debiased: Project, data: Path) -
         change(data / "profiles" / "tiny.yaml", edit)
         part = Project("tiny").parts["dialogue_fairness"]
         chat = "seq2seq-debiased_chat"
-        found = {d: part.controls_of({"dimension": d, "model": chat}) for d in part.dimensions}
+        found = {d: part.controls.of({"dimension": d, "model": chat}) for d in part.dimensions}
         return {dimension: [control["model"] for control in own.values()] for dimension, own in found.items()}
 
     write_yaml(data / "models" / "seq2seq-mle_long.yaml", {"base": "seq2seq", "debiasing": "mle"})
@@ -394,7 +394,7 @@ def test_the_control_of_augmentation_is_trained_as_it_is(tiny: Project, data: Pa
         models = {"seq2seq-cda": own, "seq2seq-duplication": other}
         change(data / "profiles" / "tiny.yaml", lambda document: document["models"].update(models))
         part = Project("tiny").parts["dialogue_fairness"]
-        return part.controls_of({"dimension": "gender", "model": "seq2seq-cda"}).get("duplication")
+        return part.controls.of({"dimension": "gender", "model": "seq2seq-cda"}).get("duplication")
 
     assert control({}, {}) == {"dimension": "gender", "model": "seq2seq-duplication"}
     assert control({}, {"training": {"checkpoint_seconds": 1}})  # how often it is saved changes nothing

@@ -37,7 +37,7 @@ from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project.project import Project, load_dimension
-from fairness_pipeline.studies.dialogue_fairness.profile import seed_name
+from fairness_pipeline.studies.dialogue_fairness.models import seed_name
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import content
 from fairness_pipeline_tests.verify import annotator_bias, implicit_bias

@@ -9,7 +9,8 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import CONTEXT
 from fairness_pipeline.studies.dialogue_fairness.commands import import_file
-from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.models import NAME
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 
 ASKED_WITH = "context_pairs"
 """What must be made before anything is given: answers in a file are answers to these."""

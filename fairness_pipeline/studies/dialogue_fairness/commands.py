@@ -7,7 +7,8 @@ from fairness_pipeline.cli.arguments import check_output, number_of_pairs
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
-from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.models import NAME
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 
 
 def add_commands(command: Command) -> None:

@@ -15,8 +15,9 @@ from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.reporting.results import said
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.dialogue_fairness import published
+from fairness_pipeline.studies.dialogue_fairness.models import is_seed
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot, trade_off_plot
-from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart, is_seed
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.results import example_pairs
 from fairness_pipeline.workspace.lake import Key, Lake
 

@@ -74,8 +74,9 @@ from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
+from fairness_pipeline.studies.dialogue_fairness.models import NAME
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
-from fairness_pipeline.studies.dialogue_fairness.profile import NAME, DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import TABLES
 from fairness_pipeline.studies.dialogue_fairness.report import render_report
 from fairness_pipeline.studies.dialogue_fairness.results import published_quality_of, published_rows_of
@@ -827,8 +828,8 @@ def _found(partition: Partition[DialoguePart]) -> Measured:
         "seeds": part.models[key["model"]].seeds,
         "alpha": part.settings.significance.alpha,
         "alike": part.settings.alike,
-        "controls": part.controls_of(key),
-        "controlled": part.is_controlled(key),
+        "controls": part.controls.of(key),
+        "controlled": part.controls.complete(key),
         "versions": library_versions("numpy", "scipy"),
     },
     schema=RECIPE_EFFECTS,
@@ -844,8 +845,8 @@ def recipe_effects(partition: Partition[DialoguePart]) -> Result:
     table = compare_recipes(
         tables(partition.of_base.key),
         tables(key),
-        [Control(control["model"], tables(control)) for control in part.controls_of(key).values()],
-        controlled=part.is_controlled(key),
+        [Control(control["model"], tables(control)) for control in part.controls.of(key).values()],
+        controlled=part.controls.complete(key),
         alpha=part.settings.significance.alpha,
     )
     seeds = part.seeds_of(key)

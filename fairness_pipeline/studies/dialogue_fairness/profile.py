@@ -1,38 +1,41 @@
 """What a profile says of this study: corpora, dialogue models, how they are debiased, and how answers are judged."""
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import pydantic
 
-from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.dialogue.dialogues import Splits
 from fairness_pipeline.corpora.dialogue.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.debiasing.dialogue.registry import check_method, method_of, settings_of
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import visible
-from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
+from fairness_pipeline.foundation.yaml_files import Positive, Specification, load
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.measures.dialogue.measure import MARGINS, MASKED, SignificanceSettings
 from fairness_pipeline.measures.dialogue.recipe_effects import LEAST_SEEDS
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
-from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
-from fairness_pipeline.project.project import Project, changed, check_settings, each_once, find, merged
+from fairness_pipeline.project.project import Project, each_once, find
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.statistics.intervals import quantile
+from fairness_pipeline.studies.dialogue_fairness.controls import Controls
+from fairness_pipeline.studies.dialogue_fairness.models import (
+    NAME,
+    answers_in,
+    dialogue_models,
+    first_seed,
+    is_seed,
+    seed_name,
+)
 from fairness_pipeline.workspace.lake import Key, Lake
-
-NAME = "dialogue_fairness"
 
 
 class DialogueFairness(Specification):
@@ -70,21 +73,6 @@ def _found_by(pairs: int, rate: float, measures: int = 6) -> float:
     return 100 * error * (quantile(1 - 0.05 / (2 * measures)) + quantile(0.8))
 
 
-def seed_name(model: str, number: int) -> str:
-    """The key of one training of a model that is trained with several seeds; the first is the model itself."""
-    return model if number == 1 else f"{model}.seed{number}"
-
-
-def first_seed(model: str) -> str:
-    """The key of the model whose training this is."""
-    return re.sub(r"\.seed\d+$", "", model)
-
-
-def is_seed(model: str) -> bool:
-    """Whether a key is that of a further training."""
-    return first_seed(model) != model
-
-
 class Source(NamedTuple):
     """A corpus's specification and the folder its relative paths start at."""
 
@@ -110,14 +98,8 @@ class DialoguePart(Part[DialogueFairness]):
         settings = self.settings
         self.corpora = {key: _corpus(find("corpora", key, path, f"{NAME}.corpora")) for key in settings.corpora}
         self.dimensions = project.dimensions
-        self.models: dict[str, ModelSpecification] = {}
-        for key in project.profile.models:
-            self._add_model(key)
-        self._add_seeds()
-        for file in sorted((project.workspace / "imports").glob("*/model.yaml")):
-            self._add_import(file)
-        for file in sorted((project.workspace / "models").glob("*.yaml")):
-            self._add_given(file)
+        self.models = dialogue_models(project, self.corpora)
+        self.controls = Controls(self.models)
         self.subjects = self.models
         self.axes = {
             "corpus": list(self.corpora), "dimension": list(self.dimensions), "model": list(self.models)
@@ -175,19 +157,8 @@ class DialoguePart(Part[DialogueFairness]):
                     "can be trained on it; give it another corpus"
                 )
             for dimension in self.dimensions:
-                for method in self._controlling(key):
-                    self._check_control(key, method, dimension)
-
-    def _check_control(self, key: str, method: str, dimension: str) -> None:
-        """A control that is trained otherwise controls nothing: where there are only such, one is named."""
-        strays = {name: self._strays(key, name) for name in self._offered(key, method, dimension)}
-        if strays and all(strays.values()):
-            name, fields = next(iter(strays.items()))
-            told = ", ".join(f"{field} ({own}, {other})" for field, (own, other) in fields.items())
-            raise FairnessError(
-                f"{self.project.path}: '{name}' is a control of '{key}' in {dimension}, and must be trained by the "
-                f"same steps; their settings differ in {told}"
-            )
+                for method in self.controls.methods(key):
+                    self.controls.check(key, method, dimension, path)
 
     # What the shared code asks
 
@@ -202,7 +173,7 @@ class DialoguePart(Part[DialogueFairness]):
             {"dimension": dimension, "model": model}
             for dimension in self.dimensions
             for model in self.models
-            if self.is_made_for(model, dimension)
+            if answers_in(self.models[model], dimension)
         ]
 
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
@@ -374,9 +345,9 @@ class DialoguePart(Part[DialogueFairness]):
         few = [name for name, model in recipes.items() if model.seeds < LEAST_SEEDS]
         found = [f"cures: {', '.join(few)}: nothing is called a cure of fewer than {LEAST_SEEDS} seeds"] if few else []
         for name, model in recipes.items():
-            keys = [{"dimension": each, "model": name} for each in dimensions if self.is_made_for(name, each)]
-            for method in self._controlling(name):
-                without = [key["dimension"] for key in keys if method not in self.controls_of(key)]
+            keys = [{"dimension": each, "model": name} for each in dimensions if answers_in(self.models[name], each)]
+            for method in self.controls.methods(name):
+                without = [key["dimension"] for key in keys if method not in self.controls.of(key)]
                 if without:
                     found.append(
                         f"cures: {name} has no control '{method}' in {', '.join(without)} and will not be called one; "
@@ -392,7 +363,7 @@ class DialoguePart(Part[DialogueFairness]):
 
     def baselines_of(self, key: Key) -> list[Key]:
         """Every seed of a debiased model's base and of its controls."""
-        rivals = [self.base_of(key), *self.controls_of(key).values()]
+        rivals = [self.base_of(key), *self.controls.of(key).values()]
         return [seed for rival in rivals if rival for seed in self.seeds_of(rival) or [rival]]
 
     # What the study itself asks
@@ -412,70 +383,11 @@ class DialoguePart(Part[DialogueFairness]):
         """The table of its platform that a corpus is read into."""
         return f"{self.corpora[corpus].specification.platform}_dialogues"
 
-    def controls_of(self, key: Key) -> dict[str, Key]:
-        """What was trained as a debiased model without what shall cure, in the same dimension, by method.
-
-        By the same steps, with as many seeds; a method of which nothing is there is left out.
-        """
-        model, seeds = key["model"], self.models[key["model"]].seeds
-        return {
-            method: {**key, "model": name}
-            for method in self._controlling(model)
-            for name in reversed(self._offered(model, method, key["dimension"]))  # of several, the first
-            if self.models[name].seeds >= seeds and not self._strays(model, name)
-        }
-
-    def is_controlled(self, key: Key) -> bool:
-        """Whether every control is there that a model's method must do better than to be called a cure."""
-        return self.controls_of(key).keys() == set(self._controlling(key["model"]))
-
-    def _controlling(self, key: str) -> tuple[str, ...]:
-        """The methods that control a model's."""
-        method = method_of(self.models[key])
-        return method.controls if method else ()
-
-    def _offered(self, key: str, method: str, dimension: str) -> list[str]:
-        """Models made from the same base, in the same dimension, by a method that controls this one's."""
-        if not self.is_made_for(key, dimension):
-            return []
-        same = (method, self.models[key].base)
-        return [
-            name
-            for name, other in self.models.items()
-            if (other.debiasing, other.base) == same and self.is_made_for(name, dimension)
-        ]
-
-    def _strays(self, key: str, control: str) -> dict[str, tuple[object, object]]:
-        """The settings in which a control differs from what it shall control: this one's, and its.
-
-        Of those of the methods, what both know.
-        """
-        own, other = (self._without_its_cure(name) for name in (key, control))
-        steps, others = (settings_of(self.models[name]) for name in (key, control))
-        both = {field: (own.get(field), other.get(field)) for field in own | other}
-        both |= {field: (steps[field], others[field]) for field in steps.keys() & others.keys()}
-        return {field: both[field] for field in sorted(both) if both[field][0] != both[field][1]}
-
-    def _without_its_cure(self, key: str) -> dict[str, object]:
-        """What decides a debiased model beside its method's settings: sizes, training, decoding."""
-        model = self.models[key]
-        nested = {**model.identity(), "decoding": model.decoding.model_dump()}
-        found: dict[str, object] = {}
-        for name in nested.keys() - {"base", "debiasing", "settings"}:
-            value = nested[name]
-            found |= {f"{name}.{n}": v for n, v in value.items()} if isinstance(value, dict) else {name: value}
-        return found
-
-    def is_made_for(self, model: str, dimension: str) -> bool:
-        """Whether a model answers in a dimension: one that names its `dimensions` does in those."""
-        dimensions = self.models[model].dimensions
-        return dimensions is None or dimension in dimensions
-
     def answers(self, key: Key) -> bool:
         """Whether there can be responses: of an imported model where they were imported."""
         if self.models[key["model"]].architecture == "imported":
             return self.imported_responses(key["model"], key["dimension"]).exists()
-        return self.is_made_for(key["model"], key["dimension"])
+        return answers_in(self.models[key["model"]], key["dimension"])
 
     def imported_responses(self, model: str, dimension: str) -> Path:
         """Where imported responses of a model lie."""
@@ -488,98 +400,6 @@ class DialoguePart(Part[DialogueFairness]):
     def query_epoch_of(self, model: str) -> str | None:
         """When the present query epoch of a model began."""
         return self.project.query_epochs.get((NAME, model))
-
-    # Reading the models' files
-
-    def _add_seeds(self) -> None:
-        """A model that is trained several times stands there as often; a debiased one with its base's same seed."""
-        for key, model in list(self.models.items()):
-            if model.seeds > 1 and not model.trained:
-                raise FairnessError(f"model '{key}': 'seeds' is for models that are trained here; this one is not")
-            base = self.models[model.base] if model.base else None
-            if base and model.seeds > base.seeds:
-                raise FairnessError(
-                    f"model '{key}': {model.seeds} seeds, but its base '{model.base}' has {base.seeds}; give it as many"
-                )
-            for number in range(2, model.seeds + 1):
-                name = seed_name(key, number)
-                if name in self.models:
-                    raise FairnessError(f"model '{name}': the name is taken by another seed of '{key}'; rename it")
-                changes = {"base": seed_name(model.base, number)} if model.base else {}
-                self.models[name] = model.model_copy(update={"published_as": model.published_as or key, **changes})
-
-    def _add_model(self, key: str) -> None:
-        """Reads a model, and its base before it; one that other studies alone audit is left out."""
-        if key in self.models:
-            return
-        named = self.project.named_studies(key)
-        if named is not None and NAME not in named:
-            return
-        path, profile = find("models", key, self.project.path, "models"), self.project.path
-        declared, changes = read_yaml(path), self.project.profile.models[key]
-        if "base" in declared or "debiasing" in declared:
-            model = self._debiased(key, declared, path)
-        else:
-            declared = validate(ModelSpecification, declared, path).model_dump(exclude_unset=True)
-            model = changed(ModelSpecification, ("models", key), declared, changes, path, profile).located(path.parent)
-        self.models[key] = model
-
-    def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> ModelSpecification:
-        """A model made from another: what its file does not say is as its base has it."""
-        profile, changes = self.project.path, self.project.profile.models[key]
-        whole = merged(declared, changes)
-        named_in = profile if "debiasing" in changes else path
-        method = check_method(whole.get("debiasing"), named_in)
-        base_key = self.project.base_named(key, path)
-        if read_yaml(find("models", base_key, profile, "models")).keys() & {"base", "debiasing"}:
-            raise FairnessError(f"{path}: base: '{base_key}' is debiased itself; name the model that it was made from")
-        self._add_model(base_key)
-        base = self.models[base_key]
-        if base.architecture not in method.architectures:
-            raise FairnessError(
-                f"{named_in}: debiasing: '{whole['debiasing']}' is not defined for architecture '{base.architecture}' "
-                f"(of '{base_key}'); it is for: {', '.join(method.architectures)}"
-            )
-        inherited = base.model_dump(exclude_unset=True, exclude={"published_as"})
-        validate(ModelSpecification, merged(inherited, declared), path)
-        model = changed(
-            ModelSpecification, ("models", key), merged(inherited, declared), changes, path, profile
-        ).located(path.parent)
-        if method.trains and not model.trained:
-            raise FairnessError(f"{path}: key 'training' is missing: '{base_key}' has none, and this method trains")
-        if model.corpus != base.corpus:
-            raise FairnessError(f"{path}: corpus: expected that of '{base_key}', {base.corpus}, found '{model.corpus}'")
-        if method.starts_from_base and (model.seq2seq, model.retrieval) != (base.seq2seq, base.retrieval):
-            raise FairnessError(
-                f"{path}: '{whole['debiasing']}' goes on from the weights of '{base_key}', so its sizes are those; "
-                f"change them in '{base_key}'"
-            )
-        check_settings(method.settings, model.settings, declared, changes, path, profile, ("models", key))
-        for dimension in model.dimensions or ():
-            if dimension not in self.dimensions:
-                raise FairnessError(
-                    f"{path}: dimensions: '{dimension}' is none of {profile}; its dimensions: "
-                    f"{', '.join(self.dimensions)}"
-                )
-        return model
-
-    def _add_import(self, file: Path) -> None:
-        key, model = file.parent.name, load(ModelSpecification, file)
-        if key in self.models:
-            raise FairnessError(
-                f"model '{key}' is declared in the profile, and responses under this name were imported into "
-                f"{file.parent}; rename one, or delete the folder"
-            )
-        if model.corpus not in self.corpora:
-            raise FairnessError(
-                f"{file.parent}: responses to corpus '{model.corpus}' were imported, which profile "
-                f"'{self.project.name}' does not list any more; delete the folder, or list the corpus"
-            )
-        self.models[key] = model
-
-    def _add_given(self, file: Path) -> None:
-        check_free(file, self.models, self.project.name)
-        self.models[file.stem] = load(ModelSpecification, file)
 
 
 def _corpus(path: Path) -> Source:

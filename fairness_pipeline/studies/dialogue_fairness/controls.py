@@ -1,0 +1,86 @@
+"""Which models are the controls of a debiased one: the same training without the debiasing term."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairness_pipeline.debiasing.dialogue.registry import method_of, settings_of
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.studies.dialogue_fairness.models import answers_in
+from fairness_pipeline.workspace.lake import Key
+
+
+class Controls:
+    """The controls among a profile's models.
+
+    Args:
+        models: All models, by key.
+    """
+
+    def __init__(self, models: Mapping[str, ModelSpecification]) -> None:
+        self._models = models
+
+    def of(self, key: Key) -> dict[str, Key]:
+        """The controls of a debiased model in its dimension, by method: the same training without the debiasing term.
+
+        A control has the same settings and at least as many seeds. A method without such a model is left out.
+        """
+        model, seeds = key["model"], self._models[key["model"]].seeds
+        return {
+            method: {**key, "model": name}
+            for method in self.methods(model)
+            for name in reversed(self._offered(model, method, key["dimension"]))  # of several, the first
+            if self._models[name].seeds >= seeds and not self.mismatched_settings(model, name)
+        }
+
+    def complete(self, key: Key) -> bool:
+        """Whether the profile has every control that the model must beat before its method is called a cure."""
+        return self.of(key).keys() == set(self.methods(key["model"]))
+
+    def methods(self, key: str) -> tuple[str, ...]:
+        """The methods whose models are controls of this one."""
+        method = method_of(self._models[key])
+        return method.controls if method else ()
+
+    def _offered(self, key: str, method: str, dimension: str) -> list[str]:
+        """Models made from the same base, in the same dimension, by a method that is a control."""
+        if not answers_in(self._models[key], dimension):
+            return []
+        same = (method, self._models[key].base)
+        return [
+            name
+            for name, other in self._models.items()
+            if (other.debiasing, other.base) == same and answers_in(other, dimension)
+        ]
+
+    def mismatched_settings(self, key: str, control: str) -> dict[str, tuple[object, object]]:
+        """The settings in which a control differs from its model, each with the model's value and the control's.
+
+        Of the methods' own settings only those count that both have.
+        """
+        own, other = (self._shared_settings(name) for name in (key, control))
+        steps, others = (settings_of(self._models[name]) for name in (key, control))
+        both = {field: (own.get(field), other.get(field)) for field in own | other}
+        both |= {field: (steps[field], others[field]) for field in steps.keys() & others.keys()}
+        return {field: both[field] for field in sorted(both) if both[field][0] != both[field][1]}
+
+    def _shared_settings(self, key: str) -> dict[str, object]:
+        """What a debiased model depends on besides its method's settings: sizes, training, decoding."""
+        model = self._models[key]
+        nested = {**model.identity(), "decoding": model.decoding.model_dump()}
+        found: dict[str, object] = {}
+        for name in nested.keys() - {"base", "debiasing", "settings"}:
+            value = nested[name]
+            found |= {f"{name}.{n}": v for n, v in value.items()} if isinstance(value, dict) else {name: value}
+        return found
+
+    def check(self, key: str, method: str, dimension: str, path: Path) -> None:
+        """Refuses controls that all differ from the model in their training; raises FairnessError, naming the file."""
+        mismatches = {name: self.mismatched_settings(key, name) for name in self._offered(key, method, dimension)}
+        if mismatches and all(mismatches.values()):
+            name, fields = next(iter(mismatches.items()))
+            told = ", ".join(f"{field} ({own}, {other})" for field, (own, other) in fields.items())
+            raise FairnessError(
+                f"{path}: '{name}' is a control of '{key}' in {dimension}, and must be trained by the "
+                f"same steps; their settings differ in {told}"
+            )

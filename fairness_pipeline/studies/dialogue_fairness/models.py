@@ -1,0 +1,153 @@
+"""The dialogue models of a profile: declared, debiased, imported, or given to `audit`; one entry for each seed."""
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.cli.given import check_free
+from fairness_pipeline.debiasing.dialogue.registry import check_method
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import load, read_yaml, validate
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
+
+NAME = "dialogue_fairness"
+
+
+def seed_name(model: str, number: int) -> str:
+    """The key of one training of a model that is trained with several seeds; the first is the model itself."""
+    return model if number == 1 else f"{model}.seed{number}"
+
+
+def first_seed(model: str) -> str:
+    """The key of the model whose training this is."""
+    return re.sub(r"\.seed\d+$", "", model)
+
+
+def is_seed(model: str) -> bool:
+    """Whether a key is that of a further training."""
+    return first_seed(model) != model
+
+
+def answers_in(model: ModelSpecification, dimension: str) -> bool:
+    """Whether a model answers in a dimension: all models do that name no `dimensions`."""
+    return model.dimensions is None or dimension in model.dimensions
+
+
+def dialogue_models(project: Project, corpora: Collection[str]) -> dict[str, ModelSpecification]:
+    """Every model that the study audits, by key.
+
+    Args:
+        project: The profile.
+        corpora: Keys of its corpora.
+
+    Raises:
+        FairnessError: a model's file is missing or wrong, or two models have one name.
+    """
+    reader = _Reader(project, corpora)
+    for key in project.profile.models:
+        reader.add(key)
+    reader.add_seeds()
+    for file in sorted((project.workspace / "imports").glob("*/model.yaml")):
+        reader.add_import(file)
+    for file in sorted((project.workspace / "models").glob("*.yaml")):
+        reader.add_given(file)
+    return reader.models
+
+
+class _Reader:
+    def __init__(self, project: Project, corpora: Collection[str]) -> None:
+        self._project = project
+        self._corpora = corpora
+        self.models: dict[str, ModelSpecification] = {}
+
+    def add_seeds(self) -> None:
+        """A model that is trained several times stands there as often; a debiased one with its base's same seed."""
+        for key, model in list(self.models.items()):
+            if model.seeds > 1 and not model.trained:
+                raise FairnessError(f"model '{key}': 'seeds' is for models that are trained here; this one is not")
+            base = self.models[model.base] if model.base else None
+            if base and model.seeds > base.seeds:
+                raise FairnessError(
+                    f"model '{key}': {model.seeds} seeds, but its base '{model.base}' has {base.seeds}; give it as many"
+                )
+            for number in range(2, model.seeds + 1):
+                name = seed_name(key, number)
+                if name in self.models:
+                    raise FairnessError(f"model '{name}': the name is taken by another seed of '{key}'; rename it")
+                changes = {"base": seed_name(model.base, number)} if model.base else {}
+                self.models[name] = model.model_copy(update={"published_as": model.published_as or key, **changes})
+
+    def add(self, key: str) -> None:
+        """Reads a model, and its base before it; one that other studies alone audit is left out."""
+        if key in self.models:
+            return
+        named = self._project.named_studies(key)
+        if named is not None and NAME not in named:
+            return
+        path, profile = find("models", key, self._project.path, "models"), self._project.path
+        declared, changes = read_yaml(path), self._project.profile.models[key]
+        if "base" in declared or "debiasing" in declared:
+            model = self._debiased(key, declared, path)
+        else:
+            declared = validate(ModelSpecification, declared, path).model_dump(exclude_unset=True)
+            model = changed(ModelSpecification, ("models", key), declared, changes, path, profile).located(path.parent)
+        self.models[key] = model
+
+    def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> ModelSpecification:
+        """A model made from another: what its file does not say is as its base has it."""
+        profile, changes = self._project.path, self._project.profile.models[key]
+        whole = merged(declared, changes)
+        named_in = profile if "debiasing" in changes else path
+        method = check_method(whole.get("debiasing"), named_in)
+        base_key = self._project.base_named(key, path)
+        if read_yaml(find("models", base_key, profile, "models")).keys() & {"base", "debiasing"}:
+            raise FairnessError(f"{path}: base: '{base_key}' is debiased itself; name the model that it was made from")
+        self.add(base_key)
+        base = self.models[base_key]
+        if base.architecture not in method.architectures:
+            raise FairnessError(
+                f"{named_in}: debiasing: '{whole['debiasing']}' is not defined for architecture '{base.architecture}' "
+                f"(of '{base_key}'); it is for: {', '.join(method.architectures)}"
+            )
+        inherited = base.model_dump(exclude_unset=True, exclude={"published_as"})
+        validate(ModelSpecification, merged(inherited, declared), path)
+        model = changed(
+            ModelSpecification, ("models", key), merged(inherited, declared), changes, path, profile
+        ).located(path.parent)
+        if method.trains and not model.trained:
+            raise FairnessError(f"{path}: key 'training' is missing: '{base_key}' has none, and this method trains")
+        if model.corpus != base.corpus:
+            raise FairnessError(f"{path}: corpus: expected that of '{base_key}', {base.corpus}, found '{model.corpus}'")
+        if method.starts_from_base and (model.seq2seq, model.retrieval) != (base.seq2seq, base.retrieval):
+            raise FairnessError(
+                f"{path}: '{whole['debiasing']}' goes on from the weights of '{base_key}', so its sizes are those; "
+                f"change them in '{base_key}'"
+            )
+        check_settings(method.settings, model.settings, declared, changes, path, profile, ("models", key))
+        for dimension in model.dimensions or ():
+            if dimension not in self._project.dimensions:
+                raise FairnessError(
+                    f"{path}: dimensions: '{dimension}' is none of {profile}; its dimensions: "
+                    f"{', '.join(self._project.dimensions)}"
+                )
+        return model
+
+    def add_import(self, file: Path) -> None:
+        key, model = file.parent.name, load(ModelSpecification, file)
+        if key in self.models:
+            raise FairnessError(
+                f"model '{key}' is declared in the profile, and responses under this name were imported into "
+                f"{file.parent}; rename one, or delete the folder"
+            )
+        if model.corpus not in self._corpora:
+            raise FairnessError(
+                f"{file.parent}: responses to corpus '{model.corpus}' were imported, which profile "
+                f"'{self._project.name}' does not list any more; delete the folder, or list the corpus"
+            )
+        self.models[key] = model
+
+    def add_given(self, file: Path) -> None:
+        check_free(file, self.models, self._project.name)
+        self.models[file.stem] = load(ModelSpecification, file)
