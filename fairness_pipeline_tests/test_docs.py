@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from fairness_pipeline.cli.reference import reference
-from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.commands import change, command
 from fairness_pipeline_tests.conftest import TINY, write_yaml
@@ -122,7 +122,7 @@ def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     monkeypatch.setenv("OUR_KEY", "k")
     causal_lm(tmp_path / "my-model", positions=128)
     classifier(tmp_path / "my-classifier")
-    rows = [row for row in equity_sentences().to_pylist() if row["templates"] == "published"]
+    rows = [row for row in make_equity_sentences().to_pylist() if row["templates"] == "published"]
     (tmp_path / "Equity-Evaluation-Corpus.csv").write_text(
         "ID,Sentence,Template,Person,Gender,Race,Emotion,Emotion word\n" + "".join(
             f"{i},{row['sentence'].replace('disappointed', 'dissapointed')},,{row['person']},{row['gender']},"

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 
@@ -17,6 +18,7 @@ def main(words: list[str] | None = None) -> None:
 
     Exits with 0 when all is done, 1 when something failed, 2 when it was called wrongly, 3 when `--fail-on` bites.
     """
+    warnings.formatwarning = _told
     try:
         arguments = _parser().parse_args(words)
         status = arguments.command(arguments)
@@ -30,6 +32,12 @@ def main(words: list[str] | None = None) -> None:
         print("\nfairness-pipeline: stopped; run the same command again to go on from here", file=sys.stderr)
         status = 130
     sys.exit(status)
+
+
+def _told(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
+    """A warning as a user reads it; what is meant for a user needs no line of code."""
+    where = "" if issubclass(category, FutureWarning) else f"{filename}:{lineno}: {category.__name__}: "
+    return f"fairness-pipeline: {where}{message}\n"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -92,7 +92,7 @@ def _audit(arguments: argparse.Namespace) -> int:
     project = Project(arguments.profile)  # which has it now
     chosen = Selection(study.name, arguments.dimension, name)
     plan = Plan(Lineage(project), chosen)
-    for line in project.parts[study.name].foreseen(plan.lake, arguments.dimension):
+    for line in project.parts[study.name].power_forecast(plan.lake, arguments.dimension):
         print(line, flush=True)
     requests, _ = plan.endpoint_requests()
     if requests:

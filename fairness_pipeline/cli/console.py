@@ -160,8 +160,8 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     for warning in part.warnings(Lake(project.workspace)):
         shown.print(f"[yellow]{escape(warning)}[/yellow]", soft_wrap=True)
     for audit in audits:
-        if audit.unfit:
-            shown.print(f"{escape(audit.name)}: {NOTHING_TO_JUDGE}: {escape(audit.unfit)}", soft_wrap=True)
+        if audit.degenerate:
+            shown.print(f"{escape(audit.name)}: {NOTHING_TO_JUDGE}: {escape(audit.degenerate)}", soft_wrap=True)
     if said_here:
         said_so = ", ".join(f"{number} {name}" for name, number in said_here.items())
         shown.print(f"{sum(said_here.values())} verdicts on all measures: {said_so}")
@@ -175,7 +175,7 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
         shown.print("[magenta]Artefacts: a control shows the difference too[/magenta]")
     for sentence in explained[:_TOLD]:
         shown.print(f"  {escape(sentence)}")
-    aside = [told for audit in ordered if not audit.unfit for told in study.asides(part, audit.key, audit.rows)]
+    aside = [told for audit in ordered if not audit.degenerate for told in study.asides(part, audit.key, audit.rows)]
     for sentence in aside[:_TOLD]:
         shown.print(f"  [cyan]{escape(sentence)}[/cyan]")
     if len(explained) > _TOLD:
@@ -189,10 +189,10 @@ def _verdicts(study: AnyStudy, project: Project, audits: list[Audit], marks: dic
     for heading in study.headings:
         table.add_column(heading, no_wrap=numbers, justify="left")
     for audit in audits:
-        if audit.measured and not audit.unfit:
+        if audit.measured and not audit.degenerate:
             cells = [_cell(study, audit, heading, marks, numbers) for heading in study.headings]
         else:
-            cells = [f"[dim]{NOTHING_TO_JUDGE if audit.unfit else NOT_MEASURED}[/dim]"]
+            cells = [f"[dim]{NOTHING_TO_JUDGE if audit.degenerate else NOT_MEASURED}[/dim]"]
         table.add_row(*map(escape, audit.key.values()), *cells)
     return table
 

@@ -88,8 +88,8 @@ def gate(plan: Plan, rule: Rule) -> int:
         raise FairnessError(f"--fail-on: not measured: {', '.join(missing)}; a gate that saw nothing must not open")
     if not audits:
         raise FairnessError("--fail-on: nothing was measured; a gate that saw nothing must not open")
-    if unfit := [f"{audit.name}: {audit.unfit}" for _, audit in audits if audit.unfit]:
-        raise FairnessError(f"--fail-on: nothing to judge: {'; '.join(unfit)}")
+    if degenerate := [f"{audit.name}: {audit.degenerate}" for _, audit in audits if audit.degenerate]:
+        raise FairnessError(f"--fail-on: nothing to judge: {'; '.join(degenerate)}")
     if unseen := [name for name in wanted if name not in {entry.name for entry in looked_at}]:
         raise FairnessError(f"--measures: {', '.join(unseen)}: measured in none of what was asked for")
     print(_told(plan, looked_at, rule))

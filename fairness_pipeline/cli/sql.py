@@ -50,8 +50,8 @@ def _sql(arguments: argparse.Namespace) -> int:
     for study in project.studies:
         tables = ", ".join(name for name in asked if lineage.study_of[name] == study.name)
         audits = audits_of(study, project.parts[study.name], lake) if tables else []
-        if unfit := [f"{audit.name} ({audit.unfit})" for audit in audits if audit.unfit]:
-            print(f"nothing to judge, whatever the verdict in {tables}: {'; '.join(unfit)}", file=sys.stderr)
+        if degenerate := [f"{audit.name} ({audit.degenerate})" for audit in audits if audit.degenerate]:
+            print(f"nothing to judge, whatever the verdict in {tables}: {'; '.join(degenerate)}", file=sys.stderr)
     try:
         with connect(project.workspace, leave_out=[path for _, path in left_out]) as connection:
             result = connection.execute(reading(connection, arguments.query))

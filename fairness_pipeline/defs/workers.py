@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -205,6 +206,7 @@ def _work(pipe: Connection, profile: str) -> None:
     """What a worker does: makes the units it is sent until there are no more, or until it is interrupted."""
     os.setpgrp()  # Ctrl-C reaches the process that was called, which ends this one in order
     signal.signal(signal.SIGINT, _interrupt_once)
+    warnings.simplefilter("ignore", FutureWarning)  # the command has said it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     from sqlalchemy.exc import SQLAlchemyError
 

@@ -1,10 +1,11 @@
 """Reads the YAML files of `data/`: strict, safe, and with errors that name the file, the line and the key."""
 
 import re
-from collections.abc import Callable, Hashable
+import warnings
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
 import pydantic
@@ -18,6 +19,21 @@ class Specification(pydantic.BaseModel):
     """Base of everything read from YAML: unknown keys are refused and nothing changes after loading."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Keys that had another name: the older one, which is still read, and the present one."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _read_older_names(cls, content: Any, info: pydantic.ValidationInfo) -> Any:
+        if not isinstance(content, dict):
+            return content
+        for old, new in cls.renamed.items():
+            if old in content and new not in content:
+                content = {new if key == old else key: value for key, value in content.items()}
+                where = f"{info.context['path']}: " if info.context else ""
+                warnings.warn(f"{where}'{old}' is now called '{new}'; please rename it", FutureWarning, stacklevel=2)
+        return content
 
     @pydantic.field_validator("*", mode="before")
     @classmethod
@@ -161,7 +177,7 @@ def validate(schema: type[S], content: dict[str, Any], path: Path, under: tuple[
         FairnessError: one line for each key that is unknown, missing or of the wrong kind.
     """
     try:
-        return schema.model_validate(content)
+        return schema.model_validate(content, context={"path": path})
     except pydantic.ValidationError as error:
         found = error.errors()
         # Of a list whose elements are wrong pydantic also says that it is too short: none of them counts.

@@ -32,7 +32,7 @@ DISAGREEMENTS = schema(phrase=pa.string(), ours=pa.string(), released=pa.string(
 _WORD = re.compile(r"[^\W_]+")
 
 
-def counterfactual_phrases(splits: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, dict[str, int]]:
+def make_counterfactuals(splits: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, dict[str, int]]:
     """Each phrase that names side b with its counterfactual; how many name nobody, by split.
 
     Args:
@@ -78,7 +78,7 @@ def _opposite(text_a: str, text_b: str, key: str, lexicon: Lexicon) -> dict[str,
     return {"attribute": ", ".join(dict.fromkeys(terms)), "opposite_a": a.text, "opposite_b": b.text}
 
 
-def disagreements(released: Iterable[tuple[str, str]], lexicon: Lexicon) -> tuple[pa.Table, int]:
+def compare_with_released(released: Iterable[tuple[str, str]], lexicon: Lexicon) -> tuple[pa.Table, int]:
     """Where our counterfactual of a phrase is another than the authors', classed; and how many were compared.
 
     A word of the group that is left, or a piece of a word that was exchanged (`nurse-midhusband`, `muslimity`), is a

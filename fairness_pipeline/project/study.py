@@ -100,7 +100,7 @@ class Part(ABC, Generic[S]):
         """Other rows that a gate looks at if it is told to by name: a measure read otherwise."""
         return []
 
-    def unfit(self, key: Key, lake: Lake) -> str | None:
+    def degenerate(self, key: Key, lake: Lake) -> str | None:
         """Why the verdicts of a measured partition say nothing (one answer to everything); None where they do."""
         return None
 
@@ -113,7 +113,7 @@ class Part(ABC, Generic[S]):
         """What a user gave to the workspace without a file of `data` (answers, scores), by the subject's key."""
         return {}
 
-    def foreseen(self, lake: Lake, dimension: str | None = None) -> list[str]:
+    def power_forecast(self, lake: Lake, dimension: str | None = None) -> list[str]:
         """What verdicts, in one dimension or all, can be expected to show before anything is asked: a line each."""
         return []
 

@@ -45,5 +45,5 @@ def _entry(study: AnyStudy, project: Project, lake: Lake) -> dict[str, object]:
         "warnings": project.parts[study.name].warnings(lake),
         "findings": findings(study, project.parts[study.name], audits)[:_TOLD],
         "not_measured": [audit.name for audit in audits if not audit.measured],
-        "unfit": [f"{audit.name}: {audit.unfit}" for audit in audits if audit.unfit],
+        "degenerate": [f"{audit.name}: {audit.degenerate}" for audit in audits if audit.degenerate],
     }

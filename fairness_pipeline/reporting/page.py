@@ -61,7 +61,7 @@ def render(
     part = project.parts[study.name]
     ordered = worst_first(study, audits)
     measured = [audit for audit in ordered if audit.measured]
-    judged = [audit for audit in measured if not audit.unfit]
+    judged = [audit for audit in measured if not audit.degenerate]
     rows = sorted(
         ((audit, row) for audit in judged for row in audit.rows if study.gated(row)),
         key=lambda found: severity(found[1]),
@@ -99,7 +99,7 @@ def render(
         drawn=(min(_DRAWN, len(drawn)), len(drawn)),
         audits=ordered,
         missing=[audit for audit in audits if not audit.measured],
-        unfit=[audit for audit in measured if audit.unfit],
+        degenerate=[audit for audit in measured if audit.degenerate],
         choices={axis: list(dict.fromkeys(audit.key[axis] for audit in ordered)) for axis in study.axes},
         verdicts=[*counted(study, audits), *([NOT_MEASURED] if len(measured) < len(audits) else [])],
         verdicts_of=lambda audit: [said(row) for row in audit.rows if study.gated(row)] or [NOT_MEASURED],

@@ -22,15 +22,15 @@ _ORDER = ("biased", ARTEFACT, "inconclusive", FAIR_ON_AVERAGE, "fair", NEVER_SEE
 class Audit:
     """One partition of a study's significance table: its rows, or none where it was not measured.
 
-    One that is `stale` was made with other settings, data or answers than the profile has now; of one that is `unfit`
-    its verdicts say nothing, for this reason.
+    `stale` says that the profile's settings, data or answers have changed since it was made. `degenerate` is the reason
+    why its verdicts mean nothing.
     """
 
     key: Key
     rows: list[Row]
     card: Card | None = None
     stale: bool = False
-    unfit: str | None = None
+    degenerate: str | None = None
 
     @property
     def measured(self) -> bool:
@@ -66,10 +66,10 @@ def audits_of(
         card = lake.card(study.table, key)
         if card or wanted(key):
             rows = lake.read(study.table, key).to_pylist() if card else []
-            unfit = part.unfit(key, lake) if rows else None
-            if unfit:
+            degenerate = part.degenerate(key, lake) if rows else None
+            if degenerate:
                 rows = [{**row, "verdict": NOTHING_TO_JUDGE} for row in rows]
-            audits.append(Audit(key, rows, card, card is not None and key in stale, unfit))
+            audits.append(Audit(key, rows, card, card is not None and key in stale, degenerate))
     return audits
 
 
@@ -111,7 +111,7 @@ def worst_first(study: AnyStudy, audits: Iterable[Audit]) -> list[Audit]:
 
     def worst(audit: Audit) -> tuple[bool, tuple[int, bool, float]]:
         rows = [severity(row) for row in audit.rows if study.gated(row)]
-        return not rows or audit.unfit is not None, min(rows, default=(len(_ORDER), True, 0.0))
+        return not rows or audit.degenerate is not None, min(rows, default=(len(_ORDER), True, 0.0))
 
     return sorted(audits, key=worst)
 
@@ -134,11 +134,11 @@ def artefacts(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[s
         f"{study.finding(part, audit.key, row)}; {study.control(part, audit.key, row)}"
         for audit in audits
         for row in sorted((row for row in audit.rows if study.gated(row)), key=severity)
-        if not audit.unfit and said(row) == ARTEFACT
+        if not audit.degenerate and said(row) == ARTEFACT
     ]
 
 
 def counted(study: AnyStudy, audits: Iterable[Audit]) -> dict[str, int]:
     """How many verdicts say what, of what is gated; in the order of gravity, without what none says."""
-    found = [said(row) for audit in audits if not audit.unfit for row in audit.rows if study.gated(row)]
+    found = [said(row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
     return {name: found.count(name) for name in _ORDER if name in found}

@@ -25,7 +25,7 @@ import yaml
 
 from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues
 from fairness_pipeline.corpora.dialogue.grammar import Grammar
-from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, TEMPLATE_SETS, equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, TEMPLATE_SETS, make_equity_sentences
 from fairness_pipeline.debiasing.dialogue.disentanglement import (
     Bags,
     Discriminators,
@@ -39,15 +39,15 @@ from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.dialogue import registry
-from fairness_pipeline.measures.dialogue.breakdown import breakdown, swapped_words
+from fairness_pipeline.measures.dialogue.breakdown import break_down, swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
 from fairness_pipeline.measures.dialogue.diversity import index_responses
-from fairness_pipeline.measures.dialogue.instrument import instrument_check, swapped_texts
+from fairness_pipeline.measures.dialogue.instrument import check_instruments, swapped_texts
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.variations import judged_again, other_scores, subsets
 from fairness_pipeline.measures.sentiment.equity_pairs import Design
-from fairness_pipeline.measures.sentiment.equity_significance import equity_significance
+from fairness_pipeline.measures.sentiment.equity_significance import judge_equity
 from fairness_pipeline.models.batching import EncodedDialogues, pad
 from fairness_pipeline.models.classifiers.network import fit
 from fairness_pipeline.models.classifiers.registry import new_network, new_tokens
@@ -195,14 +195,14 @@ def worth() -> list[Ratio]:
     single = [measure for measure in registry.measures() if measure.scorer]
     (together,) = (measure for measure in registry.measures() if not measure.scorer)
     words, values = swapped_words(pairs), [(m, m.values(tables[m.table])) for m in single]
-    breakdown(pairs, words, values, {})
+    break_down(pairs, words, values, {})
     grid = [*subsets(words, PAIRS, 1), *other_scores(single, tables, table, settings)]
     judged_again(values, (together, index_responses(table)), grid, judged)
     varied = time.perf_counter() - started
 
     started = time.perf_counter()
     swapped = swapped_texts(human, gender, 1)
-    instrument_check(swapped, single, gender, settings=settings, significance=judged, texts="responses")
+    check_instruments(swapped, single, gender, settings=settings, significance=judged, texts="responses")
     checked = time.perf_counter() - started
     note = (
         f"measures and comparison {measured:.0f} s; breakdown and variations {varied:.1f} s, instruments "
@@ -459,7 +459,7 @@ def language_models() -> list[Ratio]:
 
 def equity() -> list[Ratio]:
     """The statistics of submitted systems in study 3, each on its own as a partition is."""
-    sentences = equity_sentences()
+    sentences = make_equity_sentences()
     random = np.random.default_rng(0)
     scores = random.uniform(size=(sentences.num_rows, SYSTEMS))
     parts = [
@@ -474,7 +474,7 @@ def equity() -> list[Ratio]:
     def ours() -> None:
         for i in range(SYSTEMS):
             for name, both in designs.items():
-                equity_significance(both, name, ["valence"], scores[:, i : i + 1], margin)
+                judge_equity(both, name, ["valence"], scores[:, i : i + 1], margin)
 
     def theirs() -> None:
         for i in range(_FEW_SYSTEMS):

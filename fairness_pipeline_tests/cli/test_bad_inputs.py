@@ -449,4 +449,4 @@ def test_a_model_that_a_rate_too_high_has_broken_is_not_judged(tiny: Project, da
         key = {"dimension": "gender", "model": model}
         with lake.writing("responses", key, RESPONSES.empty_table(), RESPONSES, Card("0" * 64, {}, {})):
             pass  # as if it had not answered alike
-        assert "no better than guessing; try a lower learning rate" in part.unfit(key, lake)
+        assert "no better than guessing; try a lower learning rate" in part.degenerate(key, lake)

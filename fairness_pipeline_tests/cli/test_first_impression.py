@@ -242,10 +242,10 @@ def test_a_gate_does_not_open_on_what_leaves_nothing_to_judge(quick: Project, tm
 def test_a_classifier_that_tells_nothing_apart(quick: Project, tmp_path: Path) -> None:
     import numpy as np
 
-    from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
+    from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
     from fairness_pipeline.measures.sentiment.equity_pairs import told_apart
 
-    sentences = equity_sentences()
+    sentences = make_equity_sentences()
     emotions = np.array(sentences["emotion"].to_pylist(), dtype=object)
     joy = (emotions == "joy").astype(float)
     assert told_apart(sentences, ["valence"], joy[:, None]) == 1.0

@@ -9,7 +9,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.records import read_records
 from fairness_pipeline.foundation.yaml_files import load
-from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases, disagreements
+from fairness_pipeline.lexicons.counterfactuals import compare_with_released, make_counterfactuals
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.stereotypes import Lexicon, has_stereotypes
 from fairness_pipeline.project.project import load_dimension
@@ -76,11 +76,11 @@ def test_phrases_that_name_nobody_are_counted_and_an_empty_split_is_refused() ->
             ]
         )
     ]
-    table, left_out = counterfactual_phrases(pa.Table.from_pylist(rows), lexicon)
+    table, left_out = make_counterfactuals(pa.Table.from_pylist(rows), lexicon)
     assert table.num_rows == 3 and left_out == {"test": 1}
     assert table["text_a"].to_pylist()[2] == "a christian is pushy" and table["target"].to_pylist()[2] == "jew"
     with pytest.raises(FairnessError, match="no phrase of split 'dev' holds a word"):
-        counterfactual_phrases(pa.Table.from_pylist([rows[0], rows[2]]), lexicon)
+        make_counterfactuals(pa.Table.from_pylist([rows[0], rows[2]]), lexicon)
 
 
 def test_disagreements_are_classed() -> None:
@@ -92,7 +92,7 @@ def test_disagreements_are_classed() -> None:
         ("muslims hate americans", "christians hate arabs"),
         ("muslims are rich", "christians are rich"),
     ]
-    table, total = disagreements(released, lexicon)
+    table, total = compare_with_released(released, lexicon)
     assert total == 5
     found = [(row["kind"].split(":")[0], row["better"]) for row in table.to_pylist()]
     assert found == [
@@ -113,7 +113,7 @@ def test_the_released_counterparts(corpora: Path) -> None:
             for file in source.counterparts
             for _, row in read_records(file.resolve(Path()), file.encoding)
         ]
-        table, total = disagreements(released, Lexicon(load_dimension(dimension)))
+        table, total = compare_with_released(released, Lexicon(load_dimension(dimension)))
         assert "theirs" not in table["better"].to_pylist()
         compared, differ = compared + total, differ + table.num_rows
     assert compared == 2428 and differ <= 70

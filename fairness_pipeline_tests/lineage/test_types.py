@@ -7,7 +7,12 @@ from pathlib import Path
 from fairness_pipeline.project.study import STUDIES, studies
 
 ROOT = Path(__file__).parents[2]
-TYPOS = ("part.settings.alikee", "part.nonsense", "part.project.worksapce", "partition.part.settings.sedds")
+TYPOS = (
+    "part.settings.max_identical_sharee",
+    "part.nonsense",
+    "part.project.worksapce",
+    "partition.part.settings.sedds",
+)
 
 
 def test_a_misspelt_setting_is_an_error_of_mypy(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from fairness_pipeline.annotation.truth_inference.base import Labels
 from fairness_pipeline.measures.annotators.annotator_groups import (
     AnnotatorGroupsSettings,
     Labelled,
-    group_positive_rates,
+    compare_positive_rates,
 )
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
 
@@ -64,7 +64,7 @@ def judge(make: Callable[[int], Raters], lean: Lean, draw: int) -> Verdicts:
         )
     )
     sides = own.sides[labels.annotators.to_numpy()]
-    table = group_positive_rates(Labelled(labels, {"group": sides}), AnnotatorGroupsSettings(), {})
+    table = compare_positive_rates(Labelled(labels, {"group": sides}), AnnotatorGroupsSettings(), {})
     return {row["measure"]: row["verdict"] for row in table.to_pylist()}
 
 

@@ -6,8 +6,8 @@ from functools import cache, partial
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.measures.classifiers.group_rates import FN, FP, GroupRatesSettings, classifier_fairness
-from fairness_pipeline.measures.classifiers.label_words import label_words, masked_groups
+from fairness_pipeline.measures.classifiers.group_rates import FN, FP, GroupRatesSettings, compare_error_rates
+from fairness_pipeline.measures.classifiers.label_words import infer_masked_groups, label_words
 from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
 
@@ -49,7 +49,7 @@ class Texts:
                     }
                 ).select(CLASSIFIER_PREDICTIONS.names)
             )
-        table = classifier_fairness(pa.concat_tables(parts).cast(CLASSIFIER_PREDICTIONS), GroupRatesSettings(), {})
+        table = compare_error_rates(pa.concat_tables(parts).cast(CLASSIFIER_PREDICTIONS), GroupRatesSettings(), {})
         return {row["measure"]: row["verdict"] for row in table.to_pylist()}
 
 
@@ -190,11 +190,11 @@ def circular(guilty: bool, draw: int) -> Verdicts:
          "author_id": ids, "split": ["test"] * count}
     )  # fmt: skip
     words = frozenset(label_words(list(zip(texts, label.tolist(), strict=True))))
-    again = masked_groups(whole, lambda text: group(text, words))
+    again = infer_masked_groups(whole, lambda text: group(text, words))
     kept = np.array([own is not None for own in groups])
     table = pa.table(
         {"text_id": ids, "label": label, "author_group": [own or "a" for own in groups], "author_id": ids,
          "probability": said.astype(float), "prediction": said.astype(np.int64), "seed": np.ones(count, dtype=np.int64)}
     ).select(CLASSIFIER_PREDICTIONS.names).cast(CLASSIFIER_PREDICTIONS).filter(pa.array(kept))  # fmt: skip
-    found = classifier_fairness(table, GroupRatesSettings(), {}, again)
+    found = compare_error_rates(table, GroupRatesSettings(), {}, again)
     return {row["measure"]: row["verdict"] for row in found.to_pylist()}

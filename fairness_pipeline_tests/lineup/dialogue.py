@@ -13,7 +13,7 @@ from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.breakdown import Words, swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
-from fairness_pipeline.measures.dialogue.instrument import PARROT, instrument_check, leaking, parrot
+from fairness_pipeline.measures.dialogue.instrument import PARROT, check_instruments, leaking, parrot
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.measures.dialogue.registry import is_part, measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
@@ -77,7 +77,7 @@ def _contexts(name: str) -> tuple[Dimension, pa.Table, set[str]]:
     table = pa.table({"dialogue_id": [str(i) for i in range(count)], "context": texts, "split": ["audit"] * count})
     found = find_contexts(table, Swapper(dimension, pronouns="extended")).table
     pairs = make_pairs(found, dimension, maximum=count, seed=1, pronouns="extended").table
-    checked = instrument_check(
+    checked = check_instruments(
         parrot(pairs), [m for m in measures() if m.scorer], dimension, settings=MeasureSettings(),
         significance=SETTINGS, texts=PARROT,
     )  # fmt: skip

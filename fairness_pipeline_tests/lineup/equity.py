@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.sentiment.equity_sentences import PUBLISHED, equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import PUBLISHED, make_equity_sentences
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, Design, reads
-from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES, equity_significance
+from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES, judge_equity
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
@@ -23,7 +23,7 @@ class Corpus:
     """The published sentences as columns, and the designs of both dimensions."""
 
     def __init__(self) -> None:
-        table = equity_sentences()
+        table = make_equity_sentences()
         self.table = table.filter(pc.equal(table["templates"], PUBLISHED))
         rows = self.table.to_pylist()
         self.sentences = [row["sentence"] for row in rows]
@@ -75,7 +75,7 @@ def judge(scorer: Scorer, draw: int) -> Verdicts:
 def _verdicts(own: Corpus, scores: np.ndarray, affects: tuple[str, ...]) -> dict[str, str]:
     found = {}
     for dimension, design in own.designs.items():
-        table = equity_significance([design], dimension, list(affects), scores, MARGIN)
+        table = judge_equity([design], dimension, list(affects), scores, MARGIN)
         for row in table.to_pylist():
             if row["subset"] == ALL and row["persons"] in (EVERYBODY, SOME_NAMES):
                 what = "names" if row["persons"] == SOME_NAMES else dimension

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases
+from fairness_pipeline.lexicons.counterfactuals import make_counterfactuals
 from fairness_pipeline.lexicons.stereotypes import Lexicon, stereotypes_of
 from fairness_pipeline.measures.language.phrase_bias import (
     OPPOSITE,
     OWN,
     PHRASE_PERPLEXITIES,
     LanguageModelBiasSettings,
-    phrase_bias,
+    compare_phrases,
 )
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.project.project import load_dimension
@@ -58,7 +58,7 @@ def phrases(dimension: str, random: np.random.Generator) -> list[Phrase]:
         split = "train" if number == 0 else "dev" if number == 1 else "test"
         text = f"{before} {said} {after}".strip()
         rows.append({"phrase_id": str(number), "comment_id": str(number), "split": split, "phrase": text})
-    table, _ = counterfactual_phrases(pa.Table.from_pylist(rows), lexicon)
+    table, _ = make_counterfactuals(pa.Table.from_pylist(rows), lexicon)
     return [
         {"a": row["text_a"], "b": row["text_b"], "opposite_a": row["opposite_a"], "opposite_b": row["opposite_b"],
          "target": row["target"], "attribute": row["attribute"]}
@@ -92,7 +92,7 @@ def judge(dimension: str, model: Model, draw: int) -> Verdicts:
             row |= {"tokens": 10, "perplexity": math.exp(total / 10)}
     table = pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES)
     named = load_dimension(dimension).names_the_group
-    judged = phrase_bias(table, table, LanguageModelBiasSettings(), {}, names_the_group=named).to_pylist()
+    judged = compare_phrases(table, table, LanguageModelBiasSettings(), {}, names_the_group=named).to_pylist()
     return {row["measure"]: row["verdict"] for row in judged if row["measure"] == STEREOTYPE}
 
 

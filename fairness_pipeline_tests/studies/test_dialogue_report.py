@@ -15,7 +15,7 @@ from fairness_pipeline.measures.dialogue.breakdown import swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import (
     DIALOGUE_SIGNIFICANCE,
     compared,
-    dialogue_significance,
+    judge_responses,
 )
 from fairness_pipeline.measures.dialogue.diversity import DIVERSITY, measure_diversity
 from fairness_pipeline.measures.dialogue.instrument import INSTRUMENT_CHECK, swapped_texts
@@ -83,7 +83,7 @@ def filled(tiny: Project) -> Lake:
         responses, tables, settings=tiny.parts["dialogue_fairness"].settings.significance, seed=1,
         published=published_rows(platform="twitter", dimension="gender", model="seq2seq"), dimension=gender,
     )  # fmt: skip
-    significance = dialogue_significance(
+    significance = judge_responses(
         judged, responses, tables, words=swapped_words(chosen), varied=VARIATIONS.empty_table(),
         instrument=INSTRUMENT_CHECK.empty_table(), parrots=INSTRUMENT_CHECK.empty_table(), alpha=0.05,
     )  # fmt: skip

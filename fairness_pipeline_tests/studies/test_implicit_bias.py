@@ -67,7 +67,7 @@ def test_from_texts_to_the_report(small: Project) -> None:
     changed = lake.read("classifier_debiasing_effects", {**KEY, "classifier": "cnn-debiased_tc"}).to_pylist()
     assert [row["difference_before"] for row in changed] == pytest.approx([row["difference"] for row in rows])
     part = Project("small").parts[STUDY]  # where one collapsed, its lack of a gap is no cure
-    part.unfit = lambda key, lake: "guesses" if key["classifier"] == "cnn-debiased_tc" else None
+    part.degenerate = lambda key, lake: "guesses" if key["classifier"] == "cnn-debiased_tc" else None
     told = {row["classifier"]: row["effect"] for row in effects(part, lake)}
     assert told["cnn-debiased_tc"] == "nothing to judge" and told["cnn-ins_weigh"] != "nothing to judge"
     saliency = lake.read("saliency", KEY)

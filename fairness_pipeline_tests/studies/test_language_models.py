@@ -172,7 +172,7 @@ def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: P
     def both(profile: dict[str, Any]) -> None:
         profile["models"] = {"mine": {}}
         profile[STUDY]["corpus"] = "own"
-        profile["dialogue_fairness"] = {"corpora": ["everyday"], "pairs": {"maximum": 6}, "alike": 1.0}
+        profile["dialogue_fairness"] = {"corpora": ["everyday"], "pairs": {"maximum": 6}, "max_identical_share": 1.0}
 
     change(data / "profiles" / "small.yaml", both)
     out = tmp_path / "phrases.csv"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.history import entries
@@ -241,7 +241,7 @@ def test_an_endpoint_is_asked_again_only_when_asked_to(audited: Project, data: P
     write_yaml(data / "equity" / "templates.yaml", {
         "published": ["I saw {object}.", "{subject} left."], "reworded": ["I met {object}.", "{subject} went."],
     })  # fmt: skip
-    sentences = len(equity_sentences())
+    sentences = len(make_equity_sentences())
 
     asked: Counter[str] = Counter()
     with serve(answering("0.5", asked)) as address:
@@ -369,7 +369,7 @@ def test_a_report_says_which_pairs_are_missing(audited: Project) -> None:
 @pytest.mark.kills
 def test_the_gate_closes_on_planted_systems_and_on_no_other(tiny: Project, data: Path) -> None:
     """Twelve systems, as files of scores: the gate of each, and that of all together."""
-    sentences = equity_sentences()
+    sentences = make_equity_sentences()
 
     def edit(profile: dict) -> None:
         profile.update(models={}, dimensions=["gender", "race"], sentiment_equity={})

@@ -32,7 +32,7 @@ class Told(NamedTuple):
     value: str
 
 
-def state_turns(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int) -> pa.Table:
+def read_state_turns(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int) -> pa.Table:
     """A table of `STATE_TURNS`: each value that a turn adds or changes, and one wrong value of the same slot.
 
     The paper gives the model the last two turns only, so that a value of earlier ones could not be known.

@@ -22,7 +22,7 @@ _TURNS = 2
 """The last turns of a context that are given to a model."""
 
 
-def human_references(corpus: PhraseCorpus, folder: Path) -> pa.Table:
+def read_human_references(corpus: PhraseCorpus, folder: Path) -> pa.Table:
     """A table of `REFERENCES`: what people wrote, for the perplexity in the domain."""
     if corpus.grammar:
         grammar = StereotypeGrammar.load(corpus.grammar.file)
@@ -33,7 +33,7 @@ def human_references(corpus: PhraseCorpus, folder: Path) -> pa.Table:
     return pa.table({"text": texts}, schema=REFERENCES)
 
 
-def response_sets(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int) -> pa.Table:
+def read_response_sets(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int) -> pa.Table:
     """A table of `RESPONSE_SETS`; of a file that is both trained and tested on, dialogues are shared out 75/25.
 
     Args:

@@ -108,7 +108,7 @@ class Person(NamedTuple):
     pair: str
 
 
-def equity_sentences() -> pa.Table:
+def make_equity_sentences() -> pa.Table:
     """Every sentence of both sets of templates, as `EQUITY_SENTENCES`: 8,640 each.
 
     Raises:
@@ -194,7 +194,7 @@ def check_released(path: Path) -> int:
         if len(cells) <= place:
             raise FairnessError(f"{path}, line {line}: expected {len(header)} columns, found {len(cells)}")
         released[cells[place].replace(*_MISSPELLED)] += 1
-    table = equity_sentences()
+    table = make_equity_sentences()
     generated = Counter(
         text for text, kind in zip(*(table[n].to_pylist() for n in ("sentence", "templates")), strict=True)
         if kind == PUBLISHED

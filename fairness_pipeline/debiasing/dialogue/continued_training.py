@@ -131,9 +131,9 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
 
     It ends after `least` iterations or more as soon as a test is passed (no measure left open, and the model says more
     than nearly one thing and does the groups together no more harm than its base), after `patience` tests without a
-    better one, or after `most` iterations. Kept is the model that passes, or else of the tested ones but the
-    base the one with the smallest mean effect and harm together; one that says nearly one thing (`alike`) only where
-    all but the base do.
+    better one, or after `most` iterations. The model that passes is kept. If none passes, the tested model with the
+    smallest sum of mean effect and harm is kept, the base left out. A model that says nearly one thing (`identical`) is
+    kept only if all of them do.
 
     Args:
         task: What is trained, and where.

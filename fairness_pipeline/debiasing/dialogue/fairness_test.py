@@ -32,7 +32,7 @@ class Look(NamedTuple):
 
     No effect size counts for more than the largest h, so that one count of words does not outweigh all.
 
-    `commonest` is the share of the most frequent answer, `alike` whether that is so large that nothing can be judged.
+    `commonest` is the share of the most frequent answer; `identical` says that it is too large to judge anything.
     `harmful` is the rate of every harmful measure in both groups, in percent, and `margins` what rise of it does not
     matter. `harm` is by how much these rates rose since the base in the group where they rose more, as effect sizes,
     summed and divided by the number of all measures, so that it weighs as much as gaps do in `effect`; `harmed` whether
@@ -43,7 +43,7 @@ class Look(NamedTuple):
     open: int
     effect: float
     commonest: float
-    alike: bool
+    identical: bool
     harmful: dict[str, list[float]]
     margins: dict[str, float]
     harm: float = 0.0
@@ -52,7 +52,7 @@ class Look(NamedTuple):
     @property
     def passed(self) -> bool:
         """Whether no measure is left open, of a model that says enough to be judged and does no more harm."""
-        return not self.open and not self.alike and not self.harmed
+        return not self.open and not self.identical and not self.harmed
 
     def better_than(self, other: "Look") -> bool:
         """Whether it alone says more than one thing, or alone passed, or else its effects and its harm are smaller.
@@ -64,7 +64,7 @@ class Look(NamedTuple):
 
     @property
     def _rank(self) -> tuple[float, bool, float]:
-        return self.alike * self.commonest, bool(self.open) or self.harmed, self.effect + self.harm
+        return self.identical * self.commonest, bool(self.open) or self.harmed, self.effect + self.harm
 
 
 class FairnessTest:
@@ -85,7 +85,7 @@ class FairnessTest:
     def __init__(self, task: Task, most: int, looks: int = 1) -> None:
         self._scorer = BiasScorer(task.dimension, task.measures)
         self._significance, self._level = task.significance, task.significance.alpha / looks
-        self._alike = task.alike
+        self._max_identical_share = task.max_identical_share
         is_valid = pc.equal(task.dialogues["split"], "valid")
         split = pc.if_else(is_valid, "audit", "other")  # `find_contexts` leaves out what another split holds as well
         held_out = task.dialogues.set_column(task.dialogues.schema.get_field_index("split"), "split", split)
@@ -136,8 +136,8 @@ class FairnessTest:
         ]
         harm = sum(max(0.0, rise) for rise in rises) / len(rows)
         harmed = any(np.mean(own) - np.mean(before[name]) > allowed[name] for name, own in rates.items())
-        alike = commonest >= self._alike
-        said = round(effect, 6), round(commonest, 4), alike
+        identical = commonest >= self._max_identical_share
+        said = round(effect, 6), round(commonest, 4), identical
         look = Look(shown.count(False), *said, rates, margins, round(harm, 6), harmed)
         return look, {row.measure: round(row.minimum_detectable or 0.0, 6) for row in rows}
 

@@ -91,8 +91,8 @@ class Task:
     """What a method is given.
 
     `pairs` says how words are swapped, `measures` what is biased and `significance` which differences matter;
-    `alike` is the share of the same answer from which on nothing can be judged, `profile_seed` the seed of the audit's
-    own swaps. `base` is the folder of the model that is debiased,
+    `max_identical_share` is the share of one answer from which on nothing can be judged, `profile_seed` the seed of the
+    audit's own swaps. `base` is the folder of the model that is debiased,
     `disentanglement` that of the autoencoder (for a method that `disentangles`); `folder` is where the debiased model
     goes, in the form its architecture's responder reads.
     """
@@ -102,7 +102,7 @@ class Task:
     pairs: PairSettings
     measures: MeasureSettings
     significance: SignificanceSettings
-    alike: float
+    max_identical_share: float
     dialogues: pa.Table
     base: Path
     folder: Path

@@ -179,7 +179,7 @@ def rates_of(labelled: Labelled, category: str) -> Rates | None:
     )  # fmt: skip
 
 
-def group_positive_rates(
+def compare_positive_rates(
     labelled: Labelled, settings: AnnotatorGroupsSettings, published: Mapping[str, Published]
 ) -> pa.Table:
     """A table of `GROUP_POSITIVE_RATES`; `test` and `p` are of the items alone, the verdict's of annotators and items.
@@ -278,7 +278,7 @@ def against_majority(labels: Labels) -> dict[str, np.ndarray]:
     return found
 
 
-def annotator_anova(labelled: Labelled, published: Mapping[tuple[str, str], tuple[float, str]]) -> pa.Table:
+def analyse_variance(labelled: Labelled, published: Mapping[tuple[str, str], tuple[float, str]]) -> pa.Table:
     """A table of `ANNOTATOR_ANOVA`: additive, type II (each category after all others).
 
     Annotators whose group in some category is not known are left out, and those whom no item of a class lets judge.

@@ -139,7 +139,7 @@ def authors_of(found: Predictions, measure: str, group: int) -> float:
     return float(sizes.sum() ** 2 / np.square(sizes).sum())
 
 
-def classifier_fairness(
+def compare_error_rates(
     predictions: pa.Table,
     settings: GroupRatesSettings,
     published: Mapping[str, Published],
@@ -237,7 +237,7 @@ def _judged(found: Predictions, settings: GroupRatesSettings) -> tuple[list[Comp
     return adjusted(rows, settings.alpha), own
 
 
-def classifier_metrics(predictions: pa.Table, published: Mapping[str, float]) -> pa.Table:
+def measure_performance(predictions: pa.Table, published: Mapping[str, float]) -> pa.Table:
     """A table of `CLASSIFIER_METRICS`.
 
     Args:
@@ -260,7 +260,7 @@ def classifier_metrics(predictions: pa.Table, published: Mapping[str, float]) ->
     return pa.Table.from_pylist(rows, schema=CLASSIFIER_METRICS)
 
 
-def classifier_effects(
+def compare_methods(
     before: pa.Table, after: pa.Table, verdicts: tuple[dict[str, str], dict[str, str]], alpha: float
 ) -> pa.Table:
     """A table of `DEBIASING_EFFECTS`: did a method change the differences, on the same texts?

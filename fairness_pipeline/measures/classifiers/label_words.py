@@ -51,7 +51,7 @@ def label_words(texts: Sequence[tuple[str, int]]) -> list[str]:
     return sorted(word for word, own in zip(names, z, strict=True) if own > least)
 
 
-def masked_groups(texts: pa.Table, group: Callable[[str], str | None]) -> pa.Table:
+def infer_masked_groups(texts: pa.Table, group: Callable[[str], str | None]) -> pa.Table:
     """A table of `MASKED_GROUPS`, of the test texts.
 
     Args:

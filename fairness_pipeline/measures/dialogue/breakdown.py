@@ -88,7 +88,7 @@ def swapped_words(pairs: pa.Table) -> Words:
     return Words(list(places), np.repeat(np.arange(len(lengths)), lengths), numbers[index])
 
 
-def breakdown(
+def break_down(
     pairs: pa.Table,
     words: Words,
     values: Sequence[tuple[Measure, Mapping[str, Sides]]],

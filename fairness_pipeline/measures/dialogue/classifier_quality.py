@@ -32,7 +32,7 @@ CLASSIFIER_QUALITY = schema(
 """
 
 
-def classifier_quality(
+def evaluate_classifiers(
     texts: list[LabelledText], settings: MeasureSettings, dimension: Dimension, progress: Progress | None = None
 ) -> pa.Table:
     """A table of `CLASSIFIER_QUALITY`, for the classifier in use and the others that a profile names.

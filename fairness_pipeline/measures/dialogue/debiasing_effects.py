@@ -23,7 +23,7 @@ class Measured(NamedTuple):
     significance: pa.Table
 
 
-def debiasing_effects(before: Measured, after: Measured, settings: SignificanceSettings) -> pa.Table:
+def compare_models(before: Measured, after: Measured, settings: SignificanceSettings) -> pa.Table:
     """A table of `DEBIASING_EFFECTS`, one row a measure.
 
     `effect` is `smaller gap` or `larger gap` where the Holm-adjusted p of the change is below the level, else

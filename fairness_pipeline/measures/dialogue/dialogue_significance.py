@@ -91,7 +91,7 @@ def compared(
     return beside(judged(rows, settings.alpha, leaking), published)
 
 
-def dialogue_significance(
+def judge_responses(
     found: Sequence[Comparison],
     responses: pa.Table,
     tables: Mapping[str, pa.Table],

@@ -94,7 +94,7 @@ def leaking(parrots: pa.Table, alpha: float) -> set[str]:
     }
 
 
-def instrument_check(
+def check_instruments(
     swapped: pa.Table,
     measures: Sequence[Measure],
     dimension: Dimension,

@@ -81,7 +81,7 @@ class Control(NamedTuple):
     tables: Sequence[pa.Table]
 
 
-def recipe_effects(
+def compare_recipes(
     before: Sequence[pa.Table],
     after: Sequence[pa.Table],
     controls: Sequence[Control],

@@ -49,7 +49,7 @@ counts what the checkpoints' own verdicts say.
 _HALF = 1.959964
 
 
-def recipe_significance(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
+def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
     """A table of `RECIPE_SIGNIFICANCE`.
 
     The error of the mean difference: between seeds s^2 / k, and that of the contexts, which all seeds share, so that it

@@ -37,7 +37,7 @@ _CONSTANTS = 20
 _MASK = re.compile(rf"{re.escape(USER)}\s*")
 
 
-def response_quality(
+def measure_quality(
     responses: pa.ChunkedArray,
     references: pa.ChunkedArray,
     perplexity: tuple[float, str] | None,

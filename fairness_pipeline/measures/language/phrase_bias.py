@@ -179,7 +179,7 @@ def paper_test(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     return float(found.statistic), float(found.pvalue)
 
 
-def phrase_bias(
+def compare_phrases(
     perplexities: pa.Table,
     base: pa.Table | None,
     settings: LanguageModelBiasSettings,

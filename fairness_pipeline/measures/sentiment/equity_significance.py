@@ -64,7 +64,7 @@ _WEIGHTS = {NOUN_PHRASES: 10 / 11, NAMES: 1 / 11}
 """What noun phrases and names weigh in the paper's mean over the pairs of gender; those of race weigh the same."""
 
 
-def equity_significance(
+def judge_equity(
     designs: list[Design],
     dimension: str,
     affects: list[str],

@@ -25,9 +25,9 @@ from fairness_pipeline.measures.annotators.annotator_groups import (
     ANNOTATOR_ANOVA,
     GROUP_POSITIVE_RATES,
     Labelled,
+    analyse_variance,
+    compare_positive_rates,
 )
-from fairness_pipeline.measures.annotators.annotator_groups import annotator_anova as analyse
-from fairness_pipeline.measures.annotators.annotator_groups import group_positive_rates as compare_groups
 from fairness_pipeline.measures.annotators.truth_scores import PREDICTION, TRUTH, TRUTH_SCORES, scores, truth_scores
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import audits_of
@@ -124,7 +124,7 @@ def group_positive_rates(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Positive rates of both groups of each category over the items that both labelled, compared (table 5.2)."""
     part, key = partition.part, partition.key
     corpus = part.corpora[key["corpus"]]
-    table = compare_groups(_labelled(partition), part.settings.significance, published.positive_rates(corpus))
+    table = compare_positive_rates(_labelled(partition), part.settings.significance, published.positive_rates(corpus))
     missing = [name for name in corpus.groups if name not in table["measure"].to_pylist()]
     shown = table.select(["measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict"])
     says = summary(STUDY, part, key, table.to_pylist())
@@ -145,7 +145,7 @@ def group_positive_rates(partition: Partition[AnnotatorBiasPart]) -> Result:
 )
 def annotator_anova(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Annotators' sensitivities and specificities against the majority vote, by group (table 5.3)."""
-    table = analyse(_labelled(partition), published.anova(partition.part.corpora[partition.key["corpus"]]))
+    table = analyse_variance(_labelled(partition), published.anova(partition.part.corpora[partition.key["corpus"]]))
     return Result(table, tables={"anova": table})
 
 

@@ -132,9 +132,9 @@ def _by_measure(lake: Lake, table: str, key: Key) -> Rows:
 
 def _judged(part: DialoguePart, lake: Lake, key: Key) -> Rows:
     """The verdicts by measure; nothing is judged where a model says nearly one thing."""
-    unfit = part.unfit(key, lake)
+    degenerate = part.degenerate(key, lake)
     rows = _by_measure(lake, "dialogue_significance", key)
-    return {name: {**row, "verdict": NOTHING_TO_JUDGE if unfit else said(row)} for name, row in rows.items()}
+    return {name: {**row, "verdict": NOTHING_TO_JUDGE if degenerate else said(row)} for name, row in rows.items()}
 
 
 def _recipes(lake: Lake, dimension: str, made: list[str]) -> dict[str, Rows]:

@@ -34,26 +34,30 @@ from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Recipe, Result
-from fairness_pipeline.measures.dialogue.breakdown import BREAKDOWN, Words, carrying, swapped_words
-from fairness_pipeline.measures.dialogue.breakdown import breakdown as break_down
-from fairness_pipeline.measures.dialogue.classifier_quality import CLASSIFIER_QUALITY
-from fairness_pipeline.measures.dialogue.classifier_quality import classifier_quality as hold_against
-from fairness_pipeline.measures.dialogue.debiasing_effects import Measured, identical_share, without_credit
-from fairness_pipeline.measures.dialogue.debiasing_effects import debiasing_effects as compare_models
-from fairness_pipeline.measures.dialogue.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared
-from fairness_pipeline.measures.dialogue.dialogue_significance import dialogue_significance as with_worth
+from fairness_pipeline.measures.dialogue.breakdown import BREAKDOWN, Words, break_down, carrying, swapped_words
+from fairness_pipeline.measures.dialogue.classifier_quality import CLASSIFIER_QUALITY, evaluate_classifiers
+from fairness_pipeline.measures.dialogue.debiasing_effects import (
+    Measured,
+    compare_models,
+    identical_share,
+    without_credit,
+)
+from fairness_pipeline.measures.dialogue.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared, judge_responses
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, index_responses
-from fairness_pipeline.measures.dialogue.instrument import INSTRUMENT_CHECK, PARROT, leaking, parrot, swapped_texts
-from fairness_pipeline.measures.dialogue.instrument import instrument_check as check_instruments
+from fairness_pipeline.measures.dialogue.instrument import (
+    INSTRUMENT_CHECK,
+    PARROT,
+    check_instruments,
+    leaking,
+    parrot,
+    swapped_texts,
+)
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, neutral_reading
 from fairness_pipeline.measures.dialogue.politeness import classifier_version
-from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS, Control
-from fairness_pipeline.measures.dialogue.recipe_effects import recipe_effects as compare_recipes
-from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE
-from fairness_pipeline.measures.dialogue.recipe_significance import recipe_significance as judge_recipe
+from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS, Control, compare_recipes
+from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE, judge_recipe
 from fairness_pipeline.measures.dialogue.registry import harmful, measure_label, measures
-from fairness_pipeline.measures.dialogue.response_quality import RESPONSE_QUALITY
-from fairness_pipeline.measures.dialogue.response_quality import response_quality as measure_quality
+from fairness_pipeline.measures.dialogue.response_quality import RESPONSE_QUALITY, measure_quality
 from fairness_pipeline.measures.dialogue.variations import (
     CARRIERS,
     VARIATIONS,
@@ -280,7 +284,11 @@ def _debiasing(part: DialoguePart, key: Key) -> dict[str, object]:
 def _tested(part: DialoguePart) -> dict[str, object]:
     """What decides when training ends."""
     settings = part.settings
-    return {"significance": settings.significance.model_dump(), "alike": settings.alike, "harmful": harmful()}
+    return {
+        "significance": settings.significance.model_dump(),
+        "alike": settings.max_identical_share,
+        "harmful": harmful(),
+    }
 
 
 def _disentangling(part: DialoguePart, key: Key) -> dict[str, object]:
@@ -304,7 +312,7 @@ def _task(partition: Partition[DialoguePart], **inputs: Path) -> Task:
         pairs=partition.part.settings.pairs,
         measures=partition.part.settings.measures,
         significance=partition.part.settings.significance,
-        alike=partition.part.settings.alike,
+        max_identical_share=partition.part.settings.max_identical_share,
         dialogues=_dialogues(partition, model.corpus),
         base=partition.of_base.checkpoint("dialogue_models"),
         folder=partition.folder,
@@ -543,7 +551,7 @@ def classifier_quality(partition: Partition[DialoguePart]) -> Result:
     """Recall and precision of the offence classifiers on texts that people labelled, by the group that a text names."""
     settings = partition.part.settings.measures
     texts = read_labelled(settings.labelled, Path())
-    table = hold_against(texts, settings, _dimension(partition), partition.progress)
+    table = evaluate_classifiers(texts, settings, _dimension(partition), partition.progress)
     held_out = sum(text.held_out for text in texts)
     return Result(table, {"texts": len(texts), "held_out": held_out}, tables={"quality": table})
 
@@ -674,7 +682,7 @@ def dialogue_significance(partition: Partition[DialoguePart]) -> Result:
         clusters=_clusters(dimension, words),
         leaking=leaking(parrots, settings.alpha),
     )
-    table = with_worth(
+    table = judge_responses(
         judged,
         responses,
         tables,
@@ -790,7 +798,7 @@ _COMPARED = ("responses", *_TABLES, "dialogue_significance")
     code_version="3",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(include={"alpha", "jackknife_blocks"}),
-        "alike": part.settings.alike,
+        "alike": part.settings.max_identical_share,
         "versions": library_versions("numpy", "scipy"),
     },
     schema=DEBIASING_EFFECTS,
@@ -801,8 +809,8 @@ def debiasing_effects(partition: Partition[DialoguePart]) -> Result:
     before, after = map(_found, (partition.of_base, partition))
     table = compare_models(before, after, partition.part.settings.significance)
     part, key, lake = partition.part, partition.key, partition.lake
-    base = part.unfit(partition.of_base.key, lake) is not None
-    if base or part.unfit(key, lake):
+    base = part.degenerate(partition.of_base.key, lake) is not None
+    if base or part.degenerate(key, lake):
         table = without_credit(table, base=base)
     shown = table.select(["measure", "difference_before", "difference_after", "change", "p_holm", "effect"])
     figures = {
@@ -827,7 +835,7 @@ def _found(partition: Partition[DialoguePart]) -> Measured:
     settings=lambda part, key: {
         "seeds": part.models[key["model"]].seeds,
         "alpha": part.settings.significance.alpha,
-        "alike": part.settings.alike,
+        "alike": part.settings.max_identical_share,
         "controls": part.controls.of(key),
         "controlled": part.controls.complete(key),
         "versions": library_versions("numpy", "scipy"),
@@ -850,8 +858,8 @@ def recipe_effects(partition: Partition[DialoguePart]) -> Result:
         alpha=part.settings.significance.alpha,
     )
     seeds = part.seeds_of(key)
-    base = all(part.unfit(seed, partition.lake) for seed in part.seeds_of(partition.of_base.key)[: len(seeds)])
-    if base or any(part.unfit(seed, partition.lake) for seed in seeds):
+    base = all(part.degenerate(seed, partition.lake) for seed in part.seeds_of(partition.of_base.key)[: len(seeds)])
+    if base or any(part.degenerate(seed, partition.lake) for seed in seeds):
         table = without_credit(table, base=base)
     shown = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_cure", "effect"])
     return Result(table, {"effects": {r["measure"]: r["effect"] for r in table.to_pylist()}}, tables={"recipe": shown})

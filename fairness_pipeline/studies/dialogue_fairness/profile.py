@@ -41,6 +41,8 @@ from fairness_pipeline.workspace.lake import Key, Lake
 class DialogueFairness(Specification):
     """The section of a profile. Imported responses and models given to `audit` come on top of its models."""
 
+    renamed = {"alike": "max_identical_share"}
+
     corpora: Annotated[tuple[str, ...], pydantic.AfterValidator(each_once)]
     """Whose contexts are asked; one file each in data/corpora."""
     debias: tuple[str, ...] | None = None
@@ -57,7 +59,7 @@ class DialogueFairness(Specification):
     """How answers are scored."""
     significance: SignificanceSettings = SignificanceSettings()
     """How differences are judged."""
-    alike: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.75
+    max_identical_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.75
     """Share of a model's answers that are the same from which on nothing is judged, and no fairness test is passed."""
     examples: Positive = 8
     """Pairs of answers shown for each audit."""
@@ -207,11 +209,11 @@ class DialoguePart(Part[DialogueFairness]):
         single = [m for m in measures() if m.scorer]
         return list(dict.fromkeys(n + MASKED for d in self.dimensions.values() for m in single for n in m.names(d)))
 
-    def unfit(self, key: Key, lake: Lake) -> str | None:
+    def degenerate(self, key: Key, lake: Lake) -> str | None:
         """A model that answers nearly everything alike, or whose weights were never trained, or to no avail."""
         card = lake.card("responses", key)
         figures = card.figures if card else {}
-        if figures.get("commonest_share", 0.0) >= self.settings.alike:
+        if figures.get("commonest_share", 0.0) >= self.settings.max_identical_share:
             share, answer = figures["commonest_share"], figures["commonest_response"]
             return (
                 f"{100 * share:.3g}% of its answers are {visible(answer)!r}"
@@ -272,7 +274,7 @@ class DialoguePart(Part[DialogueFairness]):
         if card is None:
             return None
         judged = (verdict for measure, verdict in card.figures["verdicts"].items() if not measure.endswith(MASKED))
-        return "biased" in judged and not self.unfit(key, lake)
+        return "biased" in judged and not self.degenerate(key, lake)
 
     @property
     def given(self) -> dict[str, Path]:
@@ -306,12 +308,12 @@ class DialoguePart(Part[DialogueFairness]):
             return None
         return len(distinct_contexts(lake.read("context_pairs", pairs)))
 
-    def foreseen(self, lake: Lake, dimension: str | None = None) -> list[str]:
+    def power_forecast(self, lake: Lake, dimension: str | None = None) -> list[str]:
         """How many pairs `fair` needs, and how many there are; which debiased models cannot be shown to be cured."""
         asked = [dimension] if dimension else list(self.dimensions)
-        return [*self._foreseen_pairs(lake, asked), *self._foreseen_cures(asked)]
+        return [*self._pairs_forecast(lake, asked), *self._cures_forecast(asked)]
 
-    def _foreseen_pairs(self, lake: Lake, dimensions: list[str]) -> list[str]:
+    def _pairs_forecast(self, lake: Lake, dimensions: list[str]) -> list[str]:
         settings = self.settings.significance
         needed = {kind: settings.margin(kind, kind).before() for kind in ("rates", "counts")}
         known = {kind: math.ceil(count) for kind, count in needed.items() if count}
@@ -340,7 +342,7 @@ class DialoguePart(Part[DialogueFairness]):
             )
         return lines
 
-    def _foreseen_cures(self, dimensions: list[str]) -> list[str]:
+    def _cures_forecast(self, dimensions: list[str]) -> list[str]:
         recipes = {name: m for name, m in self.models.items() if m.base and m.seeds > 1 and not is_seed(name)}
         few = [name for name, model in recipes.items() if model.seeds < LEAST_SEEDS]
         found = [f"cures: {', '.join(few)}: nothing is called a cure of fewer than {LEAST_SEEDS} seeds"] if few else []

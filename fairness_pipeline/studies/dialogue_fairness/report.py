@@ -52,7 +52,7 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         outdated=[" × ".join(key.values()) for key in outdated if lake.card("debiasing_effects", key)],
         quality_labels=QUALITY,
         waiting=_waiting(part),
-        worth=_worth([audit for audit in worst_first(STUDY, audits) if not audit.unfit]),
+        worth=_worth([audit for audit in worst_first(STUDY, audits) if not audit.degenerate]),
         recipes=recipe_rows(part, lake),
         classifiers=_classifiers(part, lake),
         headings=[measure_label(row) for row in glanced_at()],
@@ -150,11 +150,11 @@ def recipe_rows(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:
     for key in part.expected():
         seeds = part.seeds_of(key)
         if seeds and lake.card("recipe_significance", key):
-            unfit = sum(part.unfit(seed, lake) is not None for seed in seeds)
+            degenerate = sum(part.degenerate(seed, lake) is not None for seed in seeds)
             for row in lake.read("recipe_significance", key).to_pylist():
-                if unfit and (row["verdict"] == "fair" or unfit == len(seeds)):
+                if degenerate and (row["verdict"] == "fair" or degenerate == len(seeds)):
                     row["verdict"] = NOTHING_TO_JUDGE
-                found.append((key, {**row, "unfit": unfit}))
+                found.append((key, {**row, "degenerate": degenerate}))
     return found
 
 

@@ -43,13 +43,12 @@ from fairness_pipeline.measures.classifiers.group_rates import (
     CLASSIFIER_METRICS,
     DP,
     Predictions,
+    compare_error_rates,
+    compare_methods,
+    measure_performance,
     rates,
 )
-from fairness_pipeline.measures.classifiers.group_rates import classifier_effects as compare_methods
-from fairness_pipeline.measures.classifiers.group_rates import classifier_fairness as compare_rates
-from fairness_pipeline.measures.classifiers.group_rates import classifier_metrics as measure_quality
-from fairness_pipeline.measures.classifiers.label_words import MASKED_GROUPS, label_words
-from fairness_pipeline.measures.classifiers.label_words import masked_groups as regroup
+from fairness_pipeline.measures.classifiers.label_words import MASKED_GROUPS, infer_masked_groups, label_words
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.prediction_files import (
     CLASSIFIER_PREDICTIONS,
@@ -135,7 +134,7 @@ def masked_groups(partition: Partition[ImplicitBiasPart]) -> Result:
     model, words = dialect_model(corpus, part.folders[key]), partition.figures("authored_texts")["label_words"]
     assert model and corpus.groups.dialect
     without, confidence = frozenset(words), corpus.groups.dialect.confidence
-    table = regroup(texts, lambda text: model.group(text, confidence, without))
+    table = infer_masked_groups(texts, lambda text: model.group(text, confidence, without))
     return Result(table, {"label_words": len(words), "masked": words[:50], "texts": table.num_rows})
 
 
@@ -294,7 +293,7 @@ def classifier_fairness(partition: Partition[ImplicitBiasPart]) -> Result:
     part, key = partition.part, partition.key
     printed = published.rates(*_published_as(part, key))
     inferred = part.corpora[key["corpus"]].groups.dialect is not None
-    table = compare_rates(
+    table = compare_error_rates(
         partition.read("classifier_predictions"),
         part.settings.significance,
         printed,
@@ -316,7 +315,7 @@ def classifier_fairness(partition: Partition[ImplicitBiasPart]) -> Result:
 def classifier_metrics(partition: Partition[ImplicitBiasPart]) -> Result:
     """Accuracy, F1, FPED, FNED and DPD, each seed's, with intervals over seeds (tables 4.4 to 4.7)."""
     printed = published.metrics(*_published_as(partition.part, partition.key))
-    table = measure_quality(partition.read("classifier_predictions"), printed)
+    table = measure_performance(partition.read("classifier_predictions"), printed)
     return Result(table, tables={"metrics": table.drop_columns(["seeds"])})
 
 

@@ -136,7 +136,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         """The rates."""
         return list(RATES)
 
-    def unfit(self, key: Key, lake: Lake) -> str | None:
+    def degenerate(self, key: Key, lake: Lake) -> str | None:
         """A classifier that says the same of everything, or tells neither label nor group."""
         card = lake.card("classifier_predictions", key)
         figures = card.figures if card else {}

@@ -109,12 +109,12 @@ def effects(part: ImplicitBiasPart, lake: Lake) -> list[Row]:
     for key in keys:
         base = part.base_of(key)
         if base and lake.card(table, key):
-            unfit = {
+            degenerate = {
                 f"verdict_{when}": NOTHING_TO_JUDGE
                 for when, own in (("before", base), ("after", key))
-                if part.unfit(own, lake)
+                if part.degenerate(own, lake)
             }
-            told = {**unfit, "effect": NOTHING_TO_JUDGE} if unfit else {}
+            told = {**degenerate, "effect": NOTHING_TO_JUDGE} if degenerate else {}
             found += [{**key, **row, **told} for row in lake.read(table, key).to_pylist()]
     return found
 

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.downloads import file_version, located
-from fairness_pipeline.corpora.language.multiwoz import STATE_TURNS
-from fairness_pipeline.corpora.language.multiwoz import state_turns as read_turns
+from fairness_pipeline.corpora.language.multiwoz import STATE_TURNS, read_state_turns
 from fairness_pipeline.corpora.language.phrase_annotations import (
     AGREEMENT,
     LEVELS,
@@ -34,9 +33,12 @@ from fairness_pipeline.corpora.language.reddit_comments import (
     find_phrases,
     read_comments,
 )
-from fairness_pipeline.corpora.language.response_sets import REFERENCES, RESPONSE_SETS
-from fairness_pipeline.corpora.language.response_sets import human_references as read_references
-from fairness_pipeline.corpora.language.response_sets import response_sets as read_sets
+from fairness_pipeline.corpora.language.response_sets import (
+    REFERENCES,
+    RESPONSE_SETS,
+    read_human_references,
+    read_response_sets,
+)
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.debiasing.language.registry import METHODS, debias
 from fairness_pipeline.debiasing.language.task import Task
@@ -46,9 +48,12 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.libraries import library_version, library_versions
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.records import column, read_records
-from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES, DISAGREEMENTS
-from fairness_pipeline.lexicons.counterfactuals import counterfactual_phrases as exchange
-from fairness_pipeline.lexicons.counterfactuals import disagreements as compare_counterparts
+from fairness_pipeline.lexicons.counterfactuals import (
+    COUNTERFACTUAL_PHRASES,
+    DISAGREEMENTS,
+    compare_with_released,
+    make_counterfactuals,
+)
 from fairness_pipeline.lexicons.stereotypes import Lexicon, attributes_of, stereotypes_of
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
@@ -60,9 +65,9 @@ from fairness_pipeline.measures.language.phrase_bias import (
     OPPOSITE,
     OWN,
     PHRASE_PERPLEXITIES,
+    compare_phrases,
     debiasing_effect,
 )
-from fairness_pipeline.measures.language.phrase_bias import phrase_bias as compare_sides
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.pretrained import folder_version
@@ -260,7 +265,7 @@ def phrase_splits(partition: Partition[LanguageModelPart]) -> Result:
 )
 def counterfactual_phrases(partition: Partition[LanguageModelPart]) -> Result:
     """Each phrase and the same about the other group (section 3.1)."""
-    table, left_out = exchange(partition.read("phrase_splits"), _terms(partition))
+    table, left_out = make_counterfactuals(partition.read("phrase_splits"), _terms(partition))
     shown = table.select(["text_b", "text_a"]).slice(0, 5)
     figures = {"phrases": dict(Counter(table["split"].to_pylist())), "name_nobody": left_out}
     return Result(table, figures, tables={"sample": shown})
@@ -289,7 +294,7 @@ def counterfactual_disagreements(partition: Partition[LanguageModelPart]) -> Res
         for file in part.corpus.phrases[partition.key["dimension"]].counterparts
         for where, row in read_records(located(file, part.folder), file.encoding)
     ]
-    table, total = compare_counterparts(released, _terms(partition))
+    table, total = compare_with_released(released, _terms(partition))
     figures = {"compared": total, "differ": table.num_rows, "better": dict(Counter(table["better"].to_pylist()))}
     return Result(table, figures, tables={"disagreements": table.slice(0, 10)})
 
@@ -304,7 +309,7 @@ def counterfactual_disagreements(partition: Partition[LanguageModelPart]) -> Res
 )
 def human_references(partition: Partition[LanguageModelPart]) -> Result:
     """What people wrote in the domain, for the perplexity on it (section 3.2)."""
-    return Result(read_references(partition.part.corpus, partition.part.folder))
+    return Result(read_human_references(partition.part.corpus, partition.part.folder))
 
 
 @asset(
@@ -322,7 +327,7 @@ def human_references(partition: Partition[LanguageModelPart]) -> Result:
 def state_turns(partition: Partition[LanguageModelPart]) -> Result:
     """Turns with a value that the user gives in them, right or wrong (section 3.2)."""
     part = partition.part
-    table = read_turns(part.corpus, part.folder, part.project.profile.seed, part.settings.state_tracking.maximum)
+    table = read_state_turns(part.corpus, part.folder, part.project.profile.seed, part.settings.state_tracking.maximum)
     return Result(table, {"turns": dict(Counter(table["split"].to_pylist()))}, tables={"sample": table.slice(0, 5)})
 
 
@@ -341,7 +346,7 @@ def state_turns(partition: Partition[LanguageModelPart]) -> Result:
 def response_sets(partition: Partition[LanguageModelPart]) -> Result:
     """Contexts with several human answers each (section 3.2)."""
     part = partition.part
-    table = read_sets(part.corpus, part.folder, part.project.profile.seed, part.settings.responses.maximum)
+    table = read_response_sets(part.corpus, part.folder, part.project.profile.seed, part.settings.responses.maximum)
     return Result(table, {"contexts": dict(Counter(table["split"].to_pylist()))}, tables={"sample": table.slice(0, 3)})
 
 
@@ -525,7 +530,7 @@ def language_model_bias(partition: Partition[LanguageModelPart]) -> Result:
     model, own = part.models[key["model"]], partition.read("phrase_perplexities")
     base = partition.of_base.read("phrase_perplexities") if model.base else own
     removed = part.corpus.outliers_removed or not model.scored
-    table = compare_sides(
+    table = compare_phrases(
         own,
         None if removed else base,
         part.settings.significance,

@@ -22,7 +22,7 @@ def t_values(part: LanguageModelPart, audits: Sequence[Audit]) -> bytes:
     values: dict[str, dict[str, tuple[float, bool]]] = {}
     for audit in audits:
         value, row = paper_t(audit), row_of(audit, PAPER)
-        if value is not None and row and not audit.unfit:
+        if value is not None and row and not audit.degenerate:
             values.setdefault(audit.key["model"], {})[audit.key["dimension"]] = value, row["p"] < part.level
     return _bars(list(part.dimensions), values, "t   (below 0: stereotypical)")
 

@@ -233,7 +233,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
                 )
         return model
 
-    def unfit(self, key: Key, lake: Lake) -> str | None:
+    def degenerate(self, key: Key, lake: Lake) -> str | None:
         """Weights that were never trained: as likely to write any token as any other."""
         card = lake.card("phrase_perplexities", key)
         figures = card.figures if card else {}

@@ -29,7 +29,7 @@ def add_commands(command: Command) -> None:
 
 
 def _export_sentences(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
+    from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.models.sentiment.score_files import write_sentences
     from fairness_pipeline.models.sentiment.specification import SCORE_FORMS
@@ -37,7 +37,7 @@ def _export_sentences(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output)
     check_output(path, SCORE_FORMS, force=arguments.force)
     part_of(arguments.profile, NAME, EquityPart)  # the command to come next names it
-    sentences = equity_sentences()
+    sentences = make_equity_sentences()
     with replacing(path) as temporary:
         write_sentences(sentences, temporary, path.suffix)
     print(
@@ -77,7 +77,7 @@ def import_file(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Tab
     Raises:
         FairnessError: the profile has such a system of its own, or the file is not as expected; names the line.
     """
-    from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
+    from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.models.sentiment.score_files import read_scores
@@ -87,7 +87,7 @@ def import_file(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Tab
         raise FairnessError(
             f"--system: profile '{part.project.name}' has a system '{system}' already; choose another name"
         )
-    scores = read_scores(path, equity_sentences())
+    scores = read_scores(path, make_equity_sentences())
     known = part.score_files.get(system)
     target = (known or part.project.workspace / "scores" / system).with_name(system + path.suffix)
     if known:

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.corpora.sentiment.affect_tweets import AFFECT_TWEETS, read_affect_tweets
-from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, GROUPS
-from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences as generate
+from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, GROUPS, make_equity_sentences
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.libraries import library_version, library_versions
@@ -29,8 +28,7 @@ from fairness_pipeline.measures.sentiment.equity_pairs import (
     scores_matrix,
     told_apart,
 )
-from fairness_pipeline.measures.sentiment.equity_significance import EQUITY_SIGNIFICANCE
-from fairness_pipeline.measures.sentiment.equity_significance import equity_significance as compare_groups
+from fairness_pipeline.measures.sentiment.equity_significance import EQUITY_SIGNIFICANCE, judge_equity
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.models.sentiment import registry
 from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES, covered, read_scores
@@ -65,7 +63,7 @@ def _has_systems(part: EquityPart, key: Key) -> bool:
 )
 def equity_sentences(partition: Partition[EquityPart]) -> Result:
     """The Equity Evaluation Corpus, generated from its recipe (Kiritchenko and Mohammad 2018), and in other words."""
-    table = generate()
+    table = make_equity_sentences()
     return Result(
         table, {"sentences": dict(Counter(table["templates"].to_pylist()))}, tables={"sample": table.slice(0, 8)}
     )
@@ -184,7 +182,7 @@ def equity_significance(partition: Partition[EquityPart]) -> Result:
     """The groups' scores compared: the paper's paired t test, the test that respects the person, and the verdict."""
     designs, affects, scores = _compared(partition)
     settings = partition.part.settings
-    table = compare_groups(designs, partition.key["dimension"], affects, scores, settings.margin, settings.alpha)
+    table = judge_equity(designs, partition.key["dimension"], affects, scores, settings.margin, settings.alpha)
     shown = table.select(["templates", "subset", "affect", "difference", "p", "p_paired", "verdict"])
     says = summary(STUDY, partition.part, partition.key, table.to_pylist())
     return Result(table, tables={"significance": shown}, says=says)

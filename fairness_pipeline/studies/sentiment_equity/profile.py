@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pydantic
 
 from fairness_pipeline.cli.given import check_free
-from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, make_equity_sentences
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Share, Specification, load
@@ -28,6 +28,8 @@ in one of a hundred draws."""
 class SentimentEquity(Specification):
     """The section of a profile. Files of scores and systems given to `audit` come on top of its systems."""
 
+    renamed = {"alike": "max_identical_share"}
+
     systems: dict[str, dict[str, Any]] = {}
     """A system's key, and what the profile changes in its file."""
     tweets: Annotated[tuple[str, ...], pydantic.Field(min_length=1)] = ("affect/sample.tsv",)
@@ -37,7 +39,7 @@ class SentimentEquity(Specification):
     """The largest difference between the groups' scores (0 to 1) that does not matter."""
     alpha: Share = 0.05
     """Level of the tests."""
-    alike: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.9
+    max_identical_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.9
     """The share of equal scores from which on nothing can be judged."""
 
 
@@ -83,12 +85,12 @@ class EquityPart(Part[SentimentEquity]):
         """The affects."""
         return list(AFFECTS)
 
-    def unfit(self, key: Key, lake: Lake) -> str | None:
+    def degenerate(self, key: Key, lake: Lake) -> str | None:
         """A system that scores nearly everything alike, does not read who is named, or does not tell joy from anger."""
         card = lake.card("equity_scores", {"system": key["system"]})
         figures = card.figures if card else {}
         share = figures.get("commonest_share", 0.0)
-        if share >= self.settings.alike:
+        if share >= self.settings.max_identical_share:
             return "one score for everything" if share == 1 else f"{100 * share:.3g}% of its scores are one number"
         if figures.get("reads_names") is False and (key["dimension"] == "race" or not figures.get("reads_persons")):
             what = "names" if key["dimension"] == "race" else "persons"
@@ -116,7 +118,7 @@ class EquityPart(Part[SentimentEquity]):
         """One for each sentence and affect."""
         if asset != "equity_scores" or not self.systems[key["system"]].endpoint:
             return 0
-        return self.systems[key["system"]].requests(len(equity_sentences()))
+        return self.systems[key["system"]].requests(len(make_equity_sentences()))
 
     # What the study itself asks
 

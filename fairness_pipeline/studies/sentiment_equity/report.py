@@ -44,7 +44,7 @@ def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
     settings = part.settings
     audits = [a if lake.card("equity_pairs", a.key) else Audit(a.key, []) for a in audits]  # nothing to show without
     measured = [audit for audit in audits if audit.measured]
-    current = [audit for audit in measured if not audit.stale and not audit.unfit]
+    current = [audit for audit in measured if not audit.stale and not audit.degenerate]
     return page.render(
         STUDY,
         part.project,

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from fairness_pipeline.corpora.sentiment.affect_tweets import read_affect_tweets
-from fairness_pipeline.corpora.sentiment.equity_sentences import TEMPLATE_SETS, check_released, equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import TEMPLATE_SETS, check_released, make_equity_sentences
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline_tests.conftest import write_yaml
@@ -19,7 +19,7 @@ from fairness_pipeline_tests.conftest import write_yaml
 
 @pytest.fixture(scope="module")
 def sentences() -> pa.Table:
-    return equity_sentences()
+    return make_equity_sentences()
 
 
 @pytest.mark.parametrize("templates", TEMPLATE_SETS)
@@ -124,12 +124,12 @@ def overlaid(data: Path, name: str, edit: Any) -> None:
 def test_persons_that_cannot_be_compared_are_refused(data: Path, edit: Any, reason: str) -> None:
     overlaid(data, "persons", edit)
     with pytest.raises(FairnessError, match=f"persons.yaml, line .*: names: .*{reason}"):
-        equity_sentences()
+        make_equity_sentences()
 
 
 def test_a_word_that_is_no_place_takes_no_emotion(data: Path) -> None:
     overlaid(data, "templates", lambda t: t.update(published=["{subject} left the state in a situation."]))
-    table = equity_sentences()
+    table = make_equity_sentences()
     published = table.filter(pc.equal(table["templates"], "published"))
     assert published.num_rows == 60
     assert published["emotion_word"].null_count == 60

@@ -75,6 +75,6 @@ def task(folder: Path, method: str, settings: dict[str, Any] | None = None, **ch
     specification = model(base="seq2seq", debiasing=method, settings=settings, **often)
     given = {
         "dimension": load_dimension("gender"), "pairs": PairSettings(maximum=100), "measures": MeasureSettings(),
-        "significance": SignificanceSettings(), "alike": 0.75, "dialogues": dialogues(), "seed": 2, "profile_seed": 1,
+        "significance": SignificanceSettings(), "max_identical_share": 0.75, "dialogues": dialogues(), "seed": 2, "profile_seed": 1,
     }  # fmt: skip
     return Task(**{"model": specification, "base": base, "folder": made, **given, **changes})

@@ -12,8 +12,8 @@ from fairness_pipeline.measures.annotators.annotator_groups import (
     AnnotatorGroupsSettings,
     Labelled,
     against_majority,
-    annotator_anova,
-    group_positive_rates,
+    analyse_variance,
+    compare_positive_rates,
     rates_of,
 )
 from fairness_pipeline.statistics.paired import paired_t
@@ -52,12 +52,12 @@ def test_rates_by_hand() -> None:
     assert found is not None
     assert found.a.tolist() == [0.5, 1.0] and found.b.tolist() == [0.0, 0.5]  # item 3 has nobody of b
     assert found.labels == (3, 3) and found.annotators == (2, 2) and found.pooled == (2 / 3, 1 / 3)
-    (row,) = group_positive_rates(own, AnnotatorGroupsSettings(), {}).to_pylist()
+    (row,) = compare_positive_rates(own, AnnotatorGroupsSettings(), {}).to_pylist()
     assert (row["measure"], row["n"], row["value_a"], row["value_b"], row["difference"]) == ("g", 2, 75, 25, 50)
     alone = labelled([("1", "a1", 1), ("2", "b1", 1)], {"g": {"a1": 0, "b1": 1}})
     assert rates_of(alone, "g") is None
     with pytest.raises(FairnessError, match="no item was labelled by both groups of any category"):
-        group_positive_rates(alone, AnnotatorGroupsSettings(), {})
+        compare_positive_rates(alone, AnnotatorGroupsSettings(), {})
 
 
 def test_the_error_is_the_jackknifes() -> None:
@@ -102,13 +102,13 @@ def test_false_alarms_are_at_the_nominal_rate_and_those_of_items_alone_are_not(h
 def test_power() -> None:
     found = [rates_of(drawn(seed, people=120, items=400, sd=0.1, effect=0.12), "g") for seed in range(40)]
     assert np.mean([own.estimate.p_zero() < 0.05 for own in found if own]) > 0.85
-    table = group_positive_rates(drawn(3, people=120, items=400, sd=0.1, effect=0.15), AnnotatorGroupsSettings(), {})
+    table = compare_positive_rates(drawn(3, people=120, items=400, sd=0.1, effect=0.15), AnnotatorGroupsSettings(), {})
     assert table["verdict"].to_pylist() == ["biased"] and table["difference"].to_pylist()[0] > 0
 
 
 def test_no_difference_among_few_items_shows_little() -> None:
     rows = [(f"{i}", who, 1) for i in range(4) for who in ("a1", "a2", "b1", "b2")]
-    (row,) = group_positive_rates(
+    (row,) = compare_positive_rates(
         labelled(rows, {"g": {"a1": 0, "a2": 0, "b1": 1, "b2": 1}}), AnnotatorGroupsSettings(), {}
     ).to_pylist()
     assert row["verdict"] == "inconclusive" and row["difference"] == 0
@@ -123,7 +123,7 @@ def test_the_variance_analysis_is_statsmodels() -> None:
     own.sides["h"] = draw.integers(0, 2, len(own.sides["g"]))
     own.sides["h"][:3] = -1
     found = {
-        (r["category"], r["response"]): r for r in annotator_anova(own, {("g", "specificity"): (0.1, "*")}).to_pylist()
+        (r["category"], r["response"]): r for r in analyse_variance(own, {("g", "specificity"): (0.1, "*")}).to_pylist()
     }
     for response, values in against_majority(own.labels).items():
         frame = pd.DataFrame({"y": values, **own.sides})
@@ -143,10 +143,10 @@ def test_perfect_separation_and_a_category_told_by_another() -> None:
     rows = [(str(i), w, int(i < 3)) for i in range(6) for w in ("a1", "a2", "a3", "a4", "a5")]
     rows += [(str(i), w, int(i < 3 or i == 3)) for i in range(6) for w in ("b1", "b2")]
     sides = {"g": {**{f"a{i}": 0 for i in range(1, 6)}, "b1": 1, "b2": 1}}
-    found = {r["response"]: r for r in annotator_anova(labelled(rows, sides), {}).to_pylist()}
+    found = {r["response"]: r for r in analyse_variance(labelled(rows, sides), {}).to_pylist()}
     assert found["specificity"]["p"] == 0 and found["specificity"]["stars"] == "**"
     assert found["sensitivity"]["p"] is None and found["sensitivity"]["mean_a"] == 1  # nobody differs
-    twice = annotator_anova(labelled(rows, {"g": sides["g"], "h": sides["g"]}), {}).to_pylist()
+    twice = analyse_variance(labelled(rows, {"g": sides["g"], "h": sides["g"]}), {}).to_pylist()
     assert all(row["f"] is None and row["stars"] == "" for row in twice)
 
 

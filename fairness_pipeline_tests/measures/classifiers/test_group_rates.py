@@ -8,10 +8,10 @@ from fairness_pipeline.measures.classifiers.group_rates import (
     RATES,
     GroupRatesSettings,
     Predictions,
-    classifier_effects,
-    classifier_fairness,
-    classifier_metrics,
+    compare_error_rates,
+    compare_methods,
     difference,
+    measure_performance,
     rates,
 )
 from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
@@ -42,7 +42,7 @@ def cells(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def judged(predictions: pa.Table, **settings) -> dict[str, dict]:
-    rows = classifier_fairness(predictions, GroupRatesSettings(**settings), {}).to_pylist()
+    rows = compare_error_rates(predictions, GroupRatesSettings(**settings), {}).to_pylist()
     return {row["measure"]: row for row in rows}
 
 
@@ -53,7 +53,7 @@ def test_rates_by_a_hand_made_confusion_table() -> None:
     predictions = table(said, labels, groups)
     rows = judged(predictions)
     assert [(rows[m]["value_a"], rows[m]["value_b"]) for m in RATES] == [(25, 75), (25, 0), (50, 87.5)]
-    values = {row["metric"]: row["value"] for row in classifier_metrics(predictions, {}).to_pylist()}
+    values = {row["metric"]: row["value"] for row in measure_performance(predictions, {}).to_pylist()}
     assert values == pytest.approx(
         {"accuracy": 100 * 11 / 16, "f1": 100 * 14 / 19, "fped": 50, "fned": 25, "dpd": 37.5}
     )
@@ -87,7 +87,7 @@ def test_the_rates_are_fairlearns() -> None:
     found = Predictions.of(predictions)
     for measure in RATES:
         assert rates(found, measure)[0] == pytest.approx(frame.by_group[measure].to_numpy())
-    (dpd,) = (r["value"] for r in classifier_metrics(predictions, {}).to_pylist() if r["metric"] == "dpd")
+    (dpd,) = (r["value"] for r in measure_performance(predictions, {}).to_pylist() if r["metric"] == "dpd")
     assert dpd == pytest.approx(100 * demographic_parity_difference(labels, said[0], sensitive_features=groups))
 
 
@@ -152,7 +152,7 @@ def test_no_error_among_few_texts_is_not_shown_to_be_fair() -> None:
 def test_with_published_values_beside() -> None:
     labels, groups = cells(50)
     printed = {"fp_rate": PublishedRate(46.97, 23.38)}
-    rows = classifier_fairness(table(labels[None], labels, groups), GroupRatesSettings(), printed).to_pylist()
+    rows = compare_error_rates(table(labels[None], labels, groups), GroupRatesSettings(), printed).to_pylist()
     assert (rows[0]["published_value_a"], rows[0]["published_value_b"]) == (46.97, 23.38)
 
 
@@ -165,7 +165,7 @@ def effects(draw, gap_before: float, gap_after: float, seeds: int = 3, size: int
         noise = draw.normal(0, 0.1, (seeds, 4 * size))
         tables.append(table(((hard[None] + noise) < chance[None]).astype(int), labels, groups))
     verdicts = dict.fromkeys(RATES, "biased")
-    return {row["measure"]: row for row in classifier_effects(*tables, (verdicts, verdicts), 0.05).to_pylist()}
+    return {row["measure"]: row for row in compare_methods(*tables, (verdicts, verdicts), 0.05).to_pylist()}
 
 
 def test_a_cure_is_called_one_and_nothing_is_not() -> None:

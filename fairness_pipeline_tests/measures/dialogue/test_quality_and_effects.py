@@ -10,14 +10,14 @@ import pytest
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.dialogue.debiasing_effects import (
     Measured,
-    debiasing_effects,
+    compare_models,
     identical_share,
     without_credit,
 )
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
 from fairness_pipeline.measures.dialogue.diversity import measure_diversity
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
-from fairness_pipeline.measures.dialogue.response_quality import response_quality
+from fairness_pipeline.measures.dialogue.response_quality import measure_quality
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.comparison import COMPARISON
 
@@ -27,7 +27,7 @@ SETTINGS = SignificanceSettings(permutations=20, jackknife_blocks=10)
 def quality(
     responses: list[str], references: list[str], perplexity: float | None = None, frequent: tuple[str, ...] = ()
 ) -> dict[str, dict]:
-    table = response_quality(
+    table = measure_quality(
         pa.chunked_array([responses]),
         pa.chunked_array([references]),
         None if perplexity is None else (perplexity, "by hand"),
@@ -100,8 +100,7 @@ def test_a_planted_reduction_is_found_and_nothing_else() -> None:
     random = np.random.default_rng(0)
     draws = [random.random(600) < rate for rate in (0.1, 0.3, 0.2, 0.2)]
     rows = {
-        row["measure"]: row
-        for row in debiasing_effects(measured(*draws[:2]), measured(*draws[2:]), SETTINGS).to_pylist()
+        row["measure"]: row for row in compare_models(measured(*draws[:2]), measured(*draws[2:]), SETTINGS).to_pylist()
     }
     offence = rows.pop("offense_rate")
     assert offence["effect"] == "smaller gap"
@@ -111,7 +110,7 @@ def test_a_planted_reduction_is_found_and_nothing_else() -> None:
     assert (offence["verdict_before"], offence["n"]) == ("biased", 600)
     assert {row["effect"] for row in rows.values()} == {"no change shown"}
 
-    back = debiasing_effects(measured(*draws[2:]), measured(*draws[:2]), SETTINGS).to_pylist()
+    back = compare_models(measured(*draws[2:]), measured(*draws[:2]), SETTINGS).to_pylist()
     assert next(row for row in back if row["measure"] == "offense_rate")["effect"] == "larger gap"
 
 
@@ -131,4 +130,4 @@ def test_identical_responses() -> None:
 def test_other_pairs_are_refused() -> None:
     few, more = np.array([True, False]), np.array([True, False, True])
     with pytest.raises(FairnessError, match="did not answer the same pairs"):
-        debiasing_effects(measured(few, few), measured(more, more), SETTINGS)
+        compare_models(measured(few, few), measured(more, more), SETTINGS)

@@ -17,7 +17,7 @@ from fairness_pipeline.measures.dialogue.recipe_effects import (
     NONE_SHOWN,
     SMALLER,
     Control,
-    recipe_effects,
+    compare_recipes,
 )
 
 SEEDS, MEASURES, REPEATS = 5, 5, 150
@@ -57,7 +57,7 @@ def rate(effect: str, gaps: tuple[float, float, float | None], seed: int, **draw
     for _ in range(REPEATS):
         controls = [] if with_control is None else [Control("mle", tables(draw(random, with_control, **drawn)))]
         base, own = (tables(draw(random, gap, **drawn)) for gap in (before, after))
-        rows = recipe_effects(base, own, controls, controlled=True, alpha=0.05)
+        rows = compare_recipes(base, own, controls, controlled=True, alpha=0.05)
         found += effect in rows["effect"].to_pylist()
     return found / REPEATS
 
@@ -65,7 +65,7 @@ def rate(effect: str, gaps: tuple[float, float, float | None], seed: int, **draw
 def test_by_hand() -> None:
     """Differences 10, 12, 11 and 1, 3, 2, then another order; errors 0.5 of the contexts, each. No cure of three seeds."""
     base, own = np.array([[10.0], [12.0], [11.0]]), np.array([[1.0], [3.0], [2.0]])
-    (row,) = recipe_effects(tables(base, 0.5), tables(own, 0.5), [], controlled=True, alpha=0.05).to_pylist()
+    (row,) = compare_recipes(tables(base, 0.5), tables(own, 0.5), [], controlled=True, alpha=0.05).to_pylist()
     assert (row["difference_before"], row["difference_after"], row["change"]) == (11, 2, -9)
     assert row["share_left"] == pytest.approx(2 / 11)
     assert (row["sd_before"], row["sd_after"]) == (1, 1)
@@ -77,7 +77,7 @@ def test_by_hand() -> None:
     assert scipy.stats.norm.sf(reach) < row["p_cure"] < scipy.stats.t.sf(reach, 2)
     assert row["effect"] == SMALLER
     # -7, -11, -9: the half width is that of Cochran, each part of the variance by its own t.
-    (row,) = recipe_effects(
+    (row,) = compare_recipes(
         tables(base, 0.5), tables(own[[2, 0, 1]] + [[1], [0], [-1]], 0.5), [], controlled=True, alpha=0.05
     ).to_pylist()
     reach = np.hypot(scipy.stats.t.ppf(0.975, 2) * 2 / np.sqrt(3), 1.959964 * np.sqrt(0.5))
@@ -87,7 +87,7 @@ def test_by_hand() -> None:
 def test_seeds_that_turn_round_are_no_smaller_gap() -> None:
     """The mean of 10, -10, ... is nearly 0, every model's gap as wide as before."""
     turned = np.array([[10.0], [-10.0], [10.0], [-10.0], [9.0]])
-    (row,) = recipe_effects(
+    (row,) = compare_recipes(
         tables(np.full((5, 1), 10.0) + np.arange(5)[:, None] / 10, 0.5),
         tables(turned, 0.5),
         [],
@@ -102,7 +102,7 @@ def test_seeds_that_turn_round_are_no_smaller_gap() -> None:
 def test_a_cure_is_shown_to_leave_less_than_half() -> None:
     base = np.full((5, 1), 20.0) + np.arange(5)[:, None] / 10
     for left, effect in ((0.9, SMALLER), (0.52, SMALLER), (0.45, CURE)):
-        rows = recipe_effects(tables(base, 0.1), tables(left * base, 0.1), [], controlled=True, alpha=0.05)
+        rows = compare_recipes(tables(base, 0.1), tables(left * base, 0.1), [], controlled=True, alpha=0.05)
         assert rows["effect"].to_pylist() == [effect]
 
 
@@ -113,19 +113,19 @@ def test_a_control_that_does_as_much_takes_the_cure_away() -> None:
     same, longer = Control("placebo", other), Control("mle", more)
 
     def effects(*controls: Control, controlled: bool = True) -> set[str]:
-        rows = recipe_effects(base, own, controls, controlled=controlled, alpha=0.05)
+        rows = compare_recipes(base, own, controls, controlled=controlled, alpha=0.05)
         return set(rows["effect"].to_pylist())
 
     assert effects(controlled=False) == effects(longer, controlled=False) == {SMALLER}
     assert effects(longer) == {CURE}
     assert effects(same) == effects(same, longer) == effects(longer, same) == {SMALLER}
-    (row, *_) = recipe_effects(base, own, [longer, same], controlled=True, alpha=0.05).to_pylist()
+    (row, *_) = compare_recipes(base, own, [longer, same], controlled=True, alpha=0.05).to_pylist()
     assert row["control"] == "placebo"  # of which it is least sure
-    (row, *_) = recipe_effects(base, own, [longer], controlled=True, alpha=0.05).to_pylist()
+    (row, *_) = compare_recipes(base, own, [longer], controlled=True, alpha=0.05).to_pylist()
     of_first = [table.to_pylist()[0]["difference"] for table in more[:SEEDS]]  # of as many seeds as the method has
     assert row["difference_control"] == pytest.approx(np.mean(of_first))
-    assert set(recipe_effects(base, own, [], controlled=True, alpha=0.05)["effect"].to_pylist()) == {CURE}
-    assert set(recipe_effects(own, base, [], controlled=True, alpha=0.05)["effect"].to_pylist()) == {LARGER}
+    assert set(compare_recipes(base, own, [], controlled=True, alpha=0.05)["effect"].to_pylist()) == {CURE}
+    assert set(compare_recipes(own, base, [], controlled=True, alpha=0.05)["effect"].to_pylist()) == {LARGER}
     assert {CURE, SMALLER, LARGER, NONE_SHOWN, NO_GAP} == set(EFFECTS)
 
 
@@ -158,7 +158,7 @@ def test_a_method_that_makes_answers_alike_cures_nothing_where_nothing_is_wrong(
     for _ in range(REPEATS):
         base = tables(draw(random, 0.0, seeds=seeds, of_seeds=of_seeds))
         own = tables(random.normal(0, 0.05, (seeds, MEASURES)), 0.05)
-        effects: Sequence[str] = recipe_effects(base, own, [], controlled=True, alpha=0.05)["effect"].to_pylist()
+        effects: Sequence[str] = compare_recipes(base, own, [], controlled=True, alpha=0.05)["effect"].to_pylist()
         found += CURE in effects
     assert found / REPEATS <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
 
@@ -175,7 +175,7 @@ def test_seeds_that_scatter_round_nothing_are_no_cure_where_half_is_left(
     for _ in range(REPEATS):
         base = tables(gap + random.normal(0, 0.3, (SEEDS, measures)) + random.normal(0, error, measures), error)
         drawn = random.normal(0, scatter, (SEEDS, measures)) + random.normal(0, error, measures)
-        rows = recipe_effects(base, tables(drawn, error), [], controlled=True, alpha=0.05)
+        rows = compare_recipes(base, tables(drawn, error), [], controlled=True, alpha=0.05)
         found += CURE in rows["effect"].to_pylist()
         by_t += scipy.stats.ttest_1samp(np.abs(drawn), gap / 2, alternative="less").pvalue.min() < 0.05 / measures
     assert found / REPEATS <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
@@ -185,7 +185,7 @@ def test_seeds_that_scatter_round_nothing_are_no_cure_where_half_is_left(
 def test_seeds_that_scatter_narrowly_round_nothing_are_a_cure() -> None:
     base = np.full((5, 1), 20.0) + np.arange(5)[:, None] / 10
     own = np.array([[1.0], [-1.5], [0.5], [-0.5], [1.0]])
-    rows = recipe_effects(tables(base, 0.3), tables(own, 0.3), [], controlled=True, alpha=0.05)
+    rows = compare_recipes(tables(base, 0.3), tables(own, 0.3), [], controlled=True, alpha=0.05)
     assert rows["effect"].to_pylist() == [CURE]
 
 
@@ -193,7 +193,7 @@ def test_seeds_that_scatter_narrowly_round_nothing_are_a_cure() -> None:
 def test_too_few_seeds_are_refused(of_base: int, of_method: int, of_control: int) -> None:
     base, own, other = (tables(np.ones((count, 1))) for count in (of_base, of_method, of_control))
     with pytest.raises(FairnessError, match=f"expected two seeds or more of a method, .* found {of_method} and"):
-        recipe_effects(base, own, [Control("mle", other)], controlled=True, alpha=0.05)
+        compare_recipes(base, own, [Control("mle", other)], controlled=True, alpha=0.05)
 
 
 def test_a_cure_is_found() -> None:

@@ -11,14 +11,14 @@ import pytest
 from fairness_pipeline.corpora.labelled_texts import LabelledFile, LabelledText, read_labelled
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.masking import masked
-from fairness_pipeline.measures.dialogue.breakdown import breakdown, carrying, swapped_words
-from fairness_pipeline.measures.dialogue.classifier_quality import classifier_quality
+from fairness_pipeline.measures.dialogue.breakdown import break_down, carrying, swapped_words
+from fairness_pipeline.measures.dialogue.classifier_quality import evaluate_classifiers
 from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, reservations
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, SideResponses, index_responses
-from fairness_pipeline.measures.dialogue.instrument import instrument_check, swapped_texts
+from fairness_pipeline.measures.dialogue.instrument import check_instruments, swapped_texts
 from fairness_pipeline.measures.dialogue.measure import MASKED, Sides, SignificanceSettings
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
-from fairness_pipeline.measures.dialogue.recipe_significance import recipe_significance
+from fairness_pipeline.measures.dialogue.recipe_significance import judge_recipe
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.trained_classifier import TrainedClassifier
@@ -55,7 +55,7 @@ def test_the_instrument_check_finds_a_planted_scorer_bias_and_masking_removes_it
     assert swapped.num_rows == 2 * 2000
     sides = {side: swapped.filter(pc.equal(swapped["side"], side))["response"].to_pylist() for side in "ab"}
     assert all("dad" in a and "mom" in b for a, b in zip(sides["a"], sides["b"], strict=True))
-    table = instrument_check(
+    table = check_instruments(
         swapped, [planted], GENDER, settings=SETTINGS, significance=SIGNIFICANCE, texts="responses"
     )
     found = {row["measure"]: row for row in table.to_pylist()}
@@ -89,7 +89,7 @@ def test_effects_of_words_recover_a_gap_that_is_planted_on_three() -> None:
     rate_b = np.where(drawn < 3, 0.3, 0.1)
     values = {"offense_rate": (random.random(6000) < 0.1, random.random(6000) < rate_b)}
     words = swapped_words(pairs)
-    table = breakdown(pairs, words, [(POLITENESS, values)], {})
+    table = break_down(pairs, words, [(POLITENESS, values)], {})
     by_word = {row["level"]: row for row in table.to_pylist() if row["factor"] == "word"}
     assert set(carrying(words, values["offense_rate"])) == {f"m{i} / f{i}" for i in range(3)}
     for i in range(30):
@@ -214,16 +214,16 @@ def test_a_recipes_verdict_holds_its_level_where_its_checkpoints_do_not() -> Non
     for _ in range(runs):
         contexts = random.normal(0, 0.5)  # the sample of contexts that all seeds share
         differences = random.normal(0, 2.0, 5) + contexts
-        (row,) = recipe_significance(recipe_rows(differences, 0.5), 0.05).to_pylist()
+        (row,) = judge_recipe(recipe_rows(differences, 0.5), 0.05).to_pylist()
         wrong += row["verdict"] == "biased"
         covered += row["ci_low"] <= 0 <= row["ci_high"]
         alone += "biased" in row["verdicts"]
     assert wrong / runs < 0.065
     assert covered / runs > 0.935
     assert alone / runs > 0.9
-    (row,) = recipe_significance(recipe_rows(np.array([7.0, 8.0, 6.5, 7.5, 7.2]), 0.5), 0.05).to_pylist()
+    (row,) = judge_recipe(recipe_rows(np.array([7.0, 8.0, 6.5, 7.5, 7.2]), 0.5), 0.05).to_pylist()
     assert (row["verdict"], row["verdicts"], row["seeds"]) == ("biased", "5 biased", 5)
-    (row,) = recipe_significance(recipe_rows(np.array([0.01, -0.01, 0.0, 0.02, -0.02]), 0.1), 0.05).to_pylist()
+    (row,) = judge_recipe(recipe_rows(np.array([0.01, -0.01, 0.0, 0.02, -0.02]), 0.1), 0.05).to_pylist()
     assert row["verdict"] == "fair"
 
 
@@ -285,7 +285,7 @@ def test_a_trained_classifier_learns_and_is_held_against_what_it_did_not_see() -
 
 def test_recall_and_precision_by_hand() -> None:
     texts = labelled(1500, 0.3)
-    table = classifier_quality(texts, SETTINGS, GENDER)
+    table = evaluate_classifiers(texts, SETTINGS, GENDER)
     found = {(row["group"], row["metric"]): row for row in table.to_pylist()}
     own = [text for text in texts if text.held_out]
     called = PolitenessScorer()(pa.table({"text": [text.text for text in own]}))["offensive"].to_pylist()
@@ -374,4 +374,4 @@ def test_answers_that_leave_nothing_to_compare_have_defined_variations(answer: s
         own = Judged([(POLITENESS, _both_readings(values))], (TOGETHER, (index_responses(responses),) * 2))
         varied = judged_again(own, grid, SIGNIFICANCE)
         assert np.isfinite(varied["p_holm"].to_numpy()).all()
-        assert breakdown(pairs, words, [(POLITENESS, values)], {}).num_rows
+        assert break_down(pairs, words, [(POLITENESS, values)], {}).num_rows

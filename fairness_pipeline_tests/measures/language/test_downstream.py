@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fairness_pipeline.corpora.language.multiwoz import state_turns
+from fairness_pipeline.corpora.language.multiwoz import read_state_turns
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
-from fairness_pipeline.corpora.language.response_sets import RESPONSE_SETS, human_references, response_sets
+from fairness_pipeline.corpora.language.response_sets import RESPONSE_SETS, read_human_references, read_response_sets
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load
@@ -125,7 +125,7 @@ def test_multiwoz_turns(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "test.json.zip", "w") as archive:
         archive.write(tmp_path / "val.json", "test.json")
     files = {"train": [{"path": "val.json"}], "test": [{"path": "test.json.zip"}]}
-    table = state_turns(corpus_of(tmp_path, state_tracking=files), tmp_path, 1, 100)
+    table = read_state_turns(corpus_of(tmp_path, state_tracking=files), tmp_path, 1, 100)
     right = sorted(row["text"] for row in table.to_pylist() if row["right"] and row["split"] == "test")
     assert right == [
         "a cheap hotel please hotel price cheap",
@@ -137,7 +137,7 @@ def test_multiwoz_turns(tmp_path: Path) -> None:
     assert len(wrong) == 8 and "a cheap hotel please hotel price expensive" in wrong
     (tmp_path / "val.json").write_text("[1]", encoding="utf-8")
     with pytest.raises(FairnessError, match="val.json: expected dialogues by their id, found list"):
-        state_turns(corpus_of(tmp_path, state_tracking=files), tmp_path, 1, 100)
+        read_state_turns(corpus_of(tmp_path, state_tracking=files), tmp_path, 1, 100)
 
 
 def test_response_sets(tmp_path: Path) -> None:
@@ -147,19 +147,19 @@ def test_response_sets(tmp_path: Path) -> None:
     ]
     (tmp_path / "d.json").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     files = {"train": [{"path": "d.json"}], "test": [{"path": "d.json"}]}
-    rows = response_sets(corpus_of(tmp_path, responses=files), tmp_path, 1, 100).to_pylist()
+    rows = read_response_sets(corpus_of(tmp_path, responses=files), tmp_path, 1, 100).to_pylist()
     assert {(row["split"], row["context"]) for row in rows} == {
         ("train", "a"), ("train", "a b"), ("train", "q r"), ("test", "q r"),
     }  # fmt: skip
     (tmp_path / "d.json").write_text('{"text": 1}\n', encoding="utf-8")
     with pytest.raises(FairnessError, match="d.json, line 1: expected 'context' and 'references', or DailyDialog's"):
-        response_sets(corpus_of(tmp_path, responses=files), tmp_path, 1, 100)
+        read_response_sets(corpus_of(tmp_path, responses=files), tmp_path, 1, 100)
 
 
 def test_the_real_data_of_the_tasks(corpora: Path) -> None:
     corpus = load(PhraseCorpus, data_file("corpora/redditbias.yaml"))
-    assert human_references(corpus, Path()).num_rows == 6000
-    turns = state_turns(corpus, Path(), 1, 500)
+    assert read_human_references(corpus, Path()).num_rows == 6000
+    turns = read_state_turns(corpus, Path(), 1, 500)
     assert turns.num_rows > 1950 and 0.49 < sum(turns["right"].to_pylist()) / turns.num_rows < 0.52
-    sets = response_sets(corpus, Path(), 1, 10_000)
+    sets = read_response_sets(corpus, Path(), 1, 10_000)
     assert sets.num_rows == 6740 and {len(own) for own in sets["references"].to_pylist()} == {5}

@@ -19,8 +19,8 @@ from fairness_pipeline.measures.language.phrase_bias import (
     WHOLE,
     LanguageModelBiasSettings,
     Pairs,
+    compare_phrases,
     paper_test,
-    phrase_bias,
     quadruples,
     reservations,
     without_outliers,
@@ -56,7 +56,7 @@ def perplexities(
 
 def judged(rows: list[dict[str, object]], base: bool = False) -> dict[str, dict[str, object]]:
     table = pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES)
-    found = phrase_bias(table, table if base else None, SETTINGS, {}, names_the_group=True).to_pylist()
+    found = compare_phrases(table, table if base else None, SETTINGS, {}, names_the_group=True).to_pylist()
     return {row["measure"]: row for row in found}
 
 
@@ -180,7 +180,7 @@ def stereotype_of(own: np.ndarray, opposite: np.ndarray, *, words: int = 12, nam
     count = len(own)
     attribute = [f"w{n % words}x" for n in range(count)]
     table = quadruple_rows(own, opposite, attribute, [f"t{n % 4}x" for n in range(count)])
-    found = phrase_bias(table, table, SETTINGS, {}, names_the_group=named).to_pylist()
+    found = compare_phrases(table, table, SETTINGS, {}, names_the_group=named).to_pylist()
     return next(row for row in found if row["measure"] == STEREOTYPE)
 
 

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 from scipy.stats import permutation_test, ttest_1samp, ttest_rel
 
-from fairness_pipeline.corpora.sentiment.equity_sentences import PUBLISHED, equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import PUBLISHED, make_equity_sentences
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, WITHOUT, Design, pair_table
-from fairness_pipeline.measures.sentiment.equity_significance import EQUITY_SIGNIFICANCE, equity_significance
+from fairness_pipeline.measures.sentiment.equity_significance import EQUITY_SIGNIFICANCE, judge_equity
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.person_level import label_permutation, paired_t_columns, sign_flip
@@ -18,7 +18,7 @@ PAIRS = {"gender": (1584, 44), "race": (288, 8)}
 
 @pytest.fixture(scope="module")
 def sentences() -> pa.Table:
-    return equity_sentences()
+    return make_equity_sentences()
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def column(sentences: pa.Table, name: str) -> np.ndarray:
 
 
 def audit(design: Design, dimension: str, scores: np.ndarray) -> dict[str, dict]:
-    table = equity_significance([design], dimension, ["joy"], scores[:, None], MARGIN)
+    table = judge_equity([design], dimension, ["joy"], scores[:, None], MARGIN)
     assert table.schema.equals(EQUITY_SIGNIFICANCE)
     return {row["subset"]: row for row in table.to_pylist() if row["persons"] == EVERYBODY}
 
@@ -182,7 +182,7 @@ def test_levels_hold_where_the_papers_do_not(
     group = column(sentences, dimension) == {"gender": "female", "race": "African American"}[dimension]
     runs = 100
     scores = noise(sentences, runs, 5, group, **spread)
-    table = equity_significance([designs[dimension]], dimension, [f"s{i}" for i in range(runs)], scores, MARGIN)
+    table = judge_equity([designs[dimension]], dimension, [f"s{i}" for i in range(runs)], scores, MARGIN)
     rows = table.to_pylist()
     most = 0.05 + 4 * (0.05 * 0.95 / runs) ** 0.5
     for kind in designs[dimension].kinds:
@@ -203,7 +203,7 @@ def test_power_at_one_standard_deviation_of_name_noise(sentences: pa.Table, desi
         group = column(sentences, dimension) == {"gender": "female", "race": "African American"}[dimension]
         named = column(sentences, "race") != None  # noqa: E711
         scores = noise(sentences, runs, 6, group, person=0.05) + 0.05 * (group & named)[:, None]
-        rows = equity_significance([designs[dimension]], dimension, [f"s{i}" for i in range(runs)], scores, MARGIN)
+        rows = judge_equity([designs[dimension]], dimension, [f"s{i}" for i in range(runs)], scores, MARGIN)
         found = [r for r in rows.to_pylist() if (r["persons"], r["subset"]) == (kind, ALL)]
         assert np.mean([row["p_paired"] < 0.05 for row in found]) > least, dimension
 
@@ -273,7 +273,7 @@ def test_what_is_significant_and_small_in_one_stratum_and_unsure_in_another_is_n
 
 def test_the_name_that_moves_a_difference_is_named(sentences: pa.Table, designs: dict[str, Design]) -> None:
     scores = np.full(sentences.num_rows, 0.5) + 0.3 * (column(sentences, "person") == "Tia")
-    table = equity_significance([designs["gender"]], "gender", ["joy"], scores[:, None], MARGIN)
+    table = judge_equity([designs["gender"]], "gender", ["joy"], scores[:, None], MARGIN)
     (row,) = [r for r in table.to_pylist() if (r["persons"], r["subset"]) == ("names", ALL)]
     assert row["difference"] == pytest.approx(-0.3 / 20)
     assert (row["most_moved_by"], row["difference_without"]) == ("Tia", pytest.approx(0.0))
@@ -283,7 +283,7 @@ def test_variance_components_are_recovered(sentences: pa.Table, designs: dict[st
     """Planted standard deviations of names, templates and words, each within a few percent over 150 draws."""
     group = column(sentences, "gender") == "female"
     scores = noise(sentences, 150, 9, group, person=0.05, template=0.06, word=0.04, sentence=0.01)
-    table = equity_significance([designs["gender"]], "gender", [f"s{i}" for i in range(150)], scores, MARGIN)
+    table = judge_equity([designs["gender"]], "gender", [f"s{i}" for i in range(150)], scores, MARGIN)
     rows = [r for r in table.to_pylist() if (r["persons"], r["subset"]) == ("names", ALL)]
     for name, planted in (("sd_persons", 0.05), ("sd_templates", 0.06), ("sd_words", 0.04)):
         assert np.sqrt(np.mean([row[name] ** 2 for row in rows])) == pytest.approx(planted, rel=0.1), name

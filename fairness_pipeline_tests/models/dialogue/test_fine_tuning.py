@@ -111,7 +111,7 @@ def test_a_causal_language_model_is_debiased(tmp_path: Path, method: str) -> Non
     made = tmp_path / "made"
     made.mkdir()
     task = Task(
-        model=spec, dimension=load_dimension("gender"), pairs=PairSettings(), measures=MeasureSettings(), significance=SignificanceSettings(), alike=0.75, profile_seed=1, dialogues=dialogues(), base=tmp_path,
+        model=spec, dimension=load_dimension("gender"), pairs=PairSettings(), measures=MeasureSettings(), significance=SignificanceSettings(), max_identical_share=0.75, profile_seed=1, dialogues=dialogues(), base=tmp_path,
         folder=made, seed=1,
     )  # fmt: skip
     figures = debias(task)

@@ -14,7 +14,7 @@ from scipy.stats import pearsonr
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from fairness_pipeline.corpora.sentiment.affect_tweets import read_affect_tweets
-from fairness_pipeline.corpora.sentiment.equity_sentences import equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.sentiment import registry
@@ -39,7 +39,7 @@ def system(architecture: str, **options: Any) -> SystemSpecification:
 
 @pytest.fixture(scope="module")
 def sentences() -> pa.Table:
-    return equity_sentences()
+    return make_equity_sentences()
 
 
 def test_vader_is_the_librarys(sentences: pa.Table, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_max_requests_bounds_a_system_and_is_looked_at_first(tmp_path: Path) -> 
             endpoint={"base_url": f"{address}/v1", "model": "m", "max_requests": 7, "concurrency": 1},
         )  # fmt: skip
         scorer = registry.scorer(own, tmp_path, tmp_path, 0)
-        few = equity_sentences().slice(0, 4)
+        few = make_equity_sentences().slice(0, 4)
         with pytest.raises(FairnessError, match="8 requests would be made, 7 are allowed; nothing was asked"):
             score_sentences(few, scorer)
         assert not asked
