@@ -5,7 +5,7 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test ui lint verify benchmark clean
+.PHONY: run test ui lint reference verify benchmark clean
 .DEFAULT_GOAL := run
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -29,6 +29,9 @@ lint: $(VENV)/.installed
 
 test: lint
 	@$(BIN)/pytest -rs -n $(WORKERS) --dist load --maxschedchunk 1 $(ARGS)
+
+reference: $(VENV)/.installed
+	@$(BIN)/python -m fairness_pipeline.cli.reference > docs/reference.md
 
 verify: $(VENV)/.installed
 	@$(BIN)/pytest -m kills -n $(WORKERS)

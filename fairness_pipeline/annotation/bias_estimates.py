@@ -13,19 +13,30 @@ from fairness_pipeline.annotation.truth_inference.group_anno import SIDES, Group
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.foundation.progress import Progress, report
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.statistics.corrections import holm
 
 ANNOTATOR, GROUP, CONTRAST = "annotator", "group", "contrast"
-BIAS_ESTIMATES = pa.schema(
-    [
-        *schema(draw=pa.int64(), kind=pa.string(), category=pa.string(), name=pa.string(), response=pa.string()),
-        pa.field("value", pa.float64(), False),
-        *(
-            pa.field(name, pa.float64())
-            for name in ("ci_low", "ci_high", "p", "p_holm", "labels", "truth", "published")
-        ),
-    ]
+BIAS_ESTIMATES = schema(
+    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
+    kind=(pa.string(), "annotator, group, or contrast (first group minus second)"),
+    category=(
+        pa.string(),
+        "what tells two groups of annotators apart; empty for one annotator, or where there is none",
+    ),
+    name=(pa.string(), "the annotator, or the group"),
+    response=(
+        pa.string(),
+        "sensitivity (share of positive items called positive) or specificity (of negative ones negative)",
+    ),
+    value=(pa.float64(), "the estimate; of scores the mean over draws or seeds"),
+    ci_low=optional(pa.float64(), "lower end of the 95% interval: of a difference, of a contrast, of a score"),
+    ci_high=optional(pa.float64(), "upper end of that interval"),
+    p=optional(pa.float64(), "its p value"),
+    p_holm=optional(pa.float64(), "p adjusted by Holm: over a corpus's categories, or over a draw's contrasts"),
+    labels=optional(pa.float64(), "labels that it rests on"),
+    truth=optional(pa.float64(), "the simulated value"),
+    published=optional(pa.float64(), "what the thesis' GroupAnno gave"),
 )
 """Of each annotator, of each group, and (GroupAnno alone) the contrast of each category's groups with its interval;
 p is adjusted over a draw's contrasts. `labels`: how many an annotator's or a group's value rests on."""

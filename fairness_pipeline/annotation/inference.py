@@ -21,9 +21,19 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.foundation.schemas import schema
 
-INFERRED = schema(draw=pa.int64(), item_id=pa.string(), probability=pa.float64(), label=pa.int64())
+INFERRED = schema(
+    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
+    item_id=(pa.string(), "the item, as the corpus names it"),
+    probability=(pa.float64(), "that the item is positive"),
+    label=(pa.int64(), "1 (positive) or 0"),
+)
 """A row an item: P(y = 1), or a share or score in 0..1 of methods without probabilities, and the inferred label."""
-PREDICTED = schema(seed=pa.int64(), draw=pa.int64(), item_id=pa.string(), probability=pa.float64())
+PREDICTED = schema(
+    seed=(pa.int64(), "which training; of a simulated corpus the draw"),
+    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
+    item_id=(pa.string(), "the item, as the corpus names it"),
+    probability=(pa.float64(), "that the item is positive"),
+)
 """A row a test item and seed: what the classifier says that learned from inferred labels."""
 
 

@@ -1,4 +1,4 @@
-"""Every key of every YAML file, from the specifications that read them: `python -m fairness_pipeline.cli.reference`."""
+"""Every key of every YAML file, from the code that reads them: what `make reference` writes."""
 
 import inspect
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from fairness_pipeline.project.study import studies
 
 _HEAD = """# Reference of all keys
 
-Written by `python -m fairness_pipeline.cli.reference > docs/reference.md` from what reads the files. An unknown key, a
+Written by `make reference` from the code that reads the files. An unknown key, a
 missing one or a wrong value is refused with file, line and key. `required` has no default.
 """
 

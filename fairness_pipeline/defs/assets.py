@@ -70,7 +70,7 @@ def definition(lineage: Lineage, recipe: Recipe, listener: Listener) -> dg.Asset
             for check in recipe.checks
         ],
         kinds=metadata.KINDS[recipe.kind],
-        metadata=metadata.definition_metadata(recipe.schema, lineage.study(recipe.name).columns),
+        metadata=metadata.definition_metadata(recipe.schema),
     )
     def body(context: dg.AssetExecutionContext) -> _Events:
         yield from _materialise(context, lineage, recipe, listener)

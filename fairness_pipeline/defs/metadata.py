@@ -1,14 +1,13 @@
 """How an asset shows in Dagster's UI: schema, kinds, figures, tables and pictures."""
 
 import base64
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
-from fairness_pipeline.foundation.schemas import COLUMNS
+from fairness_pipeline.foundation.schemas import describe
 from fairness_pipeline.lineage.recipe import Result
 
 KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
@@ -16,20 +15,16 @@ _SHOWN_ROWS = 20
 _SHOWN_ENTRIES = 25
 
 
-def definition_metadata(schema: pa.Schema | None, described: Mapping[str, str]) -> dict[str, Any]:
-    """What is known of an asset before it is made: the columns of a table, with what they hold.
-
-    Args:
-        schema: Of a table.
-        described: The study's own columns.
-    """
+def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
+    """What is known of an asset before it is made: the columns of a table, with what they hold."""
     if schema is None:
         return {}
+    texts = describe(schema)
     columns = [
         dg.TableColumn(
             name=column.name,
             type=str(column.type),
-            description={**COLUMNS, **described}.get(column.name),
+            description=texts.get(column.name),
             constraints=dg.TableColumnConstraints(nullable=column.nullable),
         )
         for column in schema

@@ -12,15 +12,15 @@ from fairness_pipeline.foundation.schemas import schema
 
 _SHARES = pa.list_(pa.float64())
 SALIENCY = schema(
-    text_id=pa.string(),
-    seed=pa.int64(),
-    words=pa.list_(pa.string()),
-    label_l2x=_SHARES,
-    group_l2x=_SHARES,
-    label_gradients=_SHARES,
-    group_gradients=_SHARES,
-    js_l2x=pa.float64(),
-    js_gradients=pa.float64(),
+    text_id=(pa.string(), "of the text: its corpus's and its own hash"),
+    seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),
+    words=(pa.list_(pa.string()), "of the text, as the classifier reads them"),
+    label_l2x=(pa.list_(pa.float64()), "S_Y: of each word the share that tells the label, by an explainer"),
+    group_l2x=(pa.list_(pa.float64()), "S_Z: of each word the share that tells the author's group, by an explainer"),
+    label_gradients=(pa.list_(pa.float64()), "the same as label_l2x, by integrated gradients"),
+    group_gradients=(pa.list_(pa.float64()), "the same as group_l2x, by integrated gradients"),
+    js_l2x=(pa.float64(), "Jensen-Shannon divergence of S_Y and S_Z by explainers, in nats"),
+    js_gradients=(pa.float64(), "the same by integrated gradients"),
 )
 """Of each text and seed a share a word: for the label (S_Y) and for the author's group (S_Z), by an explainer (L2X) and
 by integrated gradients; and JS(S_Y, S_Z) in nats, by either."""

@@ -17,20 +17,26 @@ from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.swapping import PronounRule, Swapper
 
 CONTEXTS = schema(
-    dialogue_id=pa.string(),
-    context=pa.string(),
-    side=pa.string(),
-    matches=pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("term", pa.string())])),
+    dialogue_id=(pa.string(), "a hash of corpus, context and response"),
+    context=(pa.string(), "what is said to the model"),
+    side=(pa.string(), "a (the dominant group) or b"),
+    matches=(
+        pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("term", pa.string())])),
+        "the dimension's words in the context: where each starts and ends, and which it is",
+    ),
 )
 """A context's listed words with the characters at which each stands."""
 
 CONTEXT_PAIRS = schema(
-    pair_id=pa.int64(),
-    dialogue_id=pa.string(),
-    source_side=pa.string(),
-    context_a=pa.string(),
-    context_b=pa.string(),
-    terms=pa.list_(pa.struct([("a", pa.string()), ("b", pa.string())])),
+    pair_id=(pa.int64(), "of the pair of contexts, from 0 in each corpus and dimension"),
+    dialogue_id=(pa.string(), "a hash of corpus, context and response"),
+    source_side=(pa.string(), "the side whose words the original context holds"),
+    context_a=(pa.string(), "the context with the words of side a"),
+    context_b=(pa.string(), "the context with the words of side b"),
+    terms=(
+        pa.list_(pa.struct([("a", pa.string()), ("b", pa.string())])),
+        "the words that were exchanged, as both sides have them",
+    ),
 )
 _BATCH = 20_000
 
@@ -159,15 +165,14 @@ def make_pairs(
     )
 
 
-_SWAPPED = schema(
-    dialogue_id=pa.string(),
-    source_side=pa.string(),
-    context_a=pa.string(),
-    context_b=pa.string(),
-    terms=CONTEXT_PAIRS.field("terms").type,
-    matches=CONTEXTS.field("matches").type,
-    ambiguous=pa.int64(),
-    side=pa.string(),
+_SWAPPED = pa.schema(
+    {
+        **{name: pa.string() for name in ("dialogue_id", "source_side", "context_a", "context_b")},
+        "terms": CONTEXT_PAIRS.field("terms").type,
+        "matches": CONTEXTS.field("matches").type,
+        "ambiguous": pa.int64(),
+        "side": pa.string(),
+    }
 )
 """Context pairs with what the quality figures count of them."""
 

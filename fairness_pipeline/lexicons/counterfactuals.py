@@ -11,22 +11,28 @@ from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.stereotypes import Lexicon
 
 COUNTERFACTUAL_PHRASES = schema(
-    phrase_id=pa.string(),
-    comment_id=pa.string(),
-    split=pa.string(),
-    target=pa.string(),
-    text_a=pa.string(),
-    text_b=pa.string(),
-    attribute=pa.string(),
-    opposite_a=pa.string(),
-    opposite_b=pa.string(),
+    phrase_id=(pa.string(), "of the phrase: its comment's and a number, or its place in a released split"),
+    comment_id=(pa.string(), "of the comment"),
+    split=(pa.string(), "train, dev, test; unbiased: phrases in which annotators found no bias"),
+    target=(pa.string(), "the words that name the group"),
+    text_a=(pa.string(), "the phrase about side a"),
+    text_b=(pa.string(), "the phrase as it was written, about side b"),
+    attribute=(pa.string(), "the terms of the stereotype that have an opposite"),
+    opposite_a=(pa.string(), "the phrase about side a with the opposite attribute"),
+    opposite_b=(pa.string(), "the phrase about side b with the opposite attribute"),
 )
 """`text_b` is what was written of side b, `text_a` the same of side a; `target` the words that were exchanged.
 
 `attribute`: the terms of the stereotype for which `opposite_a` and `opposite_b` have the opposite; all three are empty
 where none has one, or the phrase names both groups, of whom it would say different things."""
 
-DISAGREEMENTS = schema(phrase=pa.string(), ours=pa.string(), released=pa.string(), kind=pa.string(), better=pa.string())
+DISAGREEMENTS = schema(
+    phrase=(pa.string(), "seven tokens on either side of the target's first word"),
+    ours=(pa.string(), "our counterfactual"),
+    released=(pa.string(), "the authors'"),
+    kind=(pa.string(), "of disagreement"),
+    better=(pa.string(), "ours, theirs, or either"),
+)
 """`better`: ours, theirs, or either (both can be argued for)."""
 
 _WORD = re.compile(r"[^\W_]+")

@@ -158,7 +158,6 @@ class Study(Generic[P]):
             compare different groups.
         finding: A row of a partition in one sentence, for a reader who sees nothing else.
         files: What reads its YAML files, by the folder of `data` that holds them.
-        columns: What the columns of its tables hold, but for those that studies share.
         decisive: A row as its verdict reads it, where that is not its own values (another reading, a stratum).
         direction: What the sign of a row says, in two words, given the names of both sides.
         reservations: What would undo a row's finding, in words.
@@ -183,7 +182,6 @@ class Study(Generic[P]):
     groups: Callable[[P, Key], tuple[str, str]]
     finding: Callable[[P, Key, Row], str]
     files: Mapping[str, type[Specification]] = field(default_factory=dict)
-    columns: Mapping[str, str] = field(default_factory=dict)
     decisive: Callable[[Row], Row] = lambda row: row
     direction: Callable[[Row, tuple[str, str]], str] = lambda row, groups: f"more: {groups[row['difference'] < 0]}"
     reservations: Callable[[P, Key, Row], list[str]] = lambda part, key, row: []

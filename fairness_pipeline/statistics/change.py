@@ -10,20 +10,26 @@ from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.resampling import NGrams, left_out
 
 DEBIASING_EFFECTS = schema(
-    measure=pa.string(),
-    unit=pa.string(),
-    n=pa.int64(),
-    difference_before=pa.float64(),
-    difference_after=pa.float64(),
-    change=pa.float64(),
-    ci_low=pa.float64(),
-    ci_high=pa.float64(),
-    test=pa.string(),
-    p=pa.float64(),
-    p_holm=pa.float64(),
-    effect=pa.string(),
-    verdict_before=pa.string(),
-    verdict_after=pa.string(),
+    measure=(pa.string(), "what is compared"),
+    unit=(
+        pa.string(),
+        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
+    ),
+    n=(pa.int64(), "pairs, or texts, compared"),
+    difference_before=(pa.float64(), "the base's difference, side a minus side b"),
+    difference_after=(pa.float64(), "the debiased model's"),
+    change=(pa.float64(), "of the absolute difference; below 0 the gap is smaller"),
+    ci_low=(pa.float64(), "lower end of the 95% interval of the change"),
+    ci_high=(pa.float64(), "upper end of that interval"),
+    test=(pa.string(), "the paper's own test, where it has one"),
+    p=(pa.float64(), "its p value"),
+    p_holm=(pa.float64(), "the p on which the verdict rests, adjusted by Holm over the table's measures"),
+    effect=(
+        pa.string(),
+        "smaller gap, larger gap, no change shown, or nothing to judge; of a recipe also cure, no gap shown",
+    ),
+    verdict_before=(pa.string(), "on the base"),
+    verdict_after=(pa.string(), "on the debiased model"),
 )
 """`change` is that of the absolute difference between the sides, with its 95% interval; below 0 the gap is smaller."""
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import locked, replacing
+from fairness_pipeline.foundation.schemas import without_texts
 
 Key = dict[str, str]
 """A partition: axis to value; empty for what is not partitioned."""
@@ -101,11 +102,12 @@ class Lake:
         if data.schema.names != schema.names:
             raise FairnessError(f"{table}: expected columns {schema.names}, found {data.schema.names}")
         with replacing(self.table_path(table, key)) as temporary:
+            written = without_texts(schema)
             with temporary.open("wb") as stream:
                 hashed = _Hashed(stream)
-                with pq.ParquetWriter(hashed, schema, compression="zstd") as writer:
-                    writer.write_table(data.cast(schema))
-                    made = replace(card, content=_content(card, str(schema), hashed.digest.hexdigest()))
+                with pq.ParquetWriter(hashed, written, compression="zstd") as writer:
+                    writer.write_table(data.cast(written))
+                    made = replace(card, content=_content(card, str(written), hashed.digest.hexdigest()))
                     described = json.dumps(asdict(made), sort_keys=True)
                     writer.add_key_value_metadata({_METADATA: described})
             yield data

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from fairness_pipeline.debiasing.dialogue.registry import METHODS
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Card, Lake
@@ -306,7 +307,7 @@ WRONG_FILES: list[tuple[str, Edit, str]] = [
     ("models/mine", at("settings", {"k": 1}), "'settings' belong to a method"),
     ("models/mine", at("dimensions", ["gender"]), "'dimensions' belong to a method"),
     ("models/mine", at("base", "seq2seq"), "debiasing: expected one of cda"),
-    ("models/mine", at("debiasing", "magic"), "debiasing: expected one of cda, duplication, wer, debiased_chat, placebo, mle, dropout, leace, self_debias, prompt, filtered, found 'magic'"),
+    ("models/mine", at("debiasing", "magic"), f"debiasing: expected one of {', '.join(METHODS)}, found 'magic'"),
     ("models/mine", at("threads", 0), "expected more than 0"),
     ("models/mine", at("device", "gpu"), "expected 'auto', 'cpu' or 'cuda'"),
     ("models/endpoint", at("endpoint", ...), "architecture 'endpoint' needs 'endpoint'"),

@@ -316,7 +316,10 @@ def test_a_plot_in_characters() -> None:
     assert text_plot([("x", inside)]) == "x         :─●─:         fair +0 points"
     project = Project("sample")
     shown = summary(
-        studies()[0], project, {"dimension": "gender", "model": "seq2seq"}, [ROW, {**ROW, "verdict": "fair"}]
+        studies()[0],
+        project.parts["dialogue_fairness"],
+        {"dimension": "gender", "model": "seq2seq"},
+        [ROW, {**ROW, "verdict": "fair"}],
     )
     assert shown.startswith(
         "1 biased, 1 fair: seq2seq (this checkpoint): 20% of the answers to female contexts are offensive, 10% of those to male contexts"

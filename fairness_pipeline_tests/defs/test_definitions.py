@@ -15,6 +15,7 @@ import pytest
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import STUDIES
 from fairness_pipeline_tests.commands import change, command, run
@@ -124,10 +125,7 @@ def test_the_ui_has_no_partition_that_cannot_be_filled() -> None:
             assert keys == {str(partitions.to_dagster(key)) for key in lineage.keys(name)}, name
     assert len(shown["dialogue_models"].partitions_def.get_partition_keys()) == 2
     parents = {key.to_user_string() for key in shown["dialogue_significance"].parent_keys}
-    assert parents == {
-        "diversity", "politeness", "sentiment", "attribute_words", "verdict_variations", "instrument_check",
-        "parrot_check",
-    }  # fmt: skip
+    assert parents == {*(own.table for own in measures()), "verdict_variations", "instrument_check", "parrot_check"}
     assert len(shown["dialogue_fairness_report"].parent_keys) == 3
 
 

@@ -13,6 +13,7 @@ from fairness_pipeline.defs.runs import Maker
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lineage.units import Unit
+from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, run
@@ -65,8 +66,8 @@ def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) ->
         server.rude = False
         run("--select", "responses", "--force")
         assert [line.split()[0] for line in planned()] == [
-            "diversity", "politeness", "sentiment", "attribute_words", "dialogue_breakdown", "verdict_variations",
-            "dialogue_significance", "dialogue_fairness_report",
+            *(own.table for own in measures()), "dialogue_breakdown", "verdict_variations", "dialogue_significance",
+            "dialogue_fairness_report",
         ]  # fmt: skip
         assert "responses gender bot changed" in run("--dry-run").stdout
         run()

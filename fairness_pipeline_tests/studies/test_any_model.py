@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, planned, process, run
@@ -20,7 +21,7 @@ from fairness_pipeline_tests.local_server import serve
 from fairness_pipeline_tests.models.dialogue.test_endpoint import ChatServer
 from fairness_pipeline_tests.models.tiny_models import causal_lm
 
-TABLES = ("responses", "diversity", "politeness", "sentiment", "attribute_words", "dialogue_significance")
+TABLES = ("responses", *(own.table for own in measures()), "dialogue_significance")
 PAIRS = {"corpus": "tiny", "dimension": "gender"}
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 import yaml
 
+from fairness_pipeline.debiasing.dialogue.registry import METHODS
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project
@@ -231,7 +232,7 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ({"base": "seq2seq", "debiasing": "magic"}, "debiasing: expected one of cda, duplication, wer, debiased_chat, placebo, mle, dropout, leace, self_debias, prompt, filtered, found 'magic'"),
+        ({"base": "seq2seq", "debiasing": "magic"}, f"debiasing: expected one of {', '.join(METHODS)}, found 'magic'"),
         ({"base": "seq2seq"}, "debiasing: expected one of"),
         ({"debiasing": "cda"}, "key 'base' is missing: the model that 'mine' is made from"),
         ({"base": "gpt9", "debiasing": "cda"}, "base: unknown model 'gpt9'; known: "),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairness_pipeline.debiasing.language.registry import METHODS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.language.stereotype import Quadruples, stereotype
 from fairness_pipeline.project.project import Project
@@ -224,7 +225,7 @@ def test_a_profile_without_stereotypes_is_refused(small: Project, data: Path) ->
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ({"base": "small", "debiasing": "wer"}, "debiasing: expected one of lmd, add, hd, cda, plain, found 'wer'"),
+        ({"base": "small", "debiasing": "wer"}, f"debiasing: expected one of {', '.join(METHODS)}, found 'wer'"),
         ({"base": "none", "debiasing": "hd"}, "base: unknown model 'none'; known: "),
         ({"base": "dialogpt-published", "debiasing": "hd"}, "is no language model with weights"),
         ({"base": "small", "debiasing": "hd", "settings": {"lambda": 1}}, "unknown key 'settings.lambda'"),

@@ -37,36 +37,26 @@ from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project.project import Project, load_dimension
+from fairness_pipeline.project.study import STUDIES
 from fairness_pipeline.studies.dialogue_fairness.models import seed_name
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import content
 from fairness_pipeline_tests.verify import annotator_bias, implicit_bias
-from fairness_pipeline_tests.verify.shared import ROOT, SEEDS, STATE, Claim, Part, command, finished, interval, version
+from fairness_pipeline_tests.verify.shared import (
+    ROOT,
+    SEEDS,
+    STATE,
+    Claim,
+    Part,
+    command,
+    finished,
+    interval,
+    stages,
+    version,
+)
 
 DIALOGUES, LANGUAGE, SENTIMENT = "dialogue_fairness", "language_model_bias", "sentiment_equity"
 STYLE, ANNOTATORS = implicit_bias.STUDY, annotator_bias.STUDY
-STAGES = {
-    DIALOGUES: (
-        "twitter_dialogues", "contexts", "context_pairs", "dialogue_models", "disentanglement",
-        "debiased_dialogue_models", "responses", "diversity", "politeness", "sentiment", "attribute_words",
-        "instrument_check", "parrot_check", "dialogue_breakdown", "verdict_variations",
-        "dialogue_significance", "recipe_significance", "response_quality", "debiasing_effects", "recipe_effects",
-        "dialogue_fairness_report",
-    ),
-    LANGUAGE: (
-        "reddit_comments", "bias_candidates", "bias_phrases", "phrase_annotations", "annotation_agreement",
-        "phrase_splits", "counterfactual_phrases", "human_references", "state_turns", "response_sets",
-        "language_models", "debiased_language_models", "phrase_perplexities", "language_model_bias",
-        "language_model_debiasing_effects", "base_reddit_perplexity", "reddit_perplexity", "dialogue_state_tracking",
-        "response_generation", "language_model_bias_report",
-    ),
-    SENTIMENT: (
-        "equity_sentences", "affect_tweets", "sentiment_systems", "equity_scores", "equity_pairs",
-        "equity_significance", "equity_report",
-    ),
-    STYLE: implicit_bias.STAGES,
-    ANNOTATORS: annotator_bias.STAGES,
-}  # fmt: skip
 _WORDS = {True: "holds", False: "**fails**", None: "not tried"}
 DEBIASED = {
     "CDA": "seq2seq-cda", "WER": "seq2seq-wer", "Debiased-Chat": "seq2seq-debiased_chat", "dropout": "seq2seq-dropout",
@@ -102,7 +92,7 @@ RATES = ("offense_rate", "sentiment_positive", "sentiment_negative")
 def main() -> None:
     """Runs what has not been verified yet; exits with 1 if any part fails."""
     parser = argparse.ArgumentParser(prog="make verify", description=__doc__)
-    parser.add_argument("--study", choices=list(STAGES), help="only this study's parts; no page")
+    parser.add_argument("--study", choices=STUDIES, help="only this study's parts; no page")
     study = parser.parse_args().study
     parts: dict[str, dict[str, Part]] = {
         DIALOGUES: {
@@ -437,7 +427,7 @@ def kill(study: str) -> dict[str, Any]:
     for home in (whole, killed):
         shutil.rmtree(home, ignore_errors=True)
     finished(small_run(whole, study))
-    hits = {stage: kill_during(killed, study, stage) for stage in STAGES[study]}
+    hits = {stage: kill_during(killed, study, stage) for stage in stages(whole / "small")}
     finished(small_run(killed, study))
     same = content(whole / "small") == content(killed / "small")
     left = [str(path) for path in killed.rglob("*.part")]

@@ -21,10 +21,6 @@ from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline_tests.verify.shared import Claim, Part
 
 STUDY = "annotator_bias"
-STAGES = (
-    "annotations", "annotated_items", "annotators", "group_positive_rates", "annotator_anova", "truth_inference",
-    "annotator_bias_estimates", "learned_classifiers", "truth_inference_scores", "annotator_bias_report",
-)  # fmt: skip
 SMALL = {"corpora": ["circle"], "methods": {"mv": {}, "group_anno": {}}, "learn": ["circle"]}
 """What a run that is killed changes in the sample's section."""
 SHAPES = ("circle", "moon")

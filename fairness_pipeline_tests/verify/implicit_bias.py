@@ -14,10 +14,6 @@ from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.verify.shared import SEEDS, STATE, Claim, Part, command, finished, interval, version
 
 STUDY = "implicit_bias"
-STAGES = (
-    "authored_texts", "skewed_training_sets", "text_classifiers", "classifier_predictions", "classifier_fairness",
-    "classifier_metrics", "classifier_debiasing_effects", "saliency", "balance_rates", "implicit_bias_report",
-)  # fmt: skip
 SMALL = {
     "maximum": 200,
     "classifiers": {

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.project.project import Project
+
 ROOT = Path(__file__).parents[2]
 STATE = ROOT / "data" / "lake" / "verification"
 SEEDS = (1, 2, 3, 4, 5)
@@ -54,3 +57,9 @@ def interval(values: list[float]) -> tuple[float, float, float]:
     mean = float(np.mean(values))
     reach = float(student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5)
     return mean, mean - reach, mean + reach
+
+
+def stages(workspace: Path) -> list[str]:
+    """The assets that a workspace holds something of, upstream before downstream."""
+    made = {path.name for room in ("tables", "cards") for path in (workspace / room).iterdir()}
+    return [name for name in Lineage(Project("sample")).recipes if name in made]

@@ -22,19 +22,34 @@ from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, track
 from fairness_pipeline.foundation.records import column, read_records
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import optional, schema
 
-ANNOTATIONS = schema(draw=pa.int64(), item_id=pa.string(), annotator_id=pa.string(), label=pa.int64())
+ANNOTATIONS = schema(
+    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
+    item_id=(pa.string(), "the item, as the corpus names it"),
+    annotator_id=(pa.string(), "who labelled, as the corpus names them"),
+    label=(pa.int64(), "1 (positive) or 0"),
+)
 """A row a label: 1 (positive) or 0. `draw` counts the draws of a simulated corpus; 1 is the only one of others."""
 ITEMS = schema(
-    draw=pa.int64(), item_id=pa.string(), text=pa.string(), features=pa.list_(pa.float64()), split=pa.string()
-).append(pa.field("gold", pa.int64()))
+    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
+    item_id=(pa.string(), "the item, as the corpus names it"),
+    text=(pa.string(), "what was labelled; empty where it is not known"),
+    features=(pa.list_(pa.float64()), "numbers that a classifier reads instead; empty where there are none"),
+    split=(pa.string(), "train, or test (for a classifier that learns from inferred labels)"),
+    gold=optional(pa.int64(), "what the item is, where that is known"),
+)
 """A row an item; `gold` is null where the truth is not known."""
-ANNOTATORS = (
-    schema(draw=pa.int64(), annotator_id=pa.string(), category=pa.string())
-    .append(pa.field("side", pa.string()))
-    .append(pa.field("sensitivity", pa.float64()))
-    .append(pa.field("specificity", pa.float64()))
+ANNOTATORS = schema(
+    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
+    annotator_id=(pa.string(), "who labelled, as the corpus names them"),
+    category=(
+        pa.string(),
+        "what tells two groups of annotators apart; empty for one annotator, or where there is none",
+    ),
+    side=optional(pa.string(), "a, b, or null where it is not known"),
+    sensitivity=optional(pa.float64(), "the annotator's simulated share of positive items called positive"),
+    specificity=optional(pa.float64(), "the annotator's simulated share of negative items called negative"),
 )
 """A row an annotator and category: side a or b, null where it is not known; the true rates where they are simulated.
 Without categories a row an annotator, whose category is empty."""

@@ -33,16 +33,20 @@ from fairness_pipeline.foundation.text_files import read_lines
 from fairness_pipeline.foundation.yaml_files import Specification
 
 AUTHORED_TEXTS = schema(
-    text_id=pa.string(),
-    text=pa.string(),
-    label=pa.int64(),
-    author_group=pa.string(),
-    author_id=pa.string(),
-    split=pa.string(),
+    text_id=(pa.string(), "of the text: its corpus's and its own hash"),
+    text=(pa.string(), "what was written"),
+    label=(pa.int64(), "1 (positive) or 0"),
+    author_group=(pa.string(), "a or b"),
+    author_id=(pa.string(), "who wrote it; the text itself where that is not known"),
+    split=(pa.string(), "train, valid or test"),
 )
 """In each split as many of each label and group. `label` is 1 or 0; `author_group` a or b; a text whose author is not
 known has an author of its own."""
-SKEWED_SETS = schema(balance_rate=pa.string(), split=pa.string(), text_id=pa.string())
+SKEWED_SETS = schema(
+    balance_rate=(pa.string(), "positive to negative texts of group a; of group b the other way round"),
+    split=(pa.string(), "train, valid or test"),
+    text_id=(pa.string(), "of the text: its corpus's and its own hash"),
+)
 """The texts of `train` and `valid` at each balance rate."""
 SPLITS = ("train", "valid", "test")
 

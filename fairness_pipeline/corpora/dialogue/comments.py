@@ -13,10 +13,9 @@ from fairness_pipeline.corpora.dialogue.readers import Turns
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained
 from fairness_pipeline.foundation.paths import cache_folder
-from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.text_files import read_json_lines
 
-_POSTS = schema(id=pa.string(), parent=pa.string(), thread=pa.string(), text=pa.string(), topic=pa.string())
+_POSTS = pa.schema({name: pa.string() for name in ("id", "parent", "thread", "text", "topic")})
 _BATCH = 50_000
 _MEMORY = "1GB"
 

@@ -25,7 +25,7 @@ from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.progress import Progress, track
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.foundation.yaml_files import Specification
 
 SPLITS = ("train", "valid", "test", "audit")
@@ -33,14 +33,15 @@ SHARED_TURN = 25
 """Characters. Dialogues that share a turn at least this long belong to one thread; shorter ones are stock phrases."""
 
 SCHEMA = schema(
-    dialogue_id=pa.string(),
-    thread_id=pa.string(),
-    context=pa.string(),
-    response=pa.string(),
-    split=pa.string(),
-    corpus=pa.string(),
-    source=pa.string(),
-).append(pa.field("topic", pa.string()))
+    dialogue_id=(pa.string(), "a hash of corpus, context and response"),
+    thread_id=(pa.string(), "dialogues of one thread fall into one split"),
+    context=(pa.string(), "what is said to the model"),
+    response=(pa.string(), "what is answered"),
+    split=(pa.string(), "train, valid, test or audit"),
+    corpus=(pa.string(), "the corpus's key: its file in data/corpora"),
+    source=(pa.string(), "the file, data set or grammar that a dialogue is from"),
+    topic=optional(pa.string(), "what a dialogue is about, where the corpus says so"),
+)
 _READ = ("id", "context", "response", "thread", "source", "topic")
 _BATCH = 50_000
 

@@ -15,7 +15,11 @@ from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGram
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import schema
 
-STATE_TURNS = schema(split=pa.string(), text=pa.string(), right=pa.bool_())
+STATE_TURNS = schema(
+    split=(pa.string(), "train, dev, test; unbiased: phrases in which annotators found no bias"),
+    text=(pa.string(), "what was written"),
+    right=(pa.bool_(), "whether the user gives the value in this turn"),
+)
 """`text` is what the system said, what the user says, domain, slot and value; `right`: whether the user gives it."""
 
 _NONE = ("", "not mentioned", "none", "dontcare", "dont care", "do n't care")

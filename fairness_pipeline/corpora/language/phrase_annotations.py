@@ -12,23 +12,25 @@ import pyarrow as pa
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import optional, schema
 
-PHRASE_ANNOTATIONS = (
-    schema(
-        phrase_id=pa.string(),
-        comment_id=pa.string(),
-        comment=pa.string(),
-        phrase=pa.string(),
-        annotator=pa.string(),
-    )
-    .append(pa.field("bias_sent", pa.bool_()))
-    .append(pa.field("bias_phrase", pa.bool_()))
+PHRASE_ANNOTATIONS = schema(
+    phrase_id=(pa.string(), "of the phrase: its comment's and a number, or its place in a released split"),
+    comment_id=(pa.string(), "of the comment"),
+    comment=(pa.string(), "the comment, cleaned"),
+    phrase=(pa.string(), "seven tokens on either side of the target's first word"),
+    annotator=(pa.string(), "who labelled"),
+    bias_sent=optional(pa.bool_(), "whether the comment expresses the stereotype; null without a label"),
+    bias_phrase=optional(pa.bool_(), "whether the phrase alone does"),
 )
 """One row a phrase and annotator; a label is null where none was given."""
 
-AGREEMENT = schema(level=pa.string(), alpha=pa.float64(), items=pa.int64(), annotators=pa.int64()).append(
-    pa.field("published_alpha", pa.float64())
+AGREEMENT = schema(
+    level=(pa.string(), "comments (bias_sent) or phrases (bias_phrase)"),
+    alpha=(pa.float64(), "Krippendorff's alpha, nominal"),
+    items=(pa.int64(), "what two annotators labelled"),
+    annotators=(pa.int64(), "who did"),
+    published_alpha=optional(pa.float64(), "what the paper prints"),
 )
 PUBLISHED_ALPHA = {"bias_sent": 0.65, "bias_phrase": 0.67}
 """Section 2.3, 100 items."""

@@ -15,7 +15,12 @@ from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.text_files import read_lines
 
-PHRASE_SPLITS = schema(phrase_id=pa.string(), comment_id=pa.string(), split=pa.string(), phrase=pa.string())
+PHRASE_SPLITS = schema(
+    phrase_id=(pa.string(), "of the phrase: its comment's and a number, or its place in a released split"),
+    comment_id=(pa.string(), "of the comment"),
+    split=(pa.string(), "train, dev, test; unbiased: phrases in which annotators found no bias"),
+    phrase=(pa.string(), "seven tokens on either side of the target's first word"),
+)
 """`split`: train, dev and test of biased phrases, and `unbiased`: phrases that annotators found no bias in."""
 
 SPLITS = ("train", "dev", "test")

@@ -14,8 +14,14 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.text_files import read_json_lines
 
-RESPONSE_SETS = schema(split=pa.string(), context=pa.string(), references=pa.list_(pa.string()))
-REFERENCES = schema(text=pa.string())
+RESPONSE_SETS = schema(
+    split=(pa.string(), "train, dev, test; unbiased: phrases in which annotators found no bias"),
+    context=(pa.string(), "what is answered"),
+    references=(pa.list_(pa.string()), "what people answered"),
+)
+REFERENCES = schema(
+    text=(pa.string(), "what was written"),
+)
 
 _TRAINED_ON = 0.75
 _TURNS = 2

@@ -10,10 +10,10 @@ from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.text_files import read_lines
 
 AFFECT_TWEETS = schema(
-    tweet_id=pa.string(),
-    tweet=pa.string(),
-    affect=pa.string(),
-    score=pa.float64(),
+    tweet_id=(pa.string(), "of the tweet"),
+    tweet=(pa.string(), "its text"),
+    affect=(pa.string(), "anger, fear, joy, sadness or valence"),
+    score=(pa.float64(), "intensity of the affect, from 0 to 1"),
 )
 """A tweet with the intensity, in 0..1, of one affect."""
 

@@ -11,22 +11,21 @@ import pydantic
 
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.foundation.text_files import read_csv_rows
 from fairness_pipeline.foundation.yaml_files import Specification, load, read_yaml, validate
 
-EQUITY_SENTENCES = pa.schema(
-    [
-        pa.field("sentence_id", pa.int64(), False),
-        pa.field("templates", pa.string(), False),
-        pa.field("template", pa.int64(), False),
-        pa.field("sentence", pa.string(), False),
-        pa.field("person", pa.string(), False),
-        pa.field("gender", pa.string(), False),
-        pa.field("race", pa.string()),
-        pa.field("pair", pa.string(), False),
-        pa.field("emotion", pa.string()),
-        pa.field("emotion_word", pa.string()),
-    ]
+EQUITY_SENTENCES = schema(
+    sentence_id=(pa.int64(), "of the sentence, from 1"),
+    templates=(pa.string(), "published or reworded"),
+    template=(pa.int64(), "number of the template in its set"),
+    sentence=(pa.string(), "what is scored"),
+    person=(pa.string(), "the name or noun phrase in it"),
+    gender=(pa.string(), "of the person"),
+    race=optional(pa.string(), "of a name; null for noun phrases"),
+    pair=(pa.string(), "whom the person is compared with for gender"),
+    emotion=optional(pa.string(), "of the emotion word; null without one"),
+    emotion_word=optional(pa.string(), "in the sentence; null without one"),
 )
 """A sentence of a set of `templates`; `template` counts from 1; nulls where the paper's file has none.
 

@@ -17,7 +17,7 @@ from scipy.stats import f as f_distribution
 from fairness_pipeline.annotation.inference import people, task_table
 from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.foundation.yaml_files import Share, Specification
 from fairness_pipeline.measures.annotators.item_by_group import ItemsByGroup, items_by_group
 from fairness_pipeline.statistics.comparison import COMPARISON, Published, adjusted, beside, compare_groups
@@ -28,18 +28,33 @@ from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
 
 RESPONSES = ("sensitivity", "specificity")
-GROUP_POSITIVE_RATES = pa.schema(
-    [
-        *COMPARISON,
-        *(pa.field(f"{what}_{side}", pa.int64(), False) for what in ("labels", "annotators") for side in "ab"),
-        *(pa.field(f"pooled_{side}", pa.float64(), False) for side in "ab"),
-        pa.field("p_items", pa.float64(), False),
-        pa.field("p_items_holm", pa.float64(), False),
-        pa.field("items_excess", pa.float64(), False),
-        pa.field("items_typical", pa.float64(), False),
-        pa.field("items_upper", pa.float64()),
-        pa.field("items_compared", pa.int64(), False),
-    ]
+GROUP_POSITIVE_RATES = schema(
+    COMPARISON,
+    measure="the category whose two groups are compared",
+    n="items that both groups labelled",
+    value_a="mean over these items of the share of the first group's labels that are positive",
+    value_b="the same of the second group",
+    ci_low="lower end of the 95% interval: of a difference, of a contrast, of a score",
+    ci_high="upper end of that interval",
+    test="paired t over items alone, which takes labels of one annotator for independent",
+    p_holm="p adjusted by Holm: over a corpus's categories, or over a draw's contrasts",
+    paired_test="over annotators and items: the verdict's",
+    paper_verdict="fair or biased by items alone",
+    labels_a=(pa.int64(), "labels of these items by the first group"),
+    labels_b=(pa.int64(), "labels of these items by the second group"),
+    annotators_a=(pa.int64(), "how many people of the first group gave them"),
+    annotators_b=(pa.int64(), "how many people of the second group gave them"),
+    pooled_a=(pa.float64(), "share of positive ones among all of labels_a, in percent"),
+    pooled_b=(pa.float64(), "share of positive ones among all of labels_b, in percent"),
+    p_items=(
+        pa.float64(),
+        "p of no interaction of item and group (raters' groups exchanged among raters of like labour)",
+    ),
+    p_items_holm=(pa.float64(), "the same, adjusted with the means of all categories"),
+    items_excess=(pa.float64(), "how many times chance the items' differences vary between the groups"),
+    items_typical=(pa.float64(), "the typical (root mean square) difference of a single item's rates, in points"),
+    items_upper=optional(pa.float64(), "its upper 95% bound; null where nothing is known"),
+    items_compared=(pa.int64(), "items with two labels of each group, on which these rest"),
 )
 """One row a category, which is its `measure`. A value is the mean over items of a group's share of positive labels;
 `pooled_*` is the share among all of a group's labels of these items.
@@ -49,21 +64,25 @@ categories, as `p_holm` is; `items_excess` how many times chance the items' diff
 root mean square difference of single items in points, with its upper 95% bound `items_upper`, over `items_compared`
 items with two labels of each group. A category is `fair` only where the mean and single items are shown to differ
 little; one whose mean does not differ and whose items do is `biased`: a similar rate, of other items."""
-ANNOTATOR_ANOVA = (
-    schema(
-        category=pa.string(),
-        response=pa.string(),
-        annotators=pa.int64(),
-        sum_of_squares=pa.float64(),
-        stars=pa.string(),
-    )
-    .append(pa.field("mean_a", pa.float64()))
-    .append(pa.field("mean_b", pa.float64()))
-    .append(pa.field("f", pa.float64()))
-    .append(pa.field("p", pa.float64()))
-    .append(pa.field("published_sum_of_squares", pa.float64()))
-    .append(pa.field("published_stars", pa.string()))
-)  # fmt: skip
+ANNOTATOR_ANOVA = schema(
+    category=(
+        pa.string(),
+        "what tells two groups of annotators apart; empty for one annotator, or where there is none",
+    ),
+    response=(
+        pa.string(),
+        "sensitivity (share of positive items called positive) or specificity (of negative ones negative)",
+    ),
+    annotators=(pa.int64(), "annotators whose groups are known and who labelled items of the class"),
+    sum_of_squares=(pa.float64(), "between the groups, after all other categories (type II)"),
+    stars=(pa.string(), "* below 0.05, ** below 0.005"),
+    mean_a=optional(pa.float64(), "mean response of the first group's annotators, against the majority vote"),
+    mean_b=optional(pa.float64(), "mean response of the second group's annotators"),
+    f=optional(pa.float64(), "its F"),
+    p=optional(pa.float64(), "its p value"),
+    published_sum_of_squares=optional(pa.float64(), "what the thesis prints"),
+    published_stars=optional(pa.string(), "what the thesis prints"),
+)
 """One row a category and response; means are of the annotators in each group. F and p are null where nothing can be
 told: too few annotators, or a category that the others tell already."""
 STARS = ((0.005, "**"), (0.05, "*"))

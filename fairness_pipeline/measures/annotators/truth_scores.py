@@ -6,15 +6,19 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import binomtest
 
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.statistics.intervals import Estimate
 
 TRUTH, PREDICTION = "truth_inference", "prediction"
-TRUTH_SCORES = (
-    schema(metric=pa.string(), items=pa.int64(), value=pa.float64(), values=pa.list_(pa.float64()), over=pa.string())
-    .append(pa.field("ci_low", pa.float64()))
-    .append(pa.field("ci_high", pa.float64()))
-    .append(pa.field("published_value", pa.float64()))
+TRUTH_SCORES = schema(
+    metric=(pa.string(), "truth_inference_ or prediction_, accuracy or f1 (of the positive class)"),
+    items=(pa.int64(), "items with a known truth"),
+    value=(pa.float64(), "the estimate; of scores the mean over draws or seeds"),
+    values=(pa.list_(pa.float64()), "of each draw or seed"),
+    over=(pa.string(), "what the interval is over: draws, seeds, or items"),
+    ci_low=optional(pa.float64(), "lower end of the 95% interval: of a difference, of a contrast, of a score"),
+    ci_high=optional(pa.float64(), "upper end of that interval"),
+    published_value=optional(pa.float64(), "what the thesis prints"),
 )
 """Accuracy and F1 (of the positive class), shares. `values` of each draw or seed, `value` their mean; the 95% interval
 is `over` draws, seeds, or, of one, items."""

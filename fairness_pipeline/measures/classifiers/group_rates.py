@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.foundation.yaml_files import Share, Specification
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_estimates
 from fairness_pipeline.statistics.comparison import (
@@ -30,33 +30,41 @@ from fairness_pipeline.statistics.verdicts import ARTEFACT
 
 FP, FN, DP = "fp_rate", "fn_rate", "dp_rate"
 RATES = (FP, FN, DP)
-CLASSIFIER_FAIRNESS = pa.schema(
-    [
-        *COMPARISON,
-        pa.field("seeds", pa.int64(), False),
-        pa.field("sd_seeds", pa.float64()),
-        pa.field("authors_a", pa.float64(), False),
-        pa.field("authors_b", pa.float64(), False),
-        pa.field("masked_n", pa.int64()),
-        pa.field("masked_difference", pa.float64()),
-        pa.field("masked_p", pa.float64()),
-    ]
+CLASSIFIER_FAIRNESS = schema(
+    COMPARISON,
+    n="texts of both groups that the rate is about",
+    ci_low="lower end of the 95% interval of the difference",
+    ci_high="upper end of the 95% interval of the difference",
+    test="none: the thesis prints rates without a test",
+    paired_test="what is compared over: nothing is paired",
+    paired_statistic="its t",
+    seeds=(pa.int64(), "trainings; of metrics the value of each"),
+    sd_seeds=optional(pa.float64(), "standard deviation of the difference between seeds"),
+    authors_a=(
+        pa.float64(),
+        "authors of one size that weigh as much as those of group a: one who wrote most leaves few",
+    ),
+    authors_b=(pa.float64(), "the same of group b"),
+    masked_n=optional(pa.int64(), "texts whose group could be inferred without the words that tell the label"),
+    masked_difference=optional(pa.float64(), "the difference between these groups; null where groups are known"),
+    masked_p=optional(pa.float64(), "its p, adjusted over the rates"),
 )
 """One row a rate. Values are means over the seeds; `sd_seeds` is the standard deviation of their differences.
 `authors_*`: as many authors of one size weigh as much as a group's own; one who wrote most of its texts leaves few.
 `masked_*`: of the same rate where groups were inferred from texts, and were inferred again without the words that tell
 the label; null where groups are known. Of a difference that is shown, but is not then, the verdict is `artefact` where
 less is left than groups that are only told worse would leave, else `inconclusive`."""
-CLASSIFIER_METRICS = (
-    schema(
-        metric=pa.string(),
-        value=pa.float64(),
-        unit=pa.string(),
-        seeds=pa.list_(pa.float64()),
-    )
-    .append(pa.field("ci_low", pa.float64()))
-    .append(pa.field("ci_high", pa.float64()))
-    .append(pa.field("published_value", pa.float64()))
+CLASSIFIER_METRICS = schema(
+    metric=(pa.string(), "accuracy, f1 (of the positive class), or the absolute difference of a rate: fped, fned, dpd"),
+    value=(pa.float64(), "mean over the seeds"),
+    unit=(
+        pa.string(),
+        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
+    ),
+    seeds=(pa.list_(pa.float64()), "trainings; of metrics the value of each"),
+    ci_low=optional(pa.float64(), "lower end of the 95% interval of the difference"),
+    ci_high=optional(pa.float64(), "upper end of the 95% interval of the difference"),
+    published_value=optional(pa.float64(), "what the thesis prints"),
 )
 """Accuracy, F1, FPED, FNED and DPD: each seed's, their mean, and its 95% interval over seeds (null with one)."""
 

@@ -14,7 +14,10 @@ import pyarrow as pa
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.text import tokenize
 
-MASKED_GROUPS = schema(text_id=pa.string(), author_group=pa.string())
+MASKED_GROUPS = schema(
+    text_id=(pa.string(), "of the text: its corpus's and its own hash"),
+    author_group=(pa.string(), "a or b"),
+)
 """The group of each test text as it is inferred without the label's words; texts of which nothing is left have none."""
 _FEWEST = 3
 """Texts that a word must stand in."""

@@ -15,14 +15,12 @@ from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.text import EncodedWords, encode_words, fold, tokenize
-from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Sides, sides
+from fairness_pipeline.measures.dialogue.measure import MASKED, SIDES, Measure, Sides, both_readings, sides
 
 ATTRIBUTE_WORDS = schema(
-    pair_id=pa.int64(),
-    side=pa.string(),
-    attribute=pa.string(),
-    count=pa.int64(),
-    count_masked=pa.int64(),
+    SIDES,
+    attribute=(pa.string(), "the dimension's attribute list"),
+    **both_readings(count=(pa.int64(), "how many words of the list the response holds")),
 )
 
 _ENDING = re.compile(r"'(?:s|ll|d|re|ve|m)$")

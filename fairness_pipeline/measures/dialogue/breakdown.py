@@ -12,18 +12,21 @@ from fairness_pipeline.measures.dialogue.measure import Measure, Sides
 from fairness_pipeline.statistics.clusters import shrunken
 
 BREAKDOWN = schema(
-    measure=pa.string(),
-    unit=pa.string(),
-    factor=pa.string(),
-    level=pa.string(),
-    n=pa.int64(),
-    value_a=pa.float64(),
-    value_b=pa.float64(),
-    difference=pa.float64(),
-    shrunken=pa.float64(),
-    ci_low=pa.float64(),
-    ci_high=pa.float64(),
-    contribution=pa.float64(),
+    measure=(pa.string(), "what is compared"),
+    unit=(
+        pa.string(),
+        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
+    ),
+    factor=(pa.string(), "word, source_side, source_file or topic"),
+    level=(pa.string(), "the word (side a / side b), side, file or topic"),
+    n=(pa.int64(), "pairs compared"),
+    value_a=(pa.float64(), "the measure's value on side a, the dominant group"),
+    value_b=(pa.float64(), "the measure's value on side b"),
+    difference=(pa.float64(), "side a minus side b, in `unit`"),
+    shrunken=(pa.float64(), "the level's difference, drawn towards the mean of all levels"),
+    ci_low=(pa.float64(), "lower end of the 95% interval of the paired difference"),
+    ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),
+    contribution=(pa.float64(), "how much of the whole difference the level's pairs make"),
 )
 """One row a measure, factor and level, in the measure's unit.
 

@@ -17,13 +17,13 @@ from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.workspace.distinct import each_distinct
 
 CLASSIFIER_QUALITY = schema(
-    classifier=pa.string(),
-    group=pa.string(),
-    metric=pa.string(),
-    n=pa.int64(),
-    value=pa.float64(),
-    ci_low=pa.float64(),
-    ci_high=pa.float64(),
+    classifier=(pa.string(), "that is held against the labelled texts"),
+    group=(pa.string(), "all texts, or those that name one side alone"),
+    metric=(pa.string(), "of response quality"),
+    n=(pa.int64(), "pairs compared"),
+    value=(pa.float64(), "the metric's value"),
+    ci_low=(pa.float64(), "lower end of the 95% interval of the paired difference"),
+    ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),
 )
 """`value` in percent of the `n` texts that a metric is about, with Wilson's 95% interval.
 

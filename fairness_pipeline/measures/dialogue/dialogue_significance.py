@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.diversity import index_responses
 from fairness_pipeline.measures.dialogue.judgement import judged
-from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, neutral_reading
+from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
 from fairness_pipeline.measures.dialogue.registry import is_part, measures
 from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
@@ -23,28 +24,28 @@ from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.workspace.lake import Row
 
-DIALOGUE_SIGNIFICANCE = pa.schema(
-    [
-        *COMPARISON,
-        pa.field("content_a", pa.float64()),
-        pa.field("content_b", pa.float64()),
-        pa.field("content_difference", pa.float64()),
-        pa.field("content_ci_low", pa.float64()),
-        pa.field("content_ci_high", pa.float64()),
-        pa.field("p_as_answered", pa.float64()),
-        pa.field("parrot_difference", pa.float64()),
-        pa.field("instrument_difference", pa.float64()),
-        pa.field("instrument_p", pa.float64()),
-        pa.field("exchanged", pa.string(), False),
-        pa.field("hangs_on", pa.string()),
-        pa.field("carried_by", pa.string()),
-        pa.field("without_them", pa.string()),
-        pa.field("difference_without_them", pa.float64()),
-        pa.field("holds", pa.int64()),
-        pa.field("variations", pa.int64()),
-        pa.field("distinct_shown", pa.int64()),
-        pa.field("commonest_shown", pa.float64()),
-    ]
+DIALOGUE_SIGNIFICANCE = schema(
+    COMPARISON,
+    content_a=optional(pa.float64(), "the value of side a with the groups' words masked, on which the verdict rests"),
+    content_b=optional(pa.float64(), "the value of side b with the groups' words masked"),
+    content_difference=optional(pa.float64(), "their difference"),
+    content_ci_low=optional(pa.float64(), "lower end of its 95% interval"),
+    content_ci_high=optional(pa.float64(), "upper end of its 95% interval"),
+    p_as_answered=optional(pa.float64(), "adjusted p of the answers as they are"),
+    parrot_difference=optional(pa.float64(), "what answers that only repeat the context would get"),
+    instrument_difference=optional(
+        pa.float64(), "what the scorer makes of human texts with only the listed words swapped"
+    ),
+    instrument_p=optional(pa.float64(), "p of that difference"),
+    exchanged=(pa.string(), "the commonest exchanged words"),
+    hangs_on=optional(pa.string(), "the words that make the difference, where pairs show one and words do not"),
+    carried_by=optional(pa.string(), "the words whose pairs make most of a biased measure's gap"),
+    without_them=optional(pa.string(), "the verdict on the other pairs"),
+    difference_without_them=optional(pa.float64(), "their difference"),
+    holds=optional(pa.int64(), "in how many variations the verdict is the same"),
+    variations=optional(pa.int64(), "how many there are: word lists, halves of the contexts, thresholds, classifiers"),
+    distinct_shown=optional(pa.int64(), "how many distinct responses show the measure"),
+    commonest_shown=optional(pa.float64(), "share in percent of the most frequent of them"),
 )
 """`COMPARISON` and what stands beside a verdict; null where it is not defined.
 
@@ -118,7 +119,7 @@ def judge_responses(
     by_name = {row["measure"]: row for row in rows}
     whole = [row.measure for row in found if not is_part(row.measure)]
     raw = _holm({row.measure: row.p_decides for row in found if row.measure in whole})
-    by_pairs = _holm({name: by_name[name + MASKED]["p_paired"] for name in whole})
+    by_pairs = _holm({name: deciding(by_name, name)["p_paired"] for name in whole})
     alone, repeated = ({row["measure"]: row for row in table.to_pylist()} for table in (instrument, parrots))
     variations: dict[str, list[Row]] = {}
     for other in varied.to_pylist():
@@ -132,9 +133,9 @@ def judge_responses(
         if name in repeated:
             row["parrot_difference"] = repeated[name]["difference"]
         if not is_part(name):
-            neutral = by_name[name + MASKED]
-            row |= {f"content_{side}": neutral[f"value_{side}"] for side in "ab"}
-            row |= {f"content_{what}": neutral[what] for what in ("difference", "ci_low", "ci_high")}
+            if neutral := by_name.get(name + MASKED):
+                row |= {f"content_{side}": neutral[f"value_{side}"] for side in "ab"}
+                row |= {f"content_{what}": neutral[what] for what in ("difference", "ci_low", "ci_high")}
             row["p_as_answered"] = raw[name]
             row |= _held(row, variations.get(name, []))
             if row["verdict"] == "inconclusive" and by_pairs[name] < alpha and row["clusters"] is not None:

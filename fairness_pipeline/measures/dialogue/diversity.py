@@ -21,11 +21,11 @@ from fairness_pipeline.statistics.comparison import Clusterings, Comparison, com
 from fairness_pipeline.statistics.resampling import NGrams
 
 DIVERSITY = schema(
-    side=pa.string(),
-    words=pa.int64(),
-    distinct_1=pa.float64(),
-    distinct_2=pa.float64(),
-    diversity=pa.float64(),
+    side=(pa.string(), "a (the dominant group) or b"),
+    words=(pa.int64(), "all words of the side's responses"),
+    distinct_1=(pa.float64(), "distinct words per word"),
+    distinct_2=(pa.float64(), "distinct word pairs per word"),
+    diversity=(pa.float64(), "mean of distinct_1 and distinct_2"),
 )
 
 
@@ -66,6 +66,11 @@ def measure_diversity(responses: pa.Table) -> pa.Table:
 
 class DiversityMeasure(Measure):
     """Diversity of all responses to a side together: no response has a value of its own."""
+
+    @property
+    def has_neutral_reading(self) -> bool:
+        """Its words are counted once more with the groups' words masked."""
+        return True
 
     def kind(self, name: str) -> str:
         """Of its own."""

@@ -12,13 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, SignificanceSettings, neutral_reading
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.statistics.comparison import SIGNIFICANCE, adjusted
 
-INSTRUMENT_CHECK = SIGNIFICANCE.append(pa.field("texts", pa.string(), False))
+INSTRUMENT_CHECK = schema(
+    SIGNIFICANCE,
+    texts=(pa.string(), "what was scored: responses or contexts with swapped words, or contexts as answers"),
+)
 """One row a measure, and one for its reading with group words masked, in which the sides must not differ.
 
 `texts` says what was scored: the corpus's responses with only the listed words swapped (its contexts where it has no

@@ -7,7 +7,7 @@ reports and the gate follow from these.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pydantic
 from fairness_pipeline.foundation.checks import Check
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.masking import masked
@@ -91,6 +92,38 @@ MASKED = "_masked"
 
 Sides = tuple[np.ndarray, np.ndarray]
 
+SIDES = schema(
+    pair_id=(pa.int64(), "of the pair of contexts, from 0 in each corpus and dimension"),
+    side=(pa.string(), "a (the dominant group) or b"),
+)
+"""The columns with which a table of single responses starts."""
+
+
+def both_readings(**columns: tuple[pa.DataType, str]) -> dict[str, tuple[pa.DataType, str]]:
+    """A scorer's columns for `schema`, and each once more for the responses with the groups' words masked.
+
+    Args:
+        columns: Type and text of each.
+    """
+    masked = {
+        name + MASKED: (kind, f"with the groups' words masked in the response: {text}")
+        for name, (kind, text) in columns.items()
+    }
+    return {**columns, **masked}
+
+
+R = TypeVar("R")
+
+
+def deciding(rows: Mapping[str, R], name: str) -> R:
+    """The row on which a measure's verdict rests: its neutral reading, or itself where it has none.
+
+    Args:
+        rows: Of a significance table, by name.
+        name: Of the measure.
+    """
+    return rows.get(name + MASKED, rows[name])
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -99,7 +132,8 @@ class Measure:
     Args:
         table: Its name, and that of its table.
         description: For the UI.
-        schema: Of the table: `pair_id`, `side`, the scorer's columns, and those of the masked responses.
+        schema: Of the table: `SIDES`, then the scorer's columns. With `both_readings` of them the reading with the
+            groups' words masked decides a verdict; without, the responses as they are do.
         outcomes: What it says of a response, by the name of the row.
         scorer: Makes its scorer; None for one that is not made text by text.
         made_from: Everything that decides its table besides the responses, as JSON can hold it.
@@ -117,6 +151,11 @@ class Measure:
     checks: tuple[Check, ...] = field(default=())
     thresholds: tuple[float, ...] = ()
     others: Callable[[MeasureSettings], Mapping[str, Scorer]] = field(default=lambda settings: {})
+
+    @property
+    def has_neutral_reading(self) -> bool:
+        """Whether it is also taken with the groups' words masked."""
+        return any(name.endswith(MASKED) for name in self.schema.names)
 
     def names(self, dimension: Dimension) -> list[str]:
         """The rows of the significance table that follow from it in a dimension."""
@@ -145,7 +184,8 @@ class Measure:
             progress: Told how many distinct responses are scored.
         """
         assert self.scorer is not None
-        return self.shaped(score(responses, self.scorer(settings, dimension), dimension, folder, progress))
+        masked = dimension if self.has_neutral_reading else None
+        return self.shaped(score(responses, self.scorer(settings, dimension), masked, folder, progress))
 
     def shaped(self, scored: pa.Table) -> pa.Table:
         """The table from `pair_id`, `side` and the scorer's columns."""
@@ -155,7 +195,7 @@ class Measure:
         """What its table would say at another threshold, where it has one; both readings."""
         found = {}
         for name, outcome in self.outcomes.items():
-            for suffix in ("", MASKED) if outcome.score is not None else ():
+            for suffix in self._suffixes if outcome.score is not None else ():
                 a, b = sides(table, f"{outcome.score}{suffix}")
                 found[name + suffix] = outcome.sign * a >= threshold, outcome.sign * b >= threshold
         return found
@@ -175,9 +215,12 @@ class Measure:
         return {name: sides(table, outcome.column + suffix) for name, outcome in self.outcomes.items()}
 
     def readings(self, table: pa.Table) -> dict[str, Sides]:
-        """`values`, and those of the neutral reading with `MASKED` behind their names."""
-        neutral = self.values(table, MASKED)
-        return {**self.values(table), **{name + MASKED: sides for name, sides in neutral.items()}}
+        """`values`, and those of the neutral reading, if it has one, with `MASKED` behind their names."""
+        return {name + suffix: found for suffix in self._suffixes for name, found in self.values(table, suffix).items()}
+
+    @property
+    def _suffixes(self) -> tuple[str, ...]:
+        return ("", MASKED) if self.has_neutral_reading else ("",)
 
     def compare(
         self,
@@ -233,7 +276,7 @@ class Measure:
 def score(
     responses: pa.Table,
     scorer: Scorer,
-    dimension: Dimension,
+    dimension: Dimension | None,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> pa.Table:
@@ -242,16 +285,18 @@ def score(
     Args:
         responses: Columns `pair_id`, `side`, `response`.
         scorer: Its columns are added, and again with `MASKED` behind their names.
-        dimension: Whose words are masked.
+        dimension: Whose words are masked; None leaves the scores of masked texts out.
         folder: Keeps what is scored until all is.
         progress: Told how many distinct texts are scored.
     """
     texts = responses["response"]
-    both = pa.chunked_array([*texts.chunks, *masked(texts, dimension).chunks], pa.string())
+    neutral = masked(texts, dimension).chunks if dimension else []
+    both = pa.chunked_array([*texts.chunks, *neutral], pa.string())
     scores = each_distinct(both, scorer, folder=folder, progress=progress)
     count = len(texts)
     columns = {name: scores[name].slice(0, count) for name in scores.column_names}
-    columns |= {name + MASKED: scores[name].slice(count) for name in scores.column_names}
+    if dimension:
+        columns |= {name + MASKED: scores[name].slice(count) for name in scores.column_names}
     return pa.table({"pair_id": responses["pair_id"], "side": responses["side"], **columns})
 
 

@@ -13,7 +13,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.measures.dialogue.measure import Measure, Outcome
+from fairness_pipeline.measures.dialogue.measure import SIDES, Measure, Outcome, both_readings
 from fairness_pipeline.measures.dialogue.settings import TRAINED, MeasureSettings
 from fairness_pipeline.measures.dialogue.text import collapsed
 from fairness_pipeline.measures.dialogue.trained_classifier import TrainedClassifier
@@ -21,12 +21,11 @@ from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.models.text_classifier import TextClassifier
 
 POLITENESS = schema(
-    pair_id=pa.int64(),
-    side=pa.string(),
-    offensive_probability=pa.float64(),
-    offensive=pa.bool_(),
-    offensive_probability_masked=pa.float64(),
-    offensive_masked=pa.bool_(),
+    SIDES,
+    **both_readings(
+        offensive_probability=(pa.float64(), "the classifier's probability that the response is offensive"),
+        offensive=(pa.bool_(), "whether it is at least the threshold"),
+    ),
 )
 DEFAULT_CLASSIFIER = "alt-profanity-check"
 _OFFENSIVE = ("offensive", "offense", "toxic", "hate", "unsafe", "abusive", "label_1")

@@ -16,38 +16,47 @@ import pyarrow as pa
 from scipy.special import chdtr, nctdtr, ndtr
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.measures.dialogue.recipe_significance import context_variance
 from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.intervals import Estimate, combined, quantile
 from fairness_pipeline.workspace.lake import Row
 
-RECIPE_EFFECTS = (
-    schema(
-        measure=pa.string(),
-        unit=pa.string(),
-        seeds=pa.int64(),
-        n=pa.int64(),
-        difference_before=pa.float64(),
-        difference_after=pa.float64(),
-        sd_before=pa.float64(),
-        sd_after=pa.float64(),
-        change=pa.float64(),
-        ci_low=pa.float64(),
-        ci_high=pa.float64(),
-        p=pa.float64(),
-        p_holm=pa.float64(),
-        p_gap=pa.float64(),
-        effect=pa.string(),
-    )
-    .append(pa.field("share_left", pa.float64()))
-    .append(pa.field("control", pa.string()))
-    .append(pa.field("difference_control", pa.float64()))
-    .append(pa.field("p_control", pa.float64()))
-    .append(pa.field("p_cure", pa.float64()))
-    .append(pa.field("power", pa.float64()))
-    .append(pa.field("seeds_needed", pa.int64()))
+RECIPE_EFFECTS = schema(
+    measure=(pa.string(), "what is compared"),
+    unit=(
+        pa.string(),
+        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
+    ),
+    seeds=(pa.int64(), "trainings of the recipe"),
+    n=(pa.int64(), "pairs compared"),
+    difference_before=(pa.float64(), "side a minus side b of the base model"),
+    difference_after=(pa.float64(), "side a minus side b of the debiased model"),
+    sd_before=(pa.float64(), "standard deviation of the base's difference between seeds"),
+    sd_after=(pa.float64(), "the same of the debiased model"),
+    change=(pa.float64(), "how much smaller (negative) or larger the absolute difference became"),
+    ci_low=(pa.float64(), "lower end of the 95% interval of the paired difference"),
+    ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),
+    p=(pa.float64(), "its p value"),
+    p_holm=(pa.float64(), "the p on which the verdict rests, adjusted by Holm over the table's measures"),
+    p_gap=(pa.float64(), "p of the base's gap over its seeds, adjusted for all rows"),
+    effect=(
+        pa.string(),
+        "smaller gap, larger gap, no change shown, nothing to judge (a model says one thing, or guesses); of "
+        "a recipe also: cure, no gap shown",
+    ),
+    share_left=optional(pa.float64(), "the mean absolute difference after as a share of that before"),
+    control=optional(pa.string(), "the same training without the debiasing term; of several, the hardest to beat"),
+    difference_control=optional(pa.float64(), "its difference"),
+    p_control=optional(pa.float64(), "p of what the method changes beyond it"),
+    p_cure=optional(
+        pa.float64(), "the largest p of the base's gap, its change, that half is left, and each control; adjusted"
+    ),
+    power=optional(
+        pa.float64(), "the chance that as many seeds tell the method from its control, if it does what was found"
+    ),
+    seeds_needed=optional(pa.int64(), "seeds that would tell it four times in five; null where 200 would not"),
 )
 """One row a measure: means over seeds; `change` is that of the absolute differences, with its 95% interval.
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import schema
-from fairness_pipeline.measures.dialogue.measure import MASKED
+from fairness_pipeline.measures.dialogue.measure import deciding
 from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Bound, tost
@@ -21,24 +21,27 @@ from fairness_pipeline.statistics.verdicts import on_content, verdict
 from fairness_pipeline.workspace.lake import Row
 
 RECIPE_SIGNIFICANCE = schema(
-    measure=pa.string(),
-    unit=pa.string(),
-    seeds=pa.int64(),
-    n=pa.int64(),
-    value_a=pa.float64(),
-    value_b=pa.float64(),
-    difference=pa.float64(),
-    ci_low=pa.float64(),
-    ci_high=pa.float64(),
-    sd_seeds=pa.float64(),
-    lowest=pa.float64(),
-    highest=pa.float64(),
-    p=pa.float64(),
-    p_holm=pa.float64(),
-    margin=pa.float64(),
-    p_equivalence=pa.float64(),
-    verdict=pa.string(),
-    verdicts=pa.string(),
+    measure=(pa.string(), "what is compared"),
+    unit=(
+        pa.string(),
+        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
+    ),
+    seeds=(pa.int64(), "trainings of the recipe"),
+    n=(pa.int64(), "pairs compared"),
+    value_a=(pa.float64(), "the measure's value on side a, the dominant group"),
+    value_b=(pa.float64(), "the measure's value on side b"),
+    difference=(pa.float64(), "side a minus side b, in `unit`"),
+    ci_low=(pa.float64(), "lower end of the 95% interval of the paired difference"),
+    ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),
+    sd_seeds=(pa.float64(), "standard deviation of the difference between seeds"),
+    lowest=(pa.float64(), "the lowest of the seeds' differences"),
+    highest=(pa.float64(), "the highest of the seeds' differences"),
+    p=(pa.float64(), "its p value"),
+    p_holm=(pa.float64(), "the p on which the verdict rests, adjusted by Holm over the table's measures"),
+    margin=(pa.float64(), "the largest difference that does not matter, in `unit`"),
+    p_equivalence=(pa.float64(), "p of the two one-sided tests that the difference lies inside the margin"),
+    verdict=(pa.string(), "fair, biased, artefact (a control shows the difference too) or inconclusive"),
+    verdicts=(pa.string(), "how many checkpoints' own verdicts say what"),
 )
 """One row a measure: means over the seeds, and the interval of what the recipe does on contexts like these.
 
@@ -63,8 +66,8 @@ def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
     by_seed = [{row["measure"]: row for row in table.to_pylist()} for table in tables]
     names = [name for name in by_seed[0] if not is_part(name)]
     rows, neutral = (
-        _judged([_row([found[name + suffix] for found in by_seed], alpha) for name in names], alpha)
-        for suffix in ("", MASKED)
+        _judged([_row([read(found, name) for found in by_seed], alpha) for name in names], alpha)
+        for read in (dict.__getitem__, deciding)
     )
     for row, content in zip(rows, neutral, strict=True):
         left = content["difference"] / row["difference"] if row["difference"] else 0.0

@@ -8,18 +8,16 @@ import pyarrow as pa
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.schemas import schema
-from fairness_pipeline.measures.dialogue.measure import Measure, Outcome
+from fairness_pipeline.measures.dialogue.measure import SIDES, Measure, Outcome, both_readings
 from fairness_pipeline.measures.dialogue.text import collapsed
 
 SENTIMENT = schema(
-    pair_id=pa.int64(),
-    side=pa.string(),
-    compound=pa.float64(),
-    positive=pa.bool_(),
-    negative=pa.bool_(),
-    compound_masked=pa.float64(),
-    positive_masked=pa.bool_(),
-    negative_masked=pa.bool_(),
+    SIDES,
+    **both_readings(
+        compound=(pa.float64(), "VADER's score of the response, from -1 to 1"),
+        positive=(pa.bool_(), "whether it is at least the threshold"),
+        negative=(pa.bool_(), "whether it is at most minus the threshold"),
+    ),
 )
 
 

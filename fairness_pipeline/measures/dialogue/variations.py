@@ -19,15 +19,15 @@ from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison
 
 VARIATIONS = schema(
-    measure=pa.string(),
-    kind=pa.string(),
-    variation=pa.string(),
-    n=pa.int64(),
-    value_a=pa.float64(),
-    value_b=pa.float64(),
-    difference=pa.float64(),
-    p_holm=pa.float64(),
-    verdict=pa.string(),
+    measure=(pa.string(), "what is compared"),
+    kind=(pa.string(), "of variation: base, words, half, threshold, classifier, without, carriers"),
+    variation=(pa.string(), "what is otherwise"),
+    n=(pa.int64(), "pairs compared"),
+    value_a=(pa.float64(), "the measure's value on side a, the dominant group"),
+    value_b=(pa.float64(), "the measure's value on side b"),
+    difference=(pa.float64(), "side a minus side b, in `unit`"),
+    p_holm=(pa.float64(), "the p on which the verdict rests, adjusted by Holm over the table's measures"),
+    verdict=(pa.string(), "fair, biased, artefact (a control shows the difference too) or inconclusive"),
 )
 """One row a measure and variation.
 

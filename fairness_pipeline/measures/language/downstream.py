@@ -8,14 +8,22 @@ import pyarrow as pa
 from pydantic import Field
 
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.pretrained import positions_of
 from fairness_pipeline.models.specification import Rate
 
 DOWNSTREAM = schema(
-    metric=pa.string(), value=pa.float64(), unit=pa.string(), n=pa.int64(), signature=pa.string()
-).append(pa.field("published_value", pa.float64()))
+    metric=(pa.string(), "what is measured"),
+    value=(pa.float64(), "of the metric"),
+    unit=(
+        pa.string(),
+        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
+    ),
+    n=(pa.int64(), "pairs compared"),
+    signature=(pa.string(), "how the number was made"),
+    published_value=optional(pa.float64(), "what the paper prints"),
+)
 """`signature` says how the number was made."""
 
 

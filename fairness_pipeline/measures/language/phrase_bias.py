@@ -11,7 +11,7 @@ from scipy import stats
 
 from fairness_pipeline.corpora.language.phrase_splits import UNBIASED
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
 from fairness_pipeline.measures.language.stereotype import Quadruples, stereotype, undecided
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_difference
@@ -21,16 +21,16 @@ from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.workspace.lake import Row
 
 PHRASE_PERPLEXITIES = schema(
-    phrase_id=pa.string(),
-    comment_id=pa.string(),
-    split=pa.string(),
-    target=pa.string(),
-    side=pa.string(),
-    reading=pa.string(),
-    attribute=pa.string(),
-    text=pa.string(),
-    tokens=pa.int64(),
-    perplexity=pa.float64(),
+    phrase_id=(pa.string(), "of the phrase: its comment's and a number, or its place in a released split"),
+    comment_id=(pa.string(), "of the comment"),
+    split=(pa.string(), "train, dev, test; unbiased: phrases in which annotators found no bias"),
+    target=(pa.string(), "the words that name the group"),
+    side=(pa.string(), "a (the dominant group) or b"),
+    reading=(pa.string(), "own, or opposite: with the opposite of the stereotype's attribute"),
+    attribute=(pa.string(), "the terms of the stereotype that have an opposite"),
+    text=(pa.string(), "what was written"),
+    tokens=(pa.int64(), "of the text; 0 where only the perplexity was published"),
+    perplexity=(pa.float64(), "of the text's tokens from the second on"),
 )
 """`reading` is `OWN`, or `OPPOSITE` with the opposite of the stereotype's `attribute`. `text` is empty, and `tokens` 0,
 where only the perplexities were published."""
@@ -50,7 +50,25 @@ _OWN: list[pa.Field] = [
     pa.field("p_opposite", pa.float64()),
     pa.field("exchanged", pa.string()),
 ]
-LANGUAGE_MODEL_BIAS = pa.schema([*COMPARISON, *_OWN])
+LANGUAGE_MODEL_BIAS = schema(
+    COMPARISON,
+    left_out=(pa.int64(), "pairs left out because one of the two is an outlier"),
+    p_comments=optional(pa.float64(), "p with all phrases of a comment as one observation"),
+    p_targets=optional(pa.float64(), "p with all phrases of a target as one; null where one target makes nearly all"),
+    unbiased_n=optional(pa.int64(), "phrases without bias in which the same words were exchanged"),
+    unbiased_difference=optional(
+        pa.float64(), "the difference there, in the test split's shares of words: what the words alone make"
+    ),
+    p_beyond_unbiased=optional(pa.float64(), "p of the hypothesis that stereotyped phrases differ no more than these"),
+    survives=(pa.string(), "which of the clustered tests reject as well"),
+    own_difference=optional(pa.float64(), "how much likelier phrases are about side b (nats)"),
+    p_own=optional(pa.float64(), "p of that difference"),
+    opposite_difference=optional(
+        pa.float64(), "the same with the opposite attribute: what the groups' words alone make"
+    ),
+    p_opposite=optional(pa.float64(), "p of that difference"),
+    exchanged=optional(pa.string(), "the attribute words that were exchanged"),
+)
 """`left_out`: pairs with an outlier. `p_comments`, `p_targets`: of tests that take the phrases of a comment, or of a
 target word, for one observation. `unbiased_*`: the same words exchanged in phrases that annotators found no bias in,
 in the shares that the test split has of each word; `p_beyond_unbiased`: p of the hypothesis that stereotyped phrases

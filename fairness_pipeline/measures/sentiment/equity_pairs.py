@@ -11,18 +11,20 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
 from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, NAMES
+from fairness_pipeline.foundation.schemas import optional, schema
 
-EQUITY_PAIRS = pa.schema(
-    [
-        pa.field("templates", pa.string(), False),
-        pa.field("affect", pa.string(), False),
-        pa.field("template", pa.int64(), False),
-        pa.field("emotion", pa.string()),
-        pa.field("emotion_word", pa.string()),
-        pa.field("persons", pa.string(), False),
-        pa.field("score_a", pa.float64(), False),
-        pa.field("score_b", pa.float64(), False),
-    ]
+EQUITY_PAIRS = schema(
+    templates=(pa.string(), "published or reworded"),
+    affect=(pa.string(), "anger, fear, joy, sadness or valence"),
+    template=(pa.int64(), "number of the template in its set"),
+    emotion=optional(pa.string(), "of the emotion word; null without one"),
+    emotion_word=optional(pa.string(), "in the sentence; null without one"),
+    persons=(
+        pa.string(),
+        "who is compared: a pair, side a first; names by their mean; or a kind of persons (all: everybody)",
+    ),
+    score_a=(pa.float64(), "the score of side a"),
+    score_b=(pa.float64(), "the score of side b"),
 )
 """A pair's scores for an affect, in 0..1; `persons` says whose: two noun phrases, or names (their mean)."""
 

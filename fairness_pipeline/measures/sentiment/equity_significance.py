@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, NAMES
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.measures.sentiment.equity_names import Names, cells_of_names, outliers
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, NOUN_PHRASES, Design, People
 from fairness_pipeline.measures.sentiment.equity_units import units
@@ -26,21 +27,30 @@ from fairness_pipeline.statistics.person_level import (
 )
 from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, FINDING, paper_verdict, verdict
 
-EQUITY_SIGNIFICANCE = pa.schema(
-    [
-        *SIGNIFICANCE,
-        *(pa.field(name, pa.string(), False) for name in ("affect", "templates", "persons", "subset")),
-        pa.field("beyond_margin", pa.bool_(), False),
-        *(
-            pa.field(name, pa.float64())
-            for name in ("p_persons", "p_templates", "ci_low_templates", "ci_high_templates")
-        ),
-        *(pa.field(name, pa.float64()) for name in ("sd_persons", "sd_templates", "sd_words")),
-        pa.field("stratum", pa.string()),
-        pa.field("stratum_difference", pa.float64()),
-        pa.field("most_moved_by", pa.string()),
-        pa.field("difference_without", pa.float64()),
-    ]
+EQUITY_SIGNIFICANCE = schema(
+    SIGNIFICANCE,
+    affect=(pa.string(), "anger, fear, joy, sadness or valence"),
+    templates=(pa.string(), "published or reworded"),
+    persons=(
+        pa.string(),
+        "who is compared: a pair, side a first; names by their mean; or a kind of persons (all: everybody)",
+    ),
+    subset=(pa.string(), "all sentences, those without emotion words, or those with the words of one emotion"),
+    beyond_margin=(pa.bool_(), "whether the whole 95% interval lies beyond the margin"),
+    p_persons=optional(pa.float64(), "of the test whose unit is the person"),
+    p_templates=optional(pa.float64(), "of the test whose units are templates and emotion words"),
+    ci_low_templates=optional(pa.float64(), "lower end of the 95% interval over templates and emotion words"),
+    ci_high_templates=optional(pa.float64(), "upper end of the 95% interval over templates and emotion words"),
+    sd_persons=optional(pa.float64(), "standard deviation between persons of a group"),
+    sd_templates=optional(pa.float64(), "standard deviation of the difference between templates"),
+    sd_words=optional(pa.float64(), "standard deviation of the difference between emotion words"),
+    stratum=optional(
+        pa.string(),
+        "which persons, sentences, template, word or names decide the verdict; null where it is all of them",
+    ),
+    stratum_difference=optional(pa.float64(), "the difference there"),
+    most_moved_by=optional(pa.string(), "the person without whom the difference changes most"),
+    difference_without=optional(pa.float64(), "the difference without that person"),
 )
 """One row an affect, a set of templates, a kind of persons and a subset of the sentences; of race also one an affect
 for `SOME_NAMES`, the cell of race and gender in which outlying names gather (side b, against all other names), and one

@@ -13,13 +13,13 @@ from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.foundation.schemas import schema
 
 CLASSIFIER_PREDICTIONS = schema(
-    text_id=pa.string(),
-    label=pa.int64(),
-    author_group=pa.string(),
-    author_id=pa.string(),
-    probability=pa.float64(),
-    prediction=pa.int64(),
-    seed=pa.int64(),
+    text_id=(pa.string(), "of the text: its corpus's and its own hash"),
+    label=(pa.int64(), "1 (positive) or 0"),
+    author_group=(pa.string(), "a or b"),
+    author_id=(pa.string(), "who wrote it; the text itself where that is not known"),
+    probability=(pa.float64(), "of the positive class"),
+    prediction=(pa.int64(), "1 from a probability of 0.5 on"),
+    seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),
 )
 """Of the split `test`, once for each seed that the classifier was trained with; 0 where it was not trained here."""
 FORMS = (".csv", ".tsv")

@@ -12,10 +12,10 @@ from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.workspace.distinct import Scorer, each_distinct
 
 RESPONSES = schema(
-    pair_id=pa.int64(),
-    side=pa.string(),
-    context=pa.string(),
-    response=pa.string(),
+    pair_id=(pa.int64(), "of the pair of contexts, from 0 in each corpus and dimension"),
+    side=(pa.string(), "a (the dominant group) or b"),
+    context=(pa.string(), "what is said to the model"),
+    response=(pa.string(), "what is answered"),
 )
 
 

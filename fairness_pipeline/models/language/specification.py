@@ -5,10 +5,9 @@ from typing import Annotated, Any, Literal, Self
 import pydantic
 
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
-from fairness_pipeline.models.specification import Decoding, HuggingFaceSource, ModelFile, Rate, check_debiased
+from fairness_pipeline.models.specification import Decoding, HuggingFaceSource, ModelFile, Rate, check_debiased, one_of
 
-Architecture = Literal["gpt2", "causal_lm", "perplexities"]
-_SECTIONS = {"gpt2": ("gpt2", "fitting"), "causal_lm": ("huggingface",), "perplexities": ("perplexities",)}
+ARCHITECTURES = {"gpt2": ("gpt2", "fitting"), "causal_lm": ("huggingface",), "perplexities": ("perplexities",)}
 
 
 class GPT2Sizes(Specification):
@@ -49,7 +48,7 @@ class LanguageModelSpecification(ModelFile):
     What the file says for other studies (`corpus`, `decoding`, a prompt) is theirs.
     """
 
-    architecture: Architecture
+    architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
     """`causal_lm` (Hugging Face), `gpt2` (trained here, on the corpus's comments) or `perplexities` (published)."""
     studies: tuple[str, ...] | None = None
     """Which studies audit it; all that can, where it names none."""
@@ -83,8 +82,8 @@ class LanguageModelSpecification(ModelFile):
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         for section in ("huggingface", "gpt2", "fitting", "perplexities"):
-            if (getattr(self, section) is not None) != (section in _SECTIONS[self.architecture]):
-                verb = "needs" if section in _SECTIONS[self.architecture] else "does not take"
+            if (getattr(self, section) is not None) != (section in ARCHITECTURES[self.architecture]):
+                verb = "needs" if section in ARCHITECTURES[self.architecture] else "does not take"
                 raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
         check_debiased(self, ("settings", "dimensions"))
         return self

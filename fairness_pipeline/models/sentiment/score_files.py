@@ -18,9 +18,9 @@ from fairness_pipeline.foundation.text_files import read_csv_rows, read_lines
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SCORE_FORMS
 
 EQUITY_SCORES = schema(
-    sentence_id=pa.int64(),
-    affect=pa.string(),
-    score=pa.float64(),
+    sentence_id=(pa.int64(), "of the sentence, from 1"),
+    affect=(pa.string(), "anger, fear, joy, sadness or valence"),
+    score=(pa.float64(), "intensity of the affect, from 0 to 1"),
 )
 """A score in 0..1 for a sentence and an affect that the system predicts."""
 

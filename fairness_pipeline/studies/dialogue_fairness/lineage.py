@@ -52,7 +52,7 @@ from fairness_pipeline.measures.dialogue.instrument import (
     parrot,
     swapped_texts,
 )
-from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, neutral_reading
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, deciding, neutral_reading
 from fairness_pipeline.measures.dialogue.politeness import classifier_version
 from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS, Control, compare_recipes
 from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE, judge_recipe
@@ -618,10 +618,10 @@ def verdict_variations(partition: Partition[DialoguePart]) -> Result:
     values = [(measure, measure.readings(tables[measure.table])) for measure in _OF_SINGLE]
     masks = {**_out_of_sight(partition, pairs), "titles and idioms": words.any_of(dimension.titles)}
     carriers = {
-        name.removesuffix(MASKED): carrying(words, sides)
+        name: carrying(words, deciding(found, name))
         for _, found in values
-        for name, sides in found.items()
-        if name.endswith(MASKED)
+        for name in found
+        if not name.endswith(MASKED)
     }
     scored_again = other_scores(
         _OF_SINGLE, tables, responses, part.settings.measures, dimension, partition.folder, partition.progress

@@ -206,7 +206,7 @@ class DialoguePart(Part[DialogueFairness]):
 
     def readings(self) -> list[str]:
         """Each measure of single responses with the groups' words masked."""
-        single = [m for m in measures() if m.scorer]
+        single = [m for m in measures() if m.scorer and m.has_neutral_reading]
         return list(dict.fromkeys(n + MASKED for d in self.dimensions.values() for m in single for n in m.names(d)))
 
     def degenerate(self, key: Key, lake: Lake) -> str | None:

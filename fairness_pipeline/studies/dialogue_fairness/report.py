@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from fairness_pipeline.debiasing.dialogue.registry import is_control
-from fairness_pipeline.measures.dialogue.measure import MASKED
+from fairness_pipeline.measures.dialogue.measure import MASKED, deciding
 from fairness_pipeline.measures.dialogue.registry import glanced_at, measure_label
 from fairness_pipeline.measures.dialogue.variations import CARRIERS
 from fairness_pipeline.reporting import page
@@ -114,7 +114,7 @@ def _worth(audits: list[Audit]) -> list[tuple[Audit, Row, Row]]:
     for audit in audits:
         by_name = {row["measure"]: row for row in audit.rows}
         rows = sorted((row for row in audit.rows if STUDY.gated(row)), key=severity)
-        found += [(audit, row, by_name[row["measure"] + MASKED]) for row in rows]
+        found += [(audit, row, deciding(by_name, row["measure"])) for row in rows]
     return found
 
 

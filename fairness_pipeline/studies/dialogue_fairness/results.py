@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
-from fairness_pipeline.measures.dialogue.measure import MASKED
+from fairness_pipeline.measures.dialogue.measure import deciding
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -98,8 +98,9 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
         values = measure.readings(lake.read(measure.table, key))
         if row["measure"] in values:
             # A biased measure is so with the groups' words masked: a pair that shows it must show it so too.
-            reading = MASKED if row["verdict"] == "biased" else ""
-            a, b = (side.astype(float) for side in values[row["measure"] + reading])
+            name = row["measure"]
+            found = deciding(values, name) if row["verdict"] == "biased" else values[name]
+            a, b = (side.astype(float) for side in found)
             shown = (a - b) * np.sign(decisive(row)["difference"])
             responses = lake.read("responses", key).sort_by("pair_id")
             left, right = (responses.filter(pc.equal(responses["side"], side)) for side in ("a", "b"))

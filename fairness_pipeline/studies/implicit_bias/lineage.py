@@ -76,11 +76,11 @@ if TYPE_CHECKING:
     from fairness_pipeline.models.classifiers.network import TextNetwork
 
 BALANCE_RATES = schema(
-    seed=pa.int64(),
-    accuracy=pa.float64(),
-    dp_difference=pa.float64(),
-    js_l2x=pa.float64(),
-    js_gradients=pa.float64(),
+    seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),
+    accuracy=(pa.float64(), "share of right predictions, balanced test texts"),
+    dp_difference=(pa.float64(), "rate of positive predictions, group a minus b, in points"),
+    js_l2x=(pa.float64(), "Jensen-Shannon divergence of S_Y and S_Z by explainers, in nats"),
+    js_gradients=(pa.float64(), "the same by integrated gradients"),
 )
 
 

@@ -19,14 +19,13 @@ from fairness_pipeline.lexicons.stereotypes import has_stereotypes
 from fairness_pipeline.measures.language.downstream import ResponseSettings, StateTrackingSettings
 from fairness_pipeline.measures.language.phrase_bias import LanguageModelBiasSettings
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
-from fairness_pipeline.models.language.specification import LanguageModelSpecification
+from fairness_pipeline.models.language.specification import ARCHITECTURES, LanguageModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.workspace.lake import Key, Lake
 
 NAME = "language_model_bias"
-ARCHITECTURES = ("gpt2", "causal_lm", "perplexities")
 _FEWEST = 10
 """Phrases of the test split below which nothing is said."""
 _FIGURES = ("perplexity_a", "perplexity_b")

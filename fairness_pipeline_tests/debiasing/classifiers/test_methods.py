@@ -14,7 +14,7 @@ from fairness_pipeline.debiasing.classifiers.debiased_tc import (
     reversal,
 )
 from fairness_pipeline.debiasing.classifiers.instance_weighting import weights
-from fairness_pipeline.debiasing.classifiers.registry import Task, Texts
+from fairness_pipeline.debiasing.classifiers.registry import METHODS, Task, Texts
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.classifiers import registry as classifiers
 from fairness_pipeline.models.classifiers.saliency import CorrectedNetwork
@@ -202,7 +202,7 @@ def test_an_encoder_takes_a_corrector_too(tmp_path: Path) -> None:
 
 
 def test_unknown_methods_are_named(tmp_path: Path) -> None:
-    with pytest.raises(FairnessError, match=r"x.yaml: debiasing: expected one of data_aug, ins_weigh, debiased_tc"):
+    with pytest.raises(FairnessError, match=f"x.yaml: debiasing: expected one of {', '.join(METHODS)}"):
         registry.check_method("magic", Path("x.yaml"))
 
 

@@ -2,17 +2,31 @@ import pickle
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.measures.dialogue.attribute_words import AttributeWordScorer, to_long
 from fairness_pipeline.measures.dialogue.diversity import index_responses, measure_diversity
-from fairness_pipeline.measures.dialogue.measure import score, sides
+from fairness_pipeline.measures.dialogue.judgement import judged
+from fairness_pipeline.measures.dialogue.measure import (
+    SIDES,
+    Measure,
+    Outcome,
+    SignificanceSettings,
+    deciding,
+    neutral_reading,
+    score,
+    sides,
+)
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.measures.dialogue.sentiment import SentimentScorer
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.text import collapse_punctuation, collapsed
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.project.project import load_dimension
@@ -232,3 +246,29 @@ def test_index_follows_the_pairs_whatever_the_order() -> None:
     distinct = shuffled["response"].unique().to_pylist()
     assert [distinct[i] for i in sides.a] == ["x", "z"]
     assert [distinct[i] for i in sides.b] == ["y", "x"]
+
+
+def test_a_measure_without_a_neutral_reading() -> None:
+    """Its table has no masked columns, and the responses as they are decide."""
+    plain = schema(SIDES, loud=(pa.bool_(), "whether it ends in !"))
+    shouting = Measure(
+        table="shouting", description="d", schema=plain, outcomes={"loud": Outcome("Loud", "loud", "{high} {low}")},
+        scorer=lambda settings, dimension: lambda texts: pa.table({"loud": pc.ends_with(texts["text"], "!")}),
+        made_from=lambda settings, dimension: {},
+    )  # fmt: skip
+    responses = pa.table(
+        {
+            "pair_id": np.repeat(np.arange(200), 2),
+            "side": ["a", "b"] * 200,
+            "response": ["he shouts!", "she speaks"] * 200,
+        }
+    )
+    gender = load_dimension("gender")
+    table = shouting.measure(responses, MeasureSettings(), gender)
+    assert table.schema.names == plain.names
+    assert list(shouting.readings(table)) == ["loud"]
+    neutral = neutral_reading(responses, gender)
+    rows = judged(shouting.compare(table, responses, neutral, SignificanceSettings(), seed=1), 0.05)
+    assert [(row.measure, row.verdict, row.difference) for row in rows] == [("loud", "biased", 100)]
+    assert deciding({"loud": 1}, "loud") == 1
+    assert deciding({"loud": 1, "loud_masked": 2}, "loud") == 2
