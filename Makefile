@@ -5,7 +5,7 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test ui lint reference verify benchmark clean
+.PHONY: run test fast ui lint reference verify benchmark clean
 .DEFAULT_GOAL := run
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -28,7 +28,10 @@ lint: $(VENV)/.installed
 	@$(BIN)/mypy
 
 test: lint
-	@$(BIN)/pytest -rs -n $(WORKERS) --dist load --maxschedchunk 1 $(ARGS)
+	@$(BIN)/pytest -rs --durations=8 -n $(WORKERS) --dist load --maxschedchunk 1 $(ARGS)
+
+fast: lint
+	@$(BIN)/pytest -m "not whole_run and not kills" -n $(WORKERS) $(ARGS)
 
 reference: $(VENV)/.installed
 	@$(BIN)/python -m fairness_pipeline.cli.reference > docs/reference.md

@@ -28,27 +28,32 @@ def one_of(known: Mapping[str, object]) -> Callable[[str], str]:
     return check
 
 
-class TrainingSettings(Specification):
+class Training(Specification):
+    """What the training of every model shares."""
+
+    learning_rate: Rate
+    """At the start."""
+    clipping: Rate
+    """Largest norm of the gradient."""
+    epochs: Positive
+    """Passes over the training data, at most."""
+    checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0
+    """Between two checkpoints."""
+
+
+class TrainingSettings(Training):
     """How a model is trained."""
 
     optimiser: Literal["sgd", "adam", "adamax"]
     """Which one."""
-    learning_rate: Rate
-    """At the start."""
     momentum: Annotated[float, pydantic.Field(ge=0, lt=1)] = 0.0
     """Momentum of `sgd`."""
-    clipping: Rate
-    """Largest norm of the gradient."""
     batch_tokens: Positive
     """A batch's padded tokens, contexts and responses together, at most."""
-    epochs: Positive
-    """Passes over the dialogues, at most."""
     patience: Positive
     """Epochs without a better validation perplexity (of classifiers: accuracy) before training stops."""
     decay: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.5
     """What the learning rate is multiplied by after each such epoch."""
-    checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0
-    """Between two checkpoints."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Precision of the products inside the network; bfloat16 is faster where the processor has it, else slower."""
 

@@ -26,8 +26,8 @@ class Profile(Specification):
     """For the reader of a report."""
     seed: int
     """The seed of every draw."""
-    dimensions: tuple[str, ...]
-    """Which; one file each in data/dimensions."""
+    dimensions: tuple[str, ...] = ()
+    """Which; one file each in data/dimensions. Studies without dimensions need none."""
     models: dict[str, dict[str, Any]] = {}
     """A model's key, and what this profile changes in its file. The studies that its file names under `studies`
     audit it, or all that can."""
@@ -35,7 +35,7 @@ class Profile(Specification):
     @pydantic.field_validator("dimensions")
     @classmethod
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return each_once(names)
+        return each_once(names) if names else names
 
 
 def each_once(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -75,6 +75,11 @@ class Project:
         }
         self.parts: dict[str, AnyPart] = {}
         for study in self.studies:
+            if "dimension" in study.axes and not self.profile.dimensions:
+                raise FairnessError(
+                    f"{self.path}: key 'dimensions' is missing: the study '{study.name}' compares the groups of some; "
+                    "expected a list, such as [gender]"
+                )
             self.parts[study.name] = study.part(self, getattr(self.profile, study.name))
         if not self.parts:
             raise FairnessError(f"{self.path}: expected a section for one study at least: {', '.join(_names())}")

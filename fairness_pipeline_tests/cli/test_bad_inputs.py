@@ -226,7 +226,7 @@ WRONG_FILES: list[tuple[str, Edit, str]] = [
     ("profiles/tiny", at("seed", ...), "key 'seed' is missing"),
     ("profiles/tiny", at("seed", "one"), "seed: expected a whole number"),
     ("profiles/tiny", at("description", 3), "description: expected text"),
-    ("profiles/tiny", at("dimensions", []), "dimensions: expected at least one, found none"),
+    ("profiles/tiny", at("dimensions", []), "key 'dimensions' is missing: the study 'dialogue_fairness' compares the groups of some"),
     ("profiles/tiny", at("dimensions", ["gender", "gender"]), "'gender' is listed twice; keep one"),
     ("profiles/tiny", at("dimensions", ["age"]), "dimensions: unknown dimension 'age'; known: "),
     ("profiles/tiny", at("dimensions", "gender"), "dimensions: expected a list, such as [one, two]"),

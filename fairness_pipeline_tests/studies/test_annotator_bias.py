@@ -24,7 +24,6 @@ METHODS: dict[str, Any] = {"mv": {}, "dawid_skene": {"n_iter": 50}, "group_anno"
 SMALL: dict[str, Any] = {
     "description": "for tests",
     "seed": 3,
-    "dimensions": ["gender"],
     STUDY: {"corpora": ["circle"], "methods": METHODS, "learn": ["circle"]},
 }
 

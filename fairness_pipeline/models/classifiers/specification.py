@@ -13,6 +13,7 @@ from fairness_pipeline.models.specification import (
     ModelFile,
     Pretrained,
     Rate,
+    Training,
     TrainingSettings,
     check_debiased,
     one_of,
@@ -47,7 +48,7 @@ class EncoderSource(Pretrained):
     """Tokens of a text; longer ones are cut."""
 
 
-class Fitting(Specification):
+class Fitting(Training):
     """How a classifier is trained, by Adam; as in Liu (2022, section 4.5.3)."""
 
     batch: Positive = 64
@@ -60,8 +61,6 @@ class Fitting(Specification):
     """Passes over the texts, at most."""
     patience: Positive = 5
     """Epochs without a better validation accuracy before training stops."""
-    checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0
-    """Between two checkpoints."""
 
     @property
     def training(self) -> TrainingSettings:

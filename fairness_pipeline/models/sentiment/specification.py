@@ -13,6 +13,7 @@ from fairness_pipeline.models.specification import (
     ModelFile,
     Pretrained,
     Rate,
+    Training,
     TrainingSettings,
     one_of,
 )
@@ -38,7 +39,7 @@ class SvmSettings(Specification):
     """Its penalty."""
 
 
-class EncoderSettings(Specification):
+class EncoderSettings(Training):
     """The CNN or GRU regressor, trained by Adam."""
 
     embedding: Positive = 64
@@ -63,13 +64,11 @@ class EncoderSettings(Specification):
     """Learning rate of Adam."""
     clipping: Rate = 1.0
     """Largest norm of the gradient."""
-    checkpoint_seconds: Annotated[float, pydantic.Field(ge=0)] = 30.0
-    """Between two checkpoints."""
 
     @property
     def training(self) -> TrainingSettings:
         """The same for the loop that all models share."""
-        names = ("batch_tokens", "learning_rate", "clipping", "epochs", "checkpoint_seconds")
+        names = ("batch_tokens", *Training.model_fields)
         own = {name: getattr(self, name) for name in names}
         return TrainingSettings(optimiser="adam", patience=self.epochs, decay=1.0, **own)
 

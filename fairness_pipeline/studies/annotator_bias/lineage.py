@@ -17,7 +17,7 @@ from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.corpora.annotators.annotations import ANNOTATIONS, ANNOTATORS, ITEMS, Annotated, read_annotated
 from fairness_pipeline.corpora.downloads import file_version
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.foundation.libraries import library_version, library_versions
+from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Result
@@ -29,15 +29,15 @@ from fairness_pipeline.measures.annotators.annotator_groups import (
     compare_positive_rates,
 )
 from fairness_pipeline.measures.annotators.truth_scores import PREDICTION, TRUTH, TRUTH_SCORES, scores, truth_scores
-from fairness_pipeline.reporting.page import publish
-from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.reporting.document import Pictures, report_of, report_settings
+from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.reporting.text_plot import summary
 from fairness_pipeline.studies.annotator_bias import published
 from fairness_pipeline.studies.annotator_bias.plots import effects_plot
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.studies.annotator_bias.report import render_report
 from fairness_pipeline.studies.annotator_bias.study import STUDY
-from fairness_pipeline.workspace.lake import Key
+from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.published import checksums
 
 asset = Assets(AnnotatorBiasPart)
@@ -252,6 +252,11 @@ def truth_inference_scores(partition: Partition[AnnotatorBiasPart]) -> Result:
     return Result(table, tables={"scores": table.drop_columns(["values"])})
 
 
+def _group_effects(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> Pictures:
+    drawn = {f"group_effects_{key}": effects_plot(part, lake, key) for key in part.corpora}
+    return {name: picture for name, picture in drawn.items() if picture}
+
+
 @asset(
     stage="report",
     kind="document",
@@ -261,19 +266,13 @@ def truth_inference_scores(partition: Partition[AnnotatorBiasPart]) -> Result:
     ),
     arrows=("group_positive_rates", "annotator_anova", "annotator_bias_estimates", "truth_inference_scores"),
     code_version="2",
-    settings=lambda part, key: {
-        "description": part.project.profile.description,
-        "settings": part.settings.model_dump(),
-        "corpora": {key: own.model_dump() for key, own in part.corpora.items()},
-        "published": checksums(published.TABLES),
-        "matplotlib": library_version("matplotlib"),
-    },
+    settings=lambda part, key: report_settings(
+        part.project.profile.description,
+        part.settings,
+        corpora={key: own.model_dump() for key, own in part.corpora.items()},
+        published=checksums(published.TABLES),
+    ),
 )  # fmt: skip
 def annotator_bias_report(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Tables 5.2 to 5.6 beside the published ones, group effects, the items on which groups differ most."""
-    part, lake = partition.part, partition.lake
-    audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
-    html = render_report(part, lake, audits)
-    drawn = {key: effects_plot(part, lake, key) for key in part.corpora}
-    pictures = {f"group_effects_{key}": picture for key, picture in drawn.items() if picture}
-    return Result(html, pictures=pictures, before_it_counts=lambda: publish(STUDY, part.project, lake, audits, html))
+    return report_of(STUDY, partition, render_report, _group_effects)

@@ -8,7 +8,7 @@ from fairness_pipeline.cli.given import Given, endpoint, put
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import CONTEXT
-from fairness_pipeline.studies.dialogue_fairness.commands import import_file
+from fairness_pipeline.studies.dialogue_fairness.commands import import_responses
 from fairness_pipeline.studies.dialogue_fairness.models import NAME
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 
@@ -78,7 +78,7 @@ def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namesp
         FairnessError: the profile has a model of this name, or the file does not answer the pairs.
     """
     if given.kind == "file":
-        counts = import_file(part, Path(given.name), name, arguments.dimension, keep_empty=arguments.keep_empty)
+        counts = import_responses(part, Path(given.name), name, arguments.dimension, keep_empty=arguments.keep_empty)
         return f"'{name}': {sum(counts.values()):,} answers to {', '.join(counts)}"
     if name in part.project.profile.models or (part.project.workspace / "imports" / name).exists():
         raise FairnessError(f"--name: profile '{part.project.name}' has a model '{name}' already; choose another name")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from fairness_pipeline.cli.arguments import check_output, number_of_pairs
 from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.cli.imports import check_name
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.dialogue_fairness.models import NAME
@@ -55,7 +56,7 @@ def _export_pairs(arguments: argparse.Namespace) -> int:
 
 def _import_responses(arguments: argparse.Namespace) -> int:
     part = part_of(arguments.profile, NAME, DialoguePart)
-    imported = import_file(
+    imported = import_responses(
         part,
         Path(arguments.file),
         arguments.model,
@@ -68,7 +69,7 @@ def _import_responses(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def import_file(
+def import_responses(
     part: DialoguePart,
     path: Path,
     model: str,
@@ -97,18 +98,15 @@ def import_file(
     import yaml
 
     from fairness_pipeline.foundation.files import replacing
-    from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.models.dialogue.imported import dimensions_of, read_responses
     from fairness_pipeline.workspace.lake import Lake
 
-    check_key(model, "--model")
     corpus = corpus or _corpus(part, None)
     known = part.models.get(model)
+    taken = None
     if known and (known.architecture != "imported" or known.corpus != corpus):
-        raise FairnessError(
-            f"--model: profile '{part.project.name}' has a model '{model}' already ({known.architecture}, corpus "
-            f"{known.corpus}); choose another name"
-        )
+        taken = f" ({known.architecture}, corpus {known.corpus})"
+    check_name("--model", model, part.project.name, taken_by=taken)
     if dimension:
         _dimensions(part, dimension)
     named = dimensions_of(path)

@@ -25,7 +25,7 @@ from fairness_pipeline.debiasing.dialogue.registry import PROJECTION, Task, debi
 from fairness_pipeline.foundation import checks, paths
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.libraries import library_version, library_versions
+from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lexicons import lemmas
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
@@ -73,9 +73,8 @@ from fairness_pipeline.models.dialogue.responding import RESPONSES, answer_each,
 from fairness_pipeline.models.dialogue.sight import out_of_sight
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
-from fairness_pipeline.reporting.page import publish
+from fairness_pipeline.reporting.document import report_of, report_settings
 from fairness_pipeline.reporting.plots import difference_plot
-from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.reporting.text_plot import summary
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
 from fairness_pipeline.studies.dialogue_fairness.models import NAME
@@ -886,20 +885,17 @@ def recipe_effects(partition: Partition[DialoguePart]) -> Result:
     ),
     arrows=("dialogue_significance", "recipe_significance", "response_quality", "debiasing_effects", "recipe_effects"),
     code_version="9",
-    settings=lambda part, key: {
-        "description": part.project.profile.description,
-        "settings": part.settings.model_dump(),
-        "dimensions": {key: dimension.model_dump() for key, dimension in part.dimensions.items()},
-        "corpora": {key: source.specification.model_dump() for key, source in part.corpora.items()},
-        "models": {key: model.model_dump() for key, model in part.models.items()},
-        "order": [list(part.dimensions), list(part.models)],
-        "published": {name: checksum(paths.data_file(f"published/{name}.csv")) for name in TABLES},
-        "matplotlib": library_version("matplotlib"),
-    },
+    settings=lambda part, key: report_settings(
+        part.project.profile.description,
+        part.settings,
+        dimensions={key: dimension.model_dump() for key, dimension in part.dimensions.items()},
+        corpora={key: source.specification.model_dump() for key, source in part.corpora.items()},
+        models={key: model.model_dump() for key, model in part.models.items()},
+        order=[list(part.dimensions), list(part.models)],
+        published={name: checksum(paths.data_file(f"published/{name}.csv")) for name in TABLES},
+    ),
 )
 def dialogue_fairness_report(partition: Partition[DialoguePart]) -> Result:
     """The study's tables and plots beside the published ones, in one self-contained HTML file; kept in the history."""
-    part, lake = partition.part, partition.lake
-    audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
-    html = render_report(part, lake, audits, outdated=partition.stale("debiasing_effects"))
-    return Result(html, before_it_counts=lambda: publish(STUDY, part.project, lake, audits, html))
+    outdated = partition.stale("debiasing_effects")
+    return report_of(STUDY, partition, partial(render_report, outdated=outdated))

@@ -7,7 +7,7 @@ from typing import Any
 from fairness_pipeline.cli.given import Given, endpoint, put
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.studies.implicit_bias.commands import import_file
+from fairness_pipeline.studies.implicit_bias.commands import import_predictions
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
 
 ASKED_WITH = None
@@ -50,7 +50,7 @@ def give(part: ImplicitBiasPart, given: Given, name: str, arguments: argparse.Na
         FairnessError: the profile has a classifier of this name, or it is not clear which label is the positive class.
     """
     if given.kind == "file":
-        target, count = import_file(part, Path(given.name), next(iter(part.corpora)), name)
+        target, count = import_predictions(part, Path(given.name), next(iter(part.corpora)), name)
         return f"'{name}': {count:,} predictions in {target}"
     if name in part.settings.classifiers:
         raise FairnessError(

@@ -1,7 +1,6 @@
 """The study's own commands: test texts out, predictions in."""
 
 import argparse
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +8,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.cli.arguments import check_output
 from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.cli.imports import check_name, import_file
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
@@ -46,13 +46,13 @@ def _export_texts(arguments: argparse.Namespace) -> int:
 
 def _import_predictions(arguments: argparse.Namespace) -> int:
     part = part_of(arguments.profile, NAME, ImplicitBiasPart)
-    target, count = import_file(part, Path(arguments.file), arguments.corpus, arguments.classifier)
+    target, count = import_predictions(part, Path(arguments.file), arguments.corpus, arguments.classifier)
     print(f"{count:,} predictions of '{arguments.classifier}' in {target}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.classifier}")
     return 0
 
 
-def import_file(part: ImplicitBiasPart, path: Path, corpus: str, classifier: str) -> tuple[Path, int]:
+def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifier: str) -> tuple[Path, int]:
     """Takes a classifier's predictions from a file into the workspace.
 
     Args:
@@ -67,25 +67,15 @@ def import_file(part: ImplicitBiasPart, path: Path, corpus: str, classifier: str
     Raises:
         FairnessError: the profile has such a classifier of its own, or the file is not as expected; names the line.
     """
-    from fairness_pipeline.foundation.files import replacing
-    from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.models.classifiers.prediction_files import FORMS, read_predictions
 
-    check_key(classifier, "--classifier")
     known = part.classifiers.get(classifier)
-    if known and known.architecture != "predictions":
-        raise FairnessError(
-            f"--classifier: profile '{part.project.name}' has a classifier '{classifier}' already; choose another name"
-        )
+    taken = "" if known and known.architecture != "predictions" else None
+    check_name("--classifier", classifier, part.project.name, taken_by=taken)
     table = read_predictions(path, texts_to_classify(part, corpus))
     target = part.prediction_file(corpus, classifier, path.suffix)
-    if (corpus, classifier) in part.predictions:
-        print(f"the predictions of '{classifier}' that were imported before are replaced")
-    with replacing(target) as temporary:
-        shutil.copyfile(path, temporary)
-    for form in FORMS:
-        if form != path.suffix:
-            part.prediction_file(corpus, classifier, form).unlink(missing_ok=True)
+    before = [part.prediction_file(corpus, classifier, form) for form in FORMS]
+    import_file(path, target, before, f"the predictions of '{classifier}'")
     return target, table.num_rows
 
 

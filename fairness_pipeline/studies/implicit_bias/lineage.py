@@ -32,7 +32,7 @@ from fairness_pipeline.explanation.agreement import SALIENCY
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.libraries import library_version, library_versions
+from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lineage.assets import Assets
@@ -57,8 +57,8 @@ from fairness_pipeline.models.classifiers.prediction_files import (
 )
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.pretrained import folder_version
-from fairness_pipeline.reporting.page import publish
-from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.reporting.document import Pictures, report_of, report_settings
+from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.reporting.text_plot import summary
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
 from fairness_pipeline.studies.implicit_bias import published
@@ -67,7 +67,7 @@ from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.report import render_report
 from fairness_pipeline.studies.implicit_bias.study import STUDY
 from fairness_pipeline.workspace.distinct import each_distinct
-from fairness_pipeline.workspace.lake import Key
+from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.published import checksums
 
 asset = Assets(ImplicitBiasPart)
@@ -427,6 +427,11 @@ def balance_rates(partition: Partition[ImplicitBiasPart]) -> Result:
     return Result(table, tables={"rates": table})
 
 
+def _balance_rates(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> Pictures:
+    drawn = {f"balance_rates_{key}": balance_plot(part, lake, key) for key in part.corpora}
+    return {name: picture for name, picture in drawn.items() if picture}
+
+
 @asset(
     stage="report",
     kind="document",
@@ -437,21 +442,15 @@ def balance_rates(partition: Partition[ImplicitBiasPart]) -> Result:
     ),
     arrows=("classifier_fairness", "classifier_debiasing_effects", "saliency", "balance_rates"),
     code_version="2",
-    settings=lambda part, key: {
-        "description": part.project.profile.description,
-        "settings": part.settings.model_dump(),
-        "classifiers": {key: own.identity() for key, own in part.classifiers.items()},
-        "corpora": {key: own.model_dump() for key, own in part.corpora.items()},
-        "published": checksums(published.TABLES),
-        "order": list(part.classifiers),
-        "matplotlib": library_version("matplotlib"),
-    },
+    settings=lambda part, key: report_settings(
+        part.project.profile.description,
+        part.settings,
+        classifiers={key: own.identity() for key, own in part.classifiers.items()},
+        corpora={key: own.model_dump() for key, own in part.corpora.items()},
+        published=checksums(published.TABLES),
+        order=list(part.classifiers),
+    ),
 )  # fmt: skip
 def implicit_bias_report(partition: Partition[ImplicitBiasPart]) -> Result:
     """Tables 4.1 to 4.7 and figure 4.2 beside ours, verdicts, top words, how far two explanations agree."""
-    part, lake = partition.part, partition.lake
-    audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
-    html = render_report(part, lake, audits)
-    drawn = {key: balance_plot(part, lake, key) for key in part.corpora}
-    pictures = {f"balance_rates_{key}": picture for key, picture in drawn.items() if picture}
-    return Result(html, pictures=pictures, before_it_counts=lambda: publish(STUDY, part.project, lake, audits, html))
+    return report_of(STUDY, partition, render_report, _balance_rates)

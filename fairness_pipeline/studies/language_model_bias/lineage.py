@@ -71,8 +71,8 @@ from fairness_pipeline.measures.language.phrase_bias import (
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.pretrained import folder_version
-from fairness_pipeline.reporting.page import publish
-from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.reporting.document import Pictures, report_of, report_settings
+from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.reporting.text_plot import summary
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
 from fairness_pipeline.studies.language_model_bias import published
@@ -81,7 +81,7 @@ from fairness_pipeline.studies.language_model_bias.profile import LanguageModelP
 from fairness_pipeline.studies.language_model_bias.report import render_report
 from fairness_pipeline.studies.language_model_bias.study import STUDY
 from fairness_pipeline.workspace.distinct import each_distinct
-from fairness_pipeline.workspace.lake import Key
+from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.published import checksums
 
 asset = Assets(LanguageModelPart)
@@ -641,6 +641,10 @@ _TASKS = tuple(
 )
 
 
+def _t_values(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> Pictures:
+    return {"t_values": t_values(part, audits)} if any(audit.measured for audit in audits) else {}
+
+
 @asset(
     stage="report",
     kind="document",
@@ -652,20 +656,15 @@ _TASKS = tuple(
     ),
     arrows=("language_model_bias", "language_model_debiasing_effects", *_TASKS),
     code_version="2",
-    settings=lambda part, key: {
-        "description": part.project.profile.description,
-        "settings": part.settings.model_dump(),
-        "models": {key: model.identity() for key, model in part.models.items()},
-        "published": checksums(published.TABLES),
-        "labels": [[key, dimension.label] for key, dimension in part.dimensions.items()],
-        "order": list(part.models),
-        "matplotlib": library_version("matplotlib"),
-    },
+    settings=lambda part, key: report_settings(
+        part.project.profile.description,
+        part.settings,
+        models={key: model.identity() for key, model in part.models.items()},
+        published=checksums(published.TABLES),
+        labels=[[key, dimension.label] for key, dimension in part.dimensions.items()],
+        order=list(part.models),
+    ),
 )  # fmt: skip
 def language_model_bias_report(partition: Partition[LanguageModelPart]) -> Result:
     """Figure 1, tables 3 to 5 and appendix C beside ours, verdicts, phrases with the widest gaps; kept in history."""
-    part, lake = partition.part, partition.lake
-    audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
-    html = render_report(part, lake, audits)
-    pictures = {"t_values": t_values(part, audits)} if any(audit.measured for audit in audits) else {}
-    return Result(html, pictures=pictures, before_it_counts=lambda: publish(STUDY, part.project, lake, audits, html))
+    return report_of(STUDY, partition, render_report, _t_values)

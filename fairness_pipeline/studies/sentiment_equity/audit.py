@@ -7,7 +7,7 @@ from typing import Any
 from fairness_pipeline.cli.given import Given, endpoint, put
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
-from fairness_pipeline.studies.sentiment_equity.commands import import_file
+from fairness_pipeline.studies.sentiment_equity.commands import import_scores
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 
 ASKED_WITH = None
@@ -49,7 +49,7 @@ def give(part: EquityPart, given: Given, name: str, arguments: argparse.Namespac
         FairnessError: the profile has a system of this name, or it is not clear which label stands for which affect.
     """
     if given.kind == "file":
-        target, scores = import_file(part, Path(given.name), name)
+        target, scores = import_scores(part, Path(given.name), name)
         return f"'{name}': {scores.num_rows:,} scores in {target}"
     if name in part.settings.systems or name in part.score_files:
         raise FairnessError(f"--name: profile '{part.project.name}' has a system '{name}' already; choose another name")

@@ -1,7 +1,6 @@
 """The study's own commands: sentences out, scores in."""
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pyarrow as pa
 
 from fairness_pipeline.cli.arguments import check_output
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.cli.imports import check_name, import_file
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.sentiment_equity.profile import NAME, EquityPart
 
@@ -52,7 +51,7 @@ def _import_scores(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.models.sentiment.score_files import unread_columns
 
     part, path = part_of(arguments.profile, NAME, EquityPart), Path(arguments.file)
-    target, scores = import_file(part, path, arguments.system)
+    target, scores = import_scores(part, path, arguments.system)
     affects, unread = ", ".join(scores["affect"].unique().to_pylist()), ", ".join(unread_columns(path))
     print(f"{scores.num_rows:,} scores of '{arguments.system}' ({affects}) in {target}; now:")
     if unread:
@@ -63,7 +62,7 @@ def _import_scores(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def import_file(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Table]:
+def import_scores(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Table]:
     """Takes a system's scores from a file into the workspace.
 
     Args:
@@ -78,24 +77,14 @@ def import_file(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Tab
         FairnessError: the profile has such a system of its own, or the file is not as expected; names the line.
     """
     from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
-    from fairness_pipeline.foundation.files import replacing
-    from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.models.sentiment.score_files import read_scores
 
-    check_key(system, "--system")
-    if system in part.systems and system not in part.score_files:
-        raise FairnessError(
-            f"--system: profile '{part.project.name}' has a system '{system}' already; choose another name"
-        )
+    taken = "" if system in part.systems and system not in part.score_files else None
+    check_name("--system", system, part.project.name, taken_by=taken)
     scores = read_scores(path, make_equity_sentences())
     known = part.score_files.get(system)
     target = (known or part.project.workspace / "scores" / system).with_name(system + path.suffix)
-    if known:
-        print(f"the scores of '{system}' that were imported before are replaced")
-    with replacing(target) as temporary:
-        shutil.copyfile(path, temporary)
-    if known and known != target:
-        known.unlink()
+    import_file(path, target, [known] if known else [], f"the scores of '{system}'")
     return target, scores
 
 

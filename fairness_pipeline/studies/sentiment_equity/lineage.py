@@ -15,7 +15,7 @@ from fairness_pipeline.corpora.sentiment.affect_tweets import AFFECT_TWEETS, rea
 from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, GROUPS, make_equity_sentences
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.checksums import checksum
-from fairness_pipeline.foundation.libraries import library_version, library_versions
+from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Result
@@ -33,8 +33,7 @@ from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.models.sentiment import registry
 from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES, covered, read_scores
 from fairness_pipeline.models.sentiment.scoring import score_sentences
-from fairness_pipeline.reporting.page import publish
-from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.reporting.document import report_of, report_settings
 from fairness_pipeline.reporting.text_plot import summary
 from fairness_pipeline.studies.sentiment_equity.plots import equity_plot
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
@@ -203,21 +202,17 @@ def _compared(partition: Partition[EquityPart]) -> tuple[list[Design], list[str]
     upstream=("equity_sentences", "equity_scores", "equity_pairs", "equity_significance"),
     arrows=("equity_significance",),
     code_version="5",
-    settings=lambda part, key: {
-        "description": part.project.profile.description,
-        "settings": part.settings.model_dump(),
-        "systems": {key: system.identity() for key, system in part.systems.items()},
-        "labels": [[key, dimension.label] for key, dimension in part.project.dimensions.items()],
-        "order": list(part.systems),
-        "matplotlib": library_version("matplotlib"),
-    },
+    settings=lambda part, key: report_settings(
+        part.project.profile.description,
+        part.settings,
+        systems={key: system.identity() for key, system in part.systems.items()},
+        labels=[[key, dimension.label] for key, dimension in part.project.dimensions.items()],
+        order=list(part.systems),
+    ),
 )
 def equity_report(partition: Partition[EquityPart]) -> Result:
     """Tables 5 to 7 of Kiritchenko and Mohammad 2018, each system's verdicts, and how often another wording turns one.
 
     The report is kept in the history.
     """
-    part, lake = partition.part, partition.lake
-    audits = audits_of(STUDY, part, lake, partition.stale(STUDY.table))
-    html = render_report(part, lake, audits)
-    return Result(html, before_it_counts=lambda: publish(STUDY, part.project, lake, audits, html))
+    return report_of(STUDY, partition, render_report)

@@ -1,0 +1,48 @@
+"""What the commands share that take a user's file into the workspace."""
+
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.paths import check_key
+
+
+def check_name(option: str, name: str, profile: str, *, taken_by: str | None) -> None:
+    """Refuses a name for an imported subject that is no key, or that the profile uses itself.
+
+    Args:
+        option: That named it, such as `--model`.
+        name: The name.
+        profile: The profile.
+        taken_by: None where the name is free; else what the profile has under it, in brackets, or nothing.
+
+    Raises:
+        FairnessError: the name cannot be used.
+    """
+    check_key(name, option)
+    if taken_by is not None:
+        kind = option.removeprefix("--")
+        raise FairnessError(
+            f"{option}: profile '{profile}' has a {kind} '{name}' already{taken_by}; choose another name"
+        )
+
+
+def import_file(path: Path, target: Path, before: Collection[Path], what: str) -> None:
+    """Copies a user's file into the workspace and deletes what it replaces.
+
+    Args:
+        path: The file, which was checked.
+        target: Where it goes.
+        before: Files of the same subject that may have been imported before.
+        what: What the file holds, for the message that says so.
+    """
+    older = [file for file in before if file.exists()]
+    if older:
+        print(f"{what} that were imported before are replaced")
+    with replacing(target) as temporary:
+        shutil.copyfile(path, temporary)
+    for file in older:
+        if file != target:
+            file.unlink()
