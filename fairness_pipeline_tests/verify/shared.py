@@ -13,10 +13,12 @@ from scipy.stats import t as student
 
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import STUDIES
 
 ROOT = Path(__file__).parents[2]
 STATE = ROOT / "data" / "lake" / "verification"
 SEEDS = (1, 2, 3, 4, 5)
+DIALOGUES, LANGUAGE, SENTIMENT, STYLE, ANNOTATORS = STUDIES
 Part = Callable[[], dict[str, Any]]
 Claim = tuple[str, bool | None, str]
 """What is claimed, whether it holds (None: could not be tried here), and the figures behind it."""
