@@ -1,0 +1,119 @@
+"""Memory, and the time that is spent around the work."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from fairness_pipeline.corpora.dialogue.grammar import Grammar
+from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.dialogue.dialogue_significance import compared
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.models.dialogue.responding import RESPONSES, respond
+from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline.workspace.lake import Card, Lake
+from fairness_pipeline_tests.benchmark.shared import PAIRS, ROOT, in_a_process, rate, score_all
+
+
+def memory(count: int) -> None:
+    """Contexts, pairs, responses, measures and significance of `count` pairs; prints seconds and peak memory."""
+    started = time.perf_counter()
+    grammar = Grammar.load("grammars/twitter_sample.yaml")
+    dimension = load_dimension("gender")
+    texts = [d.context for d in grammar.generate(40_000, 1) if d.scene.dimension == "gender"]
+    table = pa.table(
+        {
+            "dialogue_id": [f"d{i}" for i in range(count)],
+            "context": [f"{texts[i % len(texts)]} {i}" for i in range(count)],
+            "split": pa.repeat("audit", count),
+        }
+    )
+    made = make_pairs(find_contexts(table, Swapper(dimension)).table, dimension, maximum=count, seed=1)
+
+    def echo(asked: pa.Table) -> pa.Table:
+        return pa.table({"response": [f"ok {len(text) * 7919 % 5003}" for text in asked["text"].to_pylist()]})
+
+    with tempfile.TemporaryDirectory() as folder:
+        answers = respond(made.table, echo, Path(folder)).table
+    scores, settings = score_all(answers, dimension), SignificanceSettings(permutations=200)
+    compared(answers, scores, settings=settings, seed=1, published={}, dimension=dimension)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"pairs": made.table.num_rows, "seconds": time.perf_counter() - started, "peak_gib": peak}))
+
+
+def peaks() -> list[dict[str, float]]:
+    """`memory` at 100,000, 300,000 and a million pairs, each in a process of its own."""
+    return [in_a_process("--memory", count) for count in (100_000, 300_000, 1_000_000)]
+
+
+def content_hash() -> dict[str, float]:
+    """Writing the responses to 300,000 pairs as the lake does, and as Parquet alone; the difference is their hash."""
+    table = pa.table(
+        {
+            "pair_id": np.repeat(np.arange(PAIRS), 2),
+            "side": ["a", "b"] * PAIRS,
+            "context": [f"what is number {i} of all these" for i in range(2 * PAIRS)],
+            "response": [f"this is {i % 54_000} for you" for i in range(2 * PAIRS)],
+        },
+        schema=RESPONSES,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        lake, key = Lake(Path(folder)), {"dimension": "gender", "model": "m"}
+
+        def ours() -> None:
+            with lake.writing("responses", key, table, RESPONSES, Card("0" * 64, {})):
+                pass
+
+        path = Path(folder) / "plain.parquet"
+        hashed, plainly = (1 / rate(1, work, 5) for work in (
+            ours, lambda: pq.write_table(table, path, compression="zstd")
+        ))  # fmt: skip
+    return {"hashed": hashed, "plainly": plainly}
+
+
+def orchestration() -> dict[str, float]:
+    """Loading the definitions; a run of a small profile, less what its assets took; the same run again."""
+    code = "import sys, time; t = time.perf_counter(); import fairness_pipeline.definitions; "
+    code += "print(time.perf_counter() - t, 'torch' in sys.modules)"
+    seconds, torch_loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT
+    ).stdout.split()
+    assert torch_loaded == "False"
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        (data / "profiles").mkdir(parents=True)
+        small = yaml.safe_load((ROOT / "data" / "profiles" / "sample.yaml").read_text())
+        small["models"]["seq2seq"]["training"]["epochs"] = 1
+        small["models"] = {"seq2seq": small["models"]["seq2seq"]}
+        del small["sentiment_equity"]
+        small["dialogue_fairness"] |= {"pairs": {"maximum": 200}, "on_request": []}
+        (data / "profiles" / "small.yaml").write_text(yaml.safe_dump(small))
+        environment = {**os.environ, "FAIRNESS_DATA": str(data), "FAIRNESS_HOME": folder}
+
+        def run() -> tuple[float, str]:
+            command = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--profile", "small", "--workers", "1"]
+            started = time.perf_counter()
+            done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd=ROOT)
+            return time.perf_counter() - started, done.stdout
+
+        first, output = run()
+        steps = [float(found) for found in re.findall(r"^\[.*?\] .* (\d+\.\d) s$", output, re.MULTILINE)]
+        again, _ = run()
+    return {
+        "load": float(seconds),
+        "partitions": len(steps),
+        "per_partition": (first - sum(steps)) / len(steps),
+        "again": again,
+        **content_hash(),
+    }

@@ -1,0 +1,65 @@
+"""The page `docs/performance.md`."""
+
+import os
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import torch
+
+from fairness_pipeline_tests.benchmark.annotators import of_methods
+from fairness_pipeline_tests.benchmark.shared import PAIRS, ROOT, Ratio
+
+RESULTS = ROOT / "docs" / "performance.md"
+
+
+def document(
+    ratios: list[Ratio], grown: list[dict[str, float]], around: dict[str, float], sizes: list[dict[str, Any]]
+) -> str:
+    """The page."""
+    lines = [
+        "# Performance",
+        "",
+        "Written by `make benchmark`: plain code that works as the papers' released scripts do (one item at a time,",
+        "`str.split`, VADER, lemmatiser and classifier response by response; "
+        "`fairness_pipeline_tests/benchmark/plain.py`) and the",
+        "pipeline, one after the other in one process. Trust the ratios; the rates are this machine's.",
+        "",
+        "| task | plain | here | ratio | asked | |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for r in ratios:
+        lines.append(
+            f"| {r.task} | {r.plain:,.4g} {r.unit}/s | {r.here:,.6g} {r.unit}/s | {r.here / r.plain:,.1f} "
+            f"| {r.asked:.3g} | {r.note} |"
+        )
+    lines += ["", "## Memory", "", "Contexts, pairs, responses, measures and significance of one partition in one process;",
+              "interpreter and libraries included.", "", "| pairs | peak | seconds |", "| ---: | ---: | ---: |"]  # fmt: skip
+    lines += [f"| {g['pairs']:,} | {g['peak_gib']:.2f} GiB | {g['seconds']:.0f} |" for g in grown]
+    per_pair = (grown[-1]["peak_gib"] - grown[0]["peak_gib"]) * 2**30 / (grown[-1]["pairs"] - grown[0]["pairs"])
+    lines += [
+        "",
+        f"That is {per_pair:,.0f} bytes a pair on top of what the libraries take.",
+        "",
+        "## Truth inference",
+        "",
+        "Every method with its own settings on ten labels an item, one thread; GroupAnno with its intervals. Peak of all.",
+        "",
+        *of_methods(sizes),
+        "",
+        "## Around the work",
+        "",
+        f"- The definitions load in {around['load']:.1f} s, without torch.",
+        f"- A run spends {around['per_partition']:.2f} s a partition on starting, planning, recording and reporting "
+        f"({around['partitions']:.0f} partitions).",
+        f"- The same run with nothing changed takes {around['again']:.1f} s.",
+        f"- The responses to {PAIRS:,} pairs are written in {around['hashed']:.2f} s with the hash of their content, and in "
+        f"{around['plainly']:.2f} s without (and without the flush to the disk).",
+        "",
+        "## Machine",
+        "",
+        f"{os.cpu_count()} processors ({platform.machine()}), {torch.get_num_threads()} threads for torch, "
+        f"Python {platform.python_version()}, torch {version('torch')}, transformers {version('transformers')}, "
+        f"pyarrow {version('pyarrow')}, dagster {version('dagster')}.",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,81 @@
+"""What the benchmarks share."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.measures.dialogue import registry
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.project.project import Project
+
+ROOT = Path(__file__).parents[2]
+PAIRS = 300_000
+
+
+class Ratio(NamedTuple):
+    """One comparison: items a second plainly and here, and the ratio the project asks for."""
+
+    task: str
+    unit: str
+    plain: float
+    here: float
+    asked: float
+    note: str = ""
+
+
+def rate(items: int, work: Callable[[], object], repeats: int = 1) -> float:
+    """Items a second; the best of `repeats`."""
+    best = float("inf")
+    for _ in range(repeats):
+        started = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - started)
+    return items / best
+
+
+def dialogues() -> tuple[pa.Table, str]:
+    """The dialogues that texts are taken from: real tweets where they are available, else the generated sample."""
+    real = bool(os.environ.get("FAIRNESS_CORPORA"))
+    key = "twitter_real" if real else "twitter_sample"
+    part = Project("real" if real else "sample").parts["dialogue_fairness"]
+    table = read_dialogues(key, *part.corpora[key], part.settings.splits.model_dump(), 1).table
+    everything = table.set_column(table.column_names.index("split"), "split", pa.repeat("audit", table.num_rows))
+    return everything, f"{table.num_rows:,} {'real tweets' if real else 'generated tweets'}"
+
+
+def score_all(responses: pa.Table, dimension: Dimension) -> dict[str, pa.Table]:
+    """What the four measures find in a table of responses."""
+    return {m.table: m.measure(responses, MeasureSettings(), dimension) for m in registry.measures()}
+
+
+def responses(distinct: int, count: int = 2 * PAIRS) -> pa.Table:
+    """`count` responses of which `distinct` differ: real ones, ten words long, told apart by a number."""
+    table, _ = dialogues()
+    texts = [" ".join(text.split()[:10]) for text in table["response"].to_pylist()]
+    made = [f"{texts[i % len(texts)]} {i}" for i in range(distinct)]
+    chosen = np.random.default_rng(1).integers(0, distinct, count) if distinct < count else np.arange(count)
+    half = count // 2
+    return pa.table(
+        {
+            "pair_id": pa.array(np.repeat(np.arange(half), 2)),
+            "side": pa.array(["a", "b"] * half),
+            "response": pa.array(made).take(pa.array(chosen)),
+        }
+    )
+
+
+def in_a_process(what: str, count: int) -> dict[str, Any]:
+    command = [sys.executable, "-W", "ignore", "-m", "fairness_pipeline_tests.benchmark", what, str(count)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
