@@ -60,7 +60,7 @@ def language_models() -> list[Ratio]:
     if not folder:
         return []
     corpus = load(PhraseCorpus, data_file("corpora/redditbias.yaml"))
-    files = [source.counterparts[1] for source in corpus.phrases.values()]
+    files = [source.counterfactuals[1] for source in corpus.phrases.values()]
     rows = [row for file in files for _, row in read_records(file.resolve(Path()), file.encoding)]
     texts = list(dict.fromkeys(row[name].strip() for row in rows for name in ("comments", "comments_processed")))
     tokenizer: Any = GPT2TokenizerFast.from_pretrained(f"{folder}/lm_reference/gpt2_117M")

@@ -110,7 +110,7 @@ def test_the_released_counterparts(corpora: Path) -> None:
     for dimension, source in corpus.phrases.items():
         released = [
             (row[file.phrase].strip(), row[file.column].strip())
-            for file in source.counterparts
+            for file in source.counterfactuals
             for _, row in read_records(file.resolve(Path()), file.encoding)
         ]
         table, total = compare_with_released(released, Lexicon(load_dimension(dimension)))

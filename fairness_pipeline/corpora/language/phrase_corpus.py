@@ -46,8 +46,8 @@ class TextFile(CorpusFile):
     """Of the file."""
 
 
-class CounterpartFile(TextFile):
-    """Released counterparts: CSV with the phrase and the same about the other group."""
+class CounterfactualFile(TextFile):
+    """Released counterfactuals: CSV with the phrase and the same about the other group."""
 
     phrase: str = "comments"
     """The column of the phrase."""
@@ -55,6 +55,8 @@ class CounterpartFile(TextFile):
 
 class PhraseSource(Specification):
     """One dimension's annotated phrases, and what was released beside them."""
+
+    renamed = {"counterparts": "counterfactuals"}
 
     annotations: tuple[AnnotationFile, ...] = ()
     """One or more files, each by one annotator."""
@@ -64,8 +66,8 @@ class PhraseSource(Specification):
     """The same."""
     test: TextFile | None = None
     """The same."""
-    counterparts: tuple[CounterpartFile, ...] = ()
-    """The authors' own counterfactuals, which ours are held against."""
+    counterfactuals: tuple[CounterfactualFile, ...] = ()
+    """The authors' own counterfactuals; ours are compared with them."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -147,7 +149,7 @@ class PhraseCorpus(Specification):
         """Every file that it names."""
         found: list[CorpusFile | None] = [*self.comments, self.references]
         for source in self.phrases.values():
-            found += [*source.annotations, source.train, source.dev, source.test, *source.counterparts]
+            found += [*source.annotations, source.train, source.dev, source.test, *source.counterfactuals]
         for task in (self.state_tracking, self.responses):
             found += [*task.train, *task.test] if task else []
         return [file for file in found if file]

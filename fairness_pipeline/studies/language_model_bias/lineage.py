@@ -271,18 +271,18 @@ def counterfactual_phrases(partition: Partition[LanguageModelPart]) -> Result:
     return Result(table, figures, tables={"sample": shown})
 
 
-def _has_counterparts(part: LanguageModelPart, key: Key) -> bool:
+def _has_counterfactuals(part: LanguageModelPart, key: Key) -> bool:
     source = part.corpus.phrases.get(key["dimension"])
-    return bool(source and source.counterparts)
+    return bool(source and source.counterfactuals)
 
 
 @of_a_dimension(
     stage="phrases",
-    covers=_has_counterparts,
+    covers=_has_counterfactuals,
     code_version="1",
     settings=lambda part, key: {
         **_lexicon(part, key),
-        "files": _files(part, *part.corpus.phrases[key["dimension"]].counterparts),
+        "files": _files(part, *part.corpus.phrases[key["dimension"]].counterfactuals),
     },
     schema=DISAGREEMENTS,
 )
@@ -291,7 +291,7 @@ def counterfactual_disagreements(partition: Partition[LanguageModelPart]) -> Res
     part = partition.part
     released = [
         (str(column(where, row, file.phrase)).strip().lower(), str(column(where, row, file.column)).strip().lower())
-        for file in part.corpus.phrases[partition.key["dimension"]].counterparts
+        for file in part.corpus.phrases[partition.key["dimension"]].counterfactuals
         for where, row in read_records(located(file, part.folder), file.encoding)
     ]
     table, total = compare_with_released(released, _terms(partition))
