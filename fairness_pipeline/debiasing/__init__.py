@@ -1,1 +1,1 @@
-"""Methods that make a model answer alike: one method a file."""
+"""Debiasing methods, in a wing for each kind of model; one method a file."""

@@ -21,7 +21,7 @@ from fairness_pipeline.lineage.state import State
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint, partition_name
 
 ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
-"""A run with this tag leaves alone what is up to date by now: another run made it, or upstream came out as before."""
+"""A run with this tag skips what is up to date by now: another run made it, or its upstream came out the same."""
 LEFT_ALONE = "left_alone"
 """The metadata of a partition that such a run left alone."""
 _LOG_EVERY = 10.0

@@ -1,4 +1,4 @@
-"""Partitions as Dagster has them, and which upstream partition belongs to which in its words."""
+"""Partitions and partition mappings in Dagster's own types."""
 
 import warnings
 
@@ -37,7 +37,7 @@ def from_dagster(axes: Axes, partition_key: str | None) -> Key:
 def mapping(lineage: Lineage, downstream: Recipe, upstream: Recipe) -> dg.PartitionMapping | None:
     """`Lineage.sources` as Dagster's own mapping, for the UI's lineage.
 
-    Where Dagster has no mapping that says so (an axis of two that says nothing about the other asset's) it names all.
+    Dagster cannot express every mapping. Where it cannot, this one names all upstream partitions.
     """
     below, above = lineage.values(downstream.name), lineage.values(upstream.name)
     if not below or not above:
@@ -93,5 +93,5 @@ def _sources(
 
 
 def _implies(part: AnyPart, axis: str, other: str) -> bool:
-    """Whether a key along one axis alone says where it stands along another."""
+    """Whether the key along one axis determines the key along another."""
     return any(other in part.implied({axis: value}) for value in part.axes[axis])

@@ -157,7 +157,7 @@ class Pool:
             worker.unit = worker.told = None
 
     def _lost(self, worker: _Worker) -> None:
-        """A worker died, of a kill for want of memory, say: its unit failed, and another takes its place."""
+        """Replaces a worker that died (killed for lack of memory, for example); its unit has failed."""
         worker.process.join(_GRACE)
         unit = worker.unit
         assert unit is not None
@@ -189,7 +189,7 @@ class _Telling(Listener):
         self._pipe.send(("waiting", asset, key, holder))
 
     def progress(self, asset: str, key: Key) -> Progress:
-        """Ten times a second at most, and at the end."""
+        """Reports at most ten times a second, and at the end."""
         self._pipe.send(("stage", asset, key))
         last = 0.0
 

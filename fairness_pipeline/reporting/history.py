@@ -1,4 +1,4 @@
-"""What earlier runs found: significance tables and report, kept by time, to compare a new run with."""
+"""What earlier runs found: significance tables and reports, kept by time for comparison with new runs."""
 
 import re
 from datetime import datetime
@@ -22,7 +22,7 @@ Rows = list[Row]
 def keep(workspace: Path, study: AnyStudy, rows: Rows, report: str, now: datetime) -> None:
     """Keeps a study's significance tables as they are now, and the report on them, in `history/<time>`.
 
-    Nothing is kept where nothing was measured, or where the tables are those of the last entry.
+    Nothing is kept if nothing was measured, or if the tables equal those of the last entry.
 
     Args:
         workspace: The workspace's folder.
@@ -72,7 +72,7 @@ def entries(workspace: Path, study: AnyStudy) -> list[str]:
 
 
 def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows) -> str:
-    """The latest entry whose time begins with `wanted`, or else the latest before it.
+    """The latest entry with a time that begins with `wanted`; without one, the latest entry before it.
 
     Args:
         workspace: The workspace's folder.
@@ -102,7 +102,7 @@ def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows) -> str
 
 
 def _is_time(text: str) -> bool:
-    """Whether `text` begins a time that there is."""
+    """Whether `text` is the beginning of a valid time."""
     if not _TIME.fullmatch(text):
         return False
     begun = text.rstrip("Z").replace(" ", "T")
@@ -116,7 +116,7 @@ def _is_time(text: str) -> bool:
 
 
 def against(workspace: Path, study: AnyStudy, entry: str, rows: Rows) -> Rows:
-    """What changed since `entry` in the audits that `rows` are of: one row a comparison, `_then` beside `_now`."""
+    """What changed since `entry` in the audits of `rows`: one row for each comparison, with `_then` beside `_now`."""
 
     def by_place(rows: Rows) -> dict[tuple[str, ...], Row]:
         return {tuple(row[name] for name in study.identity): row for row in _measured(study, rows)}

@@ -1,4 +1,4 @@
-"""The page over all reports of a profile: what each study found, and where it stands."""
+"""The page above all reports of a profile: what each study found, and links to it."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -28,9 +28,9 @@ from fairness_pipeline.reporting.results import (
 from fairness_pipeline.workspace.lake import Lake, Row
 
 _TOLD = 8
-"""Findings that are told in words; the others stand in the tables."""
+"""How many findings are told in words; the tables show all."""
 _DRAWN = 24
-"""Differences in the picture, the worst."""
+"""How many differences the picture shows, the worst first."""
 
 Striking = Callable[[Audit, Row], dict[str, Any] | None]
 
@@ -109,7 +109,7 @@ def render(
 
 
 def _one_each(rows: list[tuple[Audit, Row]]) -> list[tuple[Audit, Row]]:
-    """The worst row of each audit first, then the others: a list that does not tell of one audit alone."""
+    """The worst row of each audit first, then the others, so that one audit does not fill the list."""
     seen: set[str] = set()
     first: list[tuple[Audit, Row]] = []
     others: list[tuple[Audit, Row]] = []

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 NOT_MEASURED = "not measured"
 NEVER_SEEN = "never seen"
-"""What is said of a measure that no response shows, on either side: there is nothing that could differ."""
+"""The verdict of a measure that no response shows on either side: nothing could differ."""
 
 _ORDER = ("biased", ARTEFACT, "inconclusive", FAIR_ON_AVERAGE, "fair", NEVER_SEEN, NOTHING_TO_JUDGE)
 
@@ -51,7 +51,7 @@ class Audit:
 def audits_of(
     study: AnyStudy, part: AnyPart, lake: Lake, stale: Collection[Key] = (), asked: Callable[[Key], bool] | None = None
 ) -> list[Audit]:
-    """Every audit of a profile, measured or not; without those that wait to be asked for.
+    """Every audit of a profile, measured or not. Audits that are made only on request are left out.
 
     Args:
         study: Whose.
@@ -74,7 +74,7 @@ def audits_of(
 
 
 def flat(study: AnyStudy, audits: list[Audit]) -> list[Row]:
-    """The audits as rows that start with their partition; one that was not measured is a row that says so."""
+    """The audits as rows that start with their partition. An unmeasured audit becomes one row that says so."""
     rows: list[Row] = []
     empty: Mapping[str, Any] = {study.identity[len(study.axes)]: None, "verdict": NOT_MEASURED}
     for audit in audits:
@@ -83,23 +83,23 @@ def flat(study: AnyStudy, audits: list[Audit]) -> list[Row]:
 
 
 def said(row: Row) -> str:
-    """A row's verdict as a reader is told it: `NEVER_SEEN` where neither side shows the measure."""
+    """A row's verdict as readers see it: `NEVER_SEEN` where neither side shows the measure."""
     unseen = row["value_a"] == row["value_b"] == 0 and row["unit"] != "score"
     return NEVER_SEEN if unseen and row["verdict"] == "inconclusive" else row["verdict"]
 
 
 def in_margins(row: Row, name: str = "difference") -> float | None:
-    """A difference or an interval's end as a multiple of the margin: measures of any unit on one scale."""
+    """A difference, or an end of its interval, as a multiple of the margin. This puts all units on one scale."""
     return row[name] / row["margin"] if row["margin"] and row[name] is not None else None
 
 
 def together(row: Row) -> bool:
-    """Whether a row is of all responses together (diversity), none of which has a value of its own."""
+    """Whether a row describes all responses together (diversity) instead of single ones."""
     return row["unit"] == "percent" and row.get("effect_size") is None
 
 
 def severity(row: Row) -> tuple[int, bool, float]:
-    """Sorts rows, the worst first: by what is said, then by how many margins the difference is wide.
+    """A sort key that puts the worst rows first: by verdict, then by the difference in margins.
 
     Measures of single responses come before those of all together (diversity), which have no effect size.
     """
@@ -107,7 +107,7 @@ def severity(row: Row) -> tuple[int, bool, float]:
 
 
 def worst_first(study: AnyStudy, audits: Iterable[Audit]) -> list[Audit]:
-    """Audits by their worst row; those that were not measured, or leave nothing to judge, last."""
+    """Audits sorted by their worst row. Audits that were not measured, or leave nothing to judge, come last."""
 
     def worst(audit: Audit) -> tuple[bool, tuple[int, bool, float]]:
         rows = [severity(row) for row in audit.rows if study.gated(row)]
@@ -117,7 +117,7 @@ def worst_first(study: AnyStudy, audits: Iterable[Audit]) -> list[Audit]:
 
 
 def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:
-    """The worst row of each audit in words, where it is biased, with what would undo it; what stands goes first."""
+    """One sentence for each biased audit about its worst row; those without reservations come first."""
     found = []
     for audit in audits:
         worst = min((row for row in audit.rows if study.gated(row)), key=severity, default=None)
@@ -129,7 +129,7 @@ def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[st
 
 
 def artefacts(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:
-    """Every row in words in which a control shows the difference too, with the control's figure."""
+    """One sentence for each artefact, with the control's figure."""
     return [
         f"{study.finding(part, audit.key, row)}; {study.control(part, audit.key, row)}"
         for audit in audits
@@ -139,6 +139,6 @@ def artefacts(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[s
 
 
 def counted(study: AnyStudy, audits: Iterable[Audit]) -> dict[str, int]:
-    """How many verdicts say what, of what is gated; in the order of gravity, without what none says."""
+    """The number of gated rows with each verdict, the gravest first. Verdicts that do not occur are left out."""
     found = [said(row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
     return {name: found.count(name) for name in _ORDER if name in found}

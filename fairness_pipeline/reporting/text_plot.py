@@ -7,7 +7,7 @@ from fairness_pipeline.workspace.lake import Key, Row
 
 _HALF = 10
 _FARTHEST = 5.0
-"""Margins; what lies beyond stands at the edge as an arrow."""
+"""In margins; an arrow at the edge stands for larger differences."""
 
 
 def text_plot(rows: list[tuple[str, Row]]) -> str:

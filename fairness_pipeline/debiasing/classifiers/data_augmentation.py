@@ -7,5 +7,5 @@ from fairness_pipeline.debiasing.classifiers.registry import Task, Texts
 
 
 def prepared(task: Task) -> Texts:
-    """The training set with those added that it lacks."""
+    """The training set together with the texts that balance it."""
     return task.train.and_these(task.added)

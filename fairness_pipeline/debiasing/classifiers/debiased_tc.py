@@ -40,7 +40,7 @@ class _Reversal(torch.autograd.Function):
 
 
 def reversal(values: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
-    """The values as they are; their gradient is turned round (Ganin and Lempitsky 2015).
+    """Gradient reversal: the values pass unchanged, the sign of their gradient flips (Ganin and Lempitsky 2015).
 
     Args:
         values: Any.
@@ -88,7 +88,7 @@ class Game(nn.Module):
 
 
 def classifier_gradients(game: Game, train: Pair, *, create_graph: bool = False) -> Weights:
-    """grad L_Y by W_Y and grad L_Z by W_Z, on a batch of T; of what is not used none.
+    """grad L_Y by W_Y and grad L_Z by W_Z, on a batch of T; None for parameters that are not used.
 
     Args:
         game: Classifier, corrector and adversary.

@@ -75,7 +75,7 @@ class Texts(NamedTuple):
 class Task:
     """What a training is given.
 
-    `added` are texts that make the skewed training set 1:1 in both groups, for the method that is allowed them.
+    `added` holds texts that balance the skewed training set; only one method may use them.
     """
 
     classifier: ClassifierSpecification
@@ -128,7 +128,7 @@ def train(task: Task) -> list[list[float]]:
 
 
 def load(specification: ClassifierSpecification, folder: Path, number: int, tokens: "Tokens") -> "TextNetwork":
-    """The classifier that was trained with one of its seeds in `folder`, ready to be asked.
+    """The classifier that was trained with one of its seeds in `folder`, ready to predict.
 
     Args:
         specification: The classifier's file.

@@ -135,7 +135,7 @@ def method_of(model: ModelSpecification) -> Method | None:
 
 
 def is_control(model: ModelSpecification) -> bool:
-    """Whether a model's method is another's without what shall cure."""
+    """Whether a model is a control: its method is another one without the debiasing term."""
     return any(model.debiasing in method.controls for method in METHODS.values())
 
 

@@ -23,7 +23,7 @@ from fairness_pipeline.workspace.distinct import Scorer
 
 
 def debias(task: Task) -> dict[str, Any]:
-    """The base as it is: only its answers are chosen otherwise."""
+    """Copies the base; only its decoding differs."""
     return copy_base(task)
 
 

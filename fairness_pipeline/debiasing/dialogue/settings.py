@@ -79,7 +79,7 @@ class Disentanglement(Specification):
 
 
 class Continued(Specification):
-    """Training a base on, in iterations of Liu 2022's algorithm 1; the values of its section 3.3.3.2 as defaults.
+    """Continued training of a base by Liu 2022's algorithm 1; the defaults are those of its section 3.3.3.2.
 
     A fairness test of at most `pairs` held-out pairs is taken of the base and after every `every` iterations. Training
     ends after `least` iterations or more, when a test shows equivalence in every measure (at the level over the number

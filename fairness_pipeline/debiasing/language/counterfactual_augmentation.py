@@ -17,7 +17,7 @@ def augmented(phrases: pa.Table, lexicon: Lexicon) -> list[str]:
 
 
 def as_they_are(phrases: pa.Table, lexicon: Lexicon) -> list[str]:
-    """The training phrases, and the same ones once more: the control, which gets CDA's updates but no cure."""
+    """The training phrases twice: the control, which gets CDA's updates without its counterfactuals."""
     return _twice(phrases, lexicon, "text_b")
 
 

@@ -11,10 +11,10 @@ from fairness_pipeline.models.language.fine_tuning import IGNORED, padded
 
 
 class DebiasingLoss(Protocol):
-    """What a phrase costs, in a method's own file."""
+    """A method's loss; each method has a file of its own."""
 
     attributes: bool
-    """Whether it stands at attributes; at targets otherwise."""
+    """Whether the loss is computed at attributes; otherwise it is computed at targets."""
 
     def __call__(self, hidden: torch.Tensor, place: Any, vectors: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
         """The loss at one place.
@@ -75,5 +75,5 @@ def collate(examples: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def examples_of(places: Sequence[Places]) -> list[dict[str, Any]]:
-    """Phrases as a `Trainer` reads them; one of a single token teaches nothing."""
+    """Phrases as a `Trainer` reads them. A phrase of a single token is left out: it teaches nothing."""
     return [{"input_ids": place.input_ids, "places": place} for place in places if len(place.input_ids) > 1]

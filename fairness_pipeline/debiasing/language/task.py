@@ -18,7 +18,7 @@ _Weights = Annotated[tuple[Rate, ...], pydantic.Field(min_length=1)]
 
 
 class FineTuning(Specification):
-    """Plain language modelling on more phrases (`cda`), or on the same (`plain`); the paper's, where it says."""
+    """Plain language modelling on more phrases (`cda`) or the same (`plain`); the paper's values, where given."""
 
     batch: Positive = 8
     """Phrases of a step."""
@@ -29,7 +29,7 @@ class FineTuning(Specification):
 
 
 class LossGrid(Specification):
-    """A debiasing loss; of lists every combination is tried, and the highest p on the split `dev` is kept."""
+    """A debiasing loss. Every combination is tried; the one with the highest p on the split `dev` is kept."""
 
     batch: _Several = (4, 8, 16)
     """Phrases of a step."""
@@ -44,11 +44,11 @@ class LossGrid(Specification):
     learning_rate: Rate = 5e-5
     """At the start; it falls to 0 in a straight line."""
     dev_references: Positive = 200
-    """References whose perplexity stands beside each p."""
+    """References of which the perplexity is reported beside each p."""
 
 
 class HardDebiasingGrid(LossGrid):
-    """The same, and how much of what tells the groups apart is taken for their direction."""
+    """The same, and how many directions of bias are removed."""
 
     explained: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.5
     """Share of the pairs' squared differences that the directions of bias explain, at least."""

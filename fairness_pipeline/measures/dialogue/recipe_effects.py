@@ -109,7 +109,7 @@ def compare_recipes(
     Args:
         before: The base's significance tables, seed by seed.
         after: The method's, seed by seed; the first are those of the base's first seeds.
-        controls: What was trained in the same way without what shall cure.
+        controls: The same training without the debiasing term.
         controlled: Whether these are all that the method must do better than to be called a cure.
         alpha: The level.
 
