@@ -26,11 +26,11 @@ class AnnotatorBias(Specification):
     corpora: tuple[str, ...]
     """Files of data/corpora."""
     methods: Annotated[dict[str, dict[str, Any]], pydantic.Field(min_length=1)] = {name: {} for name in METHODS}
-    """Methods of truth inference, and what of each is not as its class has it; all of them where it is left out."""
+    """Methods of truth inference, each with the arguments that differ from its defaults; all methods by default."""
     significance: AnnotatorGroupsSettings = AnnotatorGroupsSettings()
     """How groups are judged."""
     learn: tuple[str, ...] = ()
-    """The corpora from whose inferred labels classifiers learn."""
+    """Corpora; classifiers learn from their inferred labels."""
     classifier: ItemClassifierSettings = ItemClassifierSettings()
     """How they learn."""
     seeds: Positive = 5
@@ -104,7 +104,7 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
         return self.settings.significance.alpha
 
     def expected(self) -> list[Key]:
-        """Every corpus whose annotators are in groups."""
+        """Every corpus with annotators in groups."""
         return [{"corpus": key} for key in self.corpora if self.grouped(key)]
 
     def measures(self) -> list[str]:

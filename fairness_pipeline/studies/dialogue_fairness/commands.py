@@ -143,7 +143,7 @@ def _corpus(part: DialoguePart, asked: str | None) -> str:
 
 
 def _dimensions(part: DialoguePart, asked: str | None) -> list[str]:
-    """The one asked for, or all."""
+    """The dimension that was asked for, or all of them."""
     if asked is not None and asked not in part.dimensions:
         raise FairnessError(
             f"unknown dimension '{asked}' in profile '{part.project.name}'; known: {', '.join(part.dimensions)}"

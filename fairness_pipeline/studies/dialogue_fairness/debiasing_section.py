@@ -35,9 +35,9 @@ _DEBIASED = "debiased_dialogue_models"
 
 
 def debiasing_sections(part: DialoguePart, lake: Lake, outdated: Collection[Key] = ()) -> list[dict[str, Any]]:
-    """One section a dimension and base, for every base of which a debiased model was measured.
+    """One section for each dimension and base with a measured debiased model.
 
-    Of a base that is trained several times its first seed is shown, and all of them together.
+    If a base is trained several times, the section shows its first seed, and all seeds together.
 
     Args:
         part: The profile's part of the study.

@@ -645,7 +645,7 @@ def _clusters(dimension: Dimension, words: Words) -> list[np.ndarray]:
 
 
 def _out_of_sight(partition: Partition[DialoguePart], pairs: pa.Table) -> dict[str, np.ndarray]:
-    """What a model that was trained here cannot see; nothing of others, whose words are parts of words."""
+    """Pairs that a model trained here cannot tell apart; for other models nothing is known."""
     model = partition.part.models[partition.key["model"]]
     sizes = model.seq2seq or model.retrieval
     file = partition.checkpoint(_trained_as(partition)) / VOCABULARY if model.trained and sizes else None

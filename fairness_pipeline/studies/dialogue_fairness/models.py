@@ -21,7 +21,7 @@ def seed_name(model: str, number: int) -> str:
 
 
 def first_seed(model: str) -> str:
-    """The key of the model whose training this is."""
+    """The key of the model of which this is one training."""
     return re.sub(r"\.seed\d+$", "", model)
 
 
@@ -63,7 +63,7 @@ class _Reader:
         self.models: dict[str, ModelSpecification] = {}
 
     def add_seeds(self) -> None:
-        """A model that is trained several times stands there as often; a debiased one with its base's same seed."""
+        """Adds an entry for each further training of a model; a debiased one starts from the same seed of its base."""
         for key, model in list(self.models.items()):
             if model.seeds > 1 and not model.trained:
                 raise FairnessError(f"model '{key}': 'seeds' is for models that are trained here; this one is not")
@@ -96,7 +96,7 @@ class _Reader:
         self.models[key] = model
 
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> ModelSpecification:
-        """A model made from another: what its file does not say is as its base has it."""
+        """A model made from another one; it inherits what its file does not say."""
         profile, changes = self._project.path, self._project.profile.models[key]
         whole = merged(declared, changes)
         named_in = profile if "debiasing" in changes else path

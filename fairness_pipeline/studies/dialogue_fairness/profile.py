@@ -46,9 +46,9 @@ class DialogueFairness(Specification):
     corpora: Annotated[tuple[str, ...], pydantic.AfterValidator(each_once)]
     """Whose contexts are asked; one file each in data/corpora."""
     debias: tuple[str, ...] | None = None
-    """Dimensions in which debiased models are made unasked; all where it is left out."""
+    """Dimensions in which debiased models are made by default; all dimensions if left out."""
     on_request: tuple[str, ...] = ()
-    """Models that wait until they are asked for."""
+    """Models that are made only on request."""
     splits: Splits = Splits(train=0, valid=0, test=0, audit=1)
     """How each corpus's threads are shared out."""
     planted: dict[str, PlantedBias] = {}
@@ -179,7 +179,7 @@ class DialoguePart(Part[DialogueFairness]):
         ]
 
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
-        """Debiased models only where the profile says so, or asked for in a dimension by name; some only by theirs.
+        """Debiased models only in dimensions of `debias` or a named one; `on_request` models only by name.
 
         Imported ones only in the dimensions that were imported.
         """
@@ -210,7 +210,7 @@ class DialoguePart(Part[DialogueFairness]):
         return list(dict.fromkeys(n + MASKED for d in self.dimensions.values() for m in single for n in m.names(d)))
 
     def degenerate(self, key: Key, lake: Lake) -> str | None:
-        """A model that answers nearly everything alike, or whose weights were never trained, or to no avail."""
+        """A model that gives nearly everything the same answer, was never trained, or learned nothing."""
         card = lake.card("responses", key)
         figures = card.figures if card else {}
         if figures.get("commonest_share", 0.0) >= self.settings.max_identical_share:
@@ -371,7 +371,7 @@ class DialoguePart(Part[DialogueFairness]):
     # What the study itself asks
 
     def asked_pairs(self) -> Path:
-        """Where it is kept how many pairs `audit --pairs` asked for."""
+        """The file that keeps how many pairs `audit --pairs` asked for."""
         return self.project.workspace / "pairs.txt"
 
     def ask_pairs(self, pairs: int) -> None:

@@ -81,7 +81,7 @@ def _table(rows: list[PublishedRow]) -> Iterator[Judged]:
 
 
 def _p(row: PublishedRow) -> float:
-    """As printed (`< 10^-5` is taken for its bound); computed from the values where none is printed."""
+    """The printed p (`< 10^-5` counts as 10^-5); computed from the values if none is printed."""
     printed = _PRINTED.search(row.p or "")
     if printed is None:
         return _estimate(row).p_zero()

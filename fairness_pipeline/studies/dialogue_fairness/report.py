@@ -165,7 +165,7 @@ def _classifiers(part: DialoguePart, lake: Lake) -> list[tuple[str, Row]]:
 
 
 def _waiting(part: DialoguePart) -> list[str]:
-    """What is made only when it is asked for: some models, and debiased ones in some dimensions."""
+    """What is made only on request: some models, and debiased models in some dimensions."""
     debiased = [key for key, model in part.models.items() if model.base]
     wanted = part.settings.debias
     others = [key for key in part.dimensions if debiased and wanted is not None and key not in wanted]

@@ -81,7 +81,7 @@ def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
 
 
 def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
-    """The pair whose two answers show a row's difference most clearly; the shortest of those that do so alike.
+    """The pair whose two answers show a row's difference most clearly; the shortest of those that show it equally.
 
     Args:
         lake: What has been made.

@@ -53,7 +53,7 @@ class ImplicitBias(Specification):
     balance_rates: tuple[Rate, ...] = ("4:1", "3:1", "2:1", "1:1", "1:2", "1:3", "1:4")
     """Those of figure 4.2."""
     swept: str | None = None
-    """The classifier that is trained at each of them; none where it is left out."""
+    """The classifier that is trained at each balance rate; nothing is trained if left out."""
     explain: tuple[str, ...] = ()
     """The classifiers whose words are explained."""
     explainer: ExplainerSettings = ExplainerSettings()

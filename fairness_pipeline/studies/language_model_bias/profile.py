@@ -37,7 +37,7 @@ class LanguageModelBias(Specification):
     corpus: str
     """The phrases; a file of data/corpora."""
     debias: tuple[str, ...] | None = None
-    """Dimensions in which debiased models are made unasked; all where it is left out."""
+    """Dimensions in which debiased models are made by default; all dimensions if left out."""
     significance: LanguageModelBiasSettings = LanguageModelBiasSettings()
     """How perplexities are judged."""
     state_tracking: StateTrackingSettings = StateTrackingSettings()
@@ -101,7 +101,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
         return [key for key in keys if self.measured(key)]
 
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
-        """Debiased models only where the profile says so, or asked for in a dimension by name."""
+        """Debiased models only in the profile's `debias` dimensions, or in a dimension that is named."""
         wanted = self.settings.debias
         if wanted is None or "dimension" not in key or "model" not in key or "dimension" in named:
             return True
@@ -145,7 +145,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
         return dimension in self.corpus.phrases or bool(self.corpus.comments)
 
     def asked(self, key: Key) -> bool:
-        """Whether a model is asked in a dimension."""
+        """Whether a model is scored in a dimension."""
         model = self.models[key["model"]]
         made = model.dimensions is None or key["dimension"] in model.dimensions
         return model.scored and made and self.has_phrases(key["dimension"])
@@ -179,7 +179,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
 
     @cached_property
     def grammar(self) -> StereotypeGrammar | None:
-        """What everything is generated from; None where it is read."""
+        """The grammar that generates everything; None if the corpus is read from files."""
         return StereotypeGrammar.load(self.corpus.grammar.file) if self.corpus.grammar else None
 
     def _add_model(self, key: str) -> None:
@@ -203,14 +203,14 @@ class LanguageModelPart(Part[LanguageModelBias]):
         ).located(path.parent)
 
     def _can_audit(self, declared: dict[str, Any], key: str) -> bool:
-        """Whether a model whose file names no study is a language model as it was published, or made from nothing."""
+        """Whether a model, if its file names no study, is a published language model or one without a base."""
         whole = merged(declared, self.project.profile.models[key])
         if whole.get("debiasing") in METHODS and whole.get("base") not in self.project.profile.models:
             return True  # which is refused
         return whole.get("architecture") in ARCHITECTURES and "training" not in whole and "base" not in whole
 
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> LanguageModelSpecification:
-        """A model made from another: what its file does not say is as its base has it."""
+        """A model made from another one; it inherits what its file does not say."""
         profile, changes = self.project.path, self.project.profile.models[key]
         method = check_method(merged(declared, changes).get("debiasing"), profile if "debiasing" in changes else path)
         base_key = self.project.base_named(key, path)

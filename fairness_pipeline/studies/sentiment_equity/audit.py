@@ -74,7 +74,7 @@ def specification(part: EquityPart, given: Given, arguments: argparse.Namespace)
 
 
 def _labels(given: Given, said: list[str]) -> dict[str, str]:
-    """Which label stands for which affect: as the user says, else as they are called; none for a single output."""
+    """Which label stands for which affect: the user's choice, or else the labels' names; empty for a single output."""
     known = [str(label) for label in given.configuration.get("id2label", {}).values()]
     if said:
         labels = dict(pair.partition("=")[::2] for pair in said)

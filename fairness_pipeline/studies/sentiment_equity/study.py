@@ -27,7 +27,7 @@ def _finding(part: EquityPart, key: Key, row: Row) -> str:
 
 
 def _decisive(row: Row) -> Row:
-    """A row with the difference of the stratum that decides it, of which no interval is kept."""
+    """A row with the difference of the stratum that decides it; no interval of that stratum is kept."""
     if row["stratum_difference"] is None or row["verdict"] != "biased":
         return row
     return {**row, "difference": row["stratum_difference"], "ci_low": None, "ci_high": None}
