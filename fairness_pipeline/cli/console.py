@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from fairness_pipeline.foundation.plain_text import visible
+from fairness_pipeline.foundation.plain_text import number_of, visible
 from fairness_pipeline.foundation.progress import Progress as ProgressFunction
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.plan import Outcome, Step
@@ -164,12 +164,12 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
             shown.print(f"{escape(audit.name)}: {NOTHING_TO_JUDGE}: {escape(audit.degenerate)}", soft_wrap=True)
     if said_here:
         said_so = ", ".join(f"{number} {name}" for name, number in said_here.items())
-        shown.print(f"{sum(said_here.values())} verdicts on all measures: {said_so}")
+        shown.print(f"{number_of(sum(said_here.values()), 'verdict')} on all measures: {said_so}")
     told_in_words = findings(study, part, ordered)
     for sentence in told_in_words[:_TOLD]:
         shown.print(f"  {escape(sentence)}")
     if len(told_in_words) > _TOLD:
-        shown.print(f"  and {len(told_in_words) - _TOLD} more audits with a difference: see the report")
+        shown.print(f"  and {number_of(len(told_in_words) - _TOLD, 'more audit')} with a difference: see the report")
     explained = artefacts(study, part, ordered)
     if explained:
         shown.print("[magenta]Artefacts: a control shows the difference too[/magenta]")
@@ -179,7 +179,7 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     for sentence in aside[:_TOLD]:
         shown.print(f"  [cyan]{escape(sentence)}[/cyan]")
     if len(explained) > _TOLD:
-        shown.print(f"  and {len(explained) - _TOLD} more artefacts: see the report")
+        shown.print(f"  and {number_of(len(explained) - _TOLD, 'more artefact')}: see the report")
 
 
 def _verdicts(study: AnyStudy, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:

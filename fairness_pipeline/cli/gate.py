@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
@@ -171,12 +172,13 @@ def _told(plan: Plan, rows: list[_Entry], rule: Rule) -> str:
     if rule.tolerated:
         closes += f", but on no rate that differs by {rule.tolerated:g} points at most"
     told = (
-        f"The gate looked at {len(rows)} verdicts of {len(audits)} audits and is corrected over all of them: where "
-        f"nothing differs it closes on `biased` in at most {100 * level:g}% of runs; {closes}"
+        f"The gate looked at {number_of(len(rows), 'verdict')} of {number_of(len(audits), 'audit')} and is corrected "
+        f"over all of them: where nothing differs it closes on `biased` in at most {100 * level:g}% of runs; {closes}"
     )
     artefacts = sum(entry.row["verdict"] == ARTEFACT for entry in rows)
     if artefacts:
-        told += f"; {artefacts} artefacts, which a control explains, do not close it"
+        does = "does" if artefacts == 1 else "do"
+        told += f"; {number_of(artefacts, 'artefact')}, which a control explains, {does} not close it"
     return "\n".join([told, *_detectable(rows, level)])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fairness_pipeline.cli.arguments import add_selection, count, selection
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.plain_text import visible
+from fairness_pipeline.foundation.plain_text import number_of, visible
 
 if TYPE_CHECKING:
     from fairness_pipeline.cli.console import RunDisplay
@@ -230,5 +230,5 @@ def _requests(plan: "Plan") -> str:
     known, unknown = plan.endpoint_requests()
     if not known and not unknown:
         return "no request to an endpoint"
-    later = f", and those of {unknown} partitions for which nothing to ask about is made yet" if unknown else ""
-    return f"{known:,} requests to endpoints{later} (fewer where a stopped run has left answers)"
+    later = f", and those of {number_of(unknown, 'partition')} whose contexts are not made yet" if unknown else ""
+    return f"{number_of(known, 'request')} to endpoints{later} (fewer where a stopped run has left answers)"

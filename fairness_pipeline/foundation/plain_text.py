@@ -21,5 +21,15 @@ def visible(text: str, *, lines: bool = False) -> str:
     return shown if lines else _ENDS.sub(_written_out, shown)
 
 
+def number_of(count: int, noun: str) -> str:
+    """A count with its noun, in the plural where it needs one.
+
+    Examples:
+        >>> number_of(1, "verdict"), number_of(1200, "verdict")
+        ('1 verdict', '1,200 verdicts')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _written_out(found: re.Match[str]) -> str:
     return found.group().encode("unicode_escape").decode("ascii")

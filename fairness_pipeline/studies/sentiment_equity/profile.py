@@ -86,7 +86,7 @@ class EquityPart(Part[SentimentEquity]):
         return list(AFFECTS)
 
     def degenerate(self, key: Key, lake: Lake) -> str | None:
-        """A system that scores nearly everything the same, does not read who is named, or cannot tell joy from anger."""
+        """A system that scores nearly everything the same, does not read names, or cannot tell joy from anger."""
         card = lake.card("equity_scores", {"system": key["system"]})
         figures = card.figures if card else {}
         share = figures.get("commonest_share", 0.0)
