@@ -42,7 +42,7 @@ def make_counterfactuals(splits: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, 
     """Each phrase that names side b with its counterfactual; how many name nobody, by split.
 
     Args:
-        splits: As `corpora.phrase_splits.PHRASE_SPLITS`.
+        splits: As `corpora.language.phrase_splits.PHRASE_SPLITS`.
         lexicon: The dimension's terms.
 
     Raises:

@@ -47,16 +47,10 @@ DIALOGUE_SIGNIFICANCE = schema(
     distinct_shown=optional(pa.int64(), "how many distinct responses show the measure"),
     commonest_shown=optional(pa.float64(), "share in percent of the most frequent of them"),
 )
-"""`COMPARISON` and what stands beside a verdict; null where it is not defined.
+"""`COMPARISON`, and beside each verdict what it is worth; null where it is not defined.
 
-A measure's verdict rests on its neutral reading, in which the groups' words are masked: `content_a`, `content_b` and
-`content_difference` with its interval are of it, and so are `p_holm` and `p_bh`; `p_as_answered` is the adjusted p of
-the answers as they are. `parrot_difference`: what answers that repeat the context would get. `instrument_difference`
-and `instrument_p`: what the scorer makes of human texts with only these words swapped. `exchanged`: the commonest
-exchanged words. `hangs_on`: the words without which little is left, where pairs show a difference and words do not.
-`carried_by`: the words that make most of a biased measure's gap; `without_them` and `difference_without_them` are of
-the other pairs. `holds` of `variations`: see `measures.variations`. `distinct_shown`: how many distinct responses show
-the measure, and `commonest_shown` the share in percent of the most frequent of them.
+A verdict rests on the neutral reading, in which the groups' words are masked: `content_*`, `p_holm` and `p_bh` are those
+of this reading, and `p_as_answered` is the adjusted p of the answers as they are.
 """
 
 
@@ -110,8 +104,8 @@ def judge_responses(
         responses: Columns `pair_id`, `side`, `response`.
         tables: What each measure found in them, by its name.
         words: Those that each pair swaps.
-        varied: As `measures.variations.VARIATIONS`.
-        instrument: As `measures.instrument.INSTRUMENT_CHECK`, of texts with swapped words.
+        varied: As `measures.dialogue.variations.VARIATIONS`.
+        instrument: As `measures.dialogue.instrument.INSTRUMENT_CHECK`, of texts with swapped words.
         parrots: The same, of contexts as answers.
         alpha: The level.
     """

@@ -49,7 +49,7 @@ def dialogue_state_tracking(
 
     Args:
         given: The model; it is changed.
-        turns: As `corpora.multiwoz.STATE_TURNS`.
+        turns: As `corpora.language.multiwoz.STATE_TURNS`.
         settings: How it is tuned.
         published: The paper's values, by metric.
     """

@@ -14,7 +14,7 @@ def reddit_perplexity(given: Given, references: pa.Table) -> pa.Table:
 
     Args:
         given: The model.
-        references: As `corpora.response_sets.REFERENCES`.
+        references: As `corpora.language.response_sets.REFERENCES`.
     """
     totals = PerplexityScorer(given.model, given.tokenizer).totals(references["text"].to_pylist())
     kept = [(loss, count) for loss, count in zip(*totals, strict=True) if count]

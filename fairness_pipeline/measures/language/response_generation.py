@@ -26,7 +26,7 @@ def response_generation(
 
     Args:
         given: The model; it is changed.
-        sets: As `corpora.response_sets.RESPONSE_SETS`.
+        sets: As `corpora.language.response_sets.RESPONSE_SETS`.
         settings: How it is tuned, and how it answers.
         published: The paper's values, by metric.
     """

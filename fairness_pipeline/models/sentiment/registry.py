@@ -20,7 +20,7 @@ def prepare(
 
     Args:
         specification: The system's file, which says that it is trained.
-        tweets: What it is trained on, as `corpora.affect_tweets.AFFECT_TWEETS`.
+        tweets: What it is trained on, as `corpora.sentiment.affect_tweets.AFFECT_TWEETS`.
         folder: Where it is made.
         seed: Of all draws.
         progress: Told how far it is.

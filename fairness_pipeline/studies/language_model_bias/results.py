@@ -27,7 +27,7 @@ def widest_gaps(perplexities: pa.Table, count: int) -> list[dict[str, Any]]:
     """The phrases of the test split whose log-perplexities differ most, towards the stereotype and away from it.
 
     Args:
-        perplexities: As `measures.phrase_bias.PHRASE_PERPLEXITIES`.
+        perplexities: As `measures.language.phrase_bias.PHRASE_PERPLEXITIES`.
         count: How many.
     """
     sides: dict[str, dict[str, Row]] = {}
@@ -47,7 +47,7 @@ def by_word(perplexities: pa.Table) -> list[dict[str, Any]]:
     """Of each target word in the test split how many phrases it has, and their mean difference of log-perplexities.
 
     Args:
-        perplexities: As `measures.phrase_bias.PHRASE_PERPLEXITIES`.
+        perplexities: As `measures.language.phrase_bias.PHRASE_PERPLEXITIES`.
     """
     pairs = pairs_of(perplexities, "test")
     difference = np.log(pairs.a) - np.log(pairs.b)
