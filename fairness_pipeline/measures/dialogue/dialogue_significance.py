@@ -49,8 +49,8 @@ DIALOGUE_SIGNIFICANCE = schema(
 )
 """`COMPARISON`, and beside each verdict what it is worth; null where it is not defined.
 
-A verdict rests on the neutral reading, in which the groups' words are masked: `content_*`, `p_holm` and `p_bh` are those
-of this reading, and `p_as_answered` is the adjusted p of the answers as they are.
+A verdict rests on the neutral reading, in which the groups' words are masked. `content_*`, `p_holm` and `p_bh` are of
+this reading; `p_as_answered` is the adjusted p of the answers as they are.
 """
 
 
