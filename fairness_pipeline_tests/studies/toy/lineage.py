@@ -20,7 +20,7 @@ from fairness_pipeline.statistics.comparison import COMPARISON, adjusted, compar
 
 asset = Assets(ToyPart)
 
-ROLLS = schema(a=pa.float64(), b=pa.float64())
+ROLLS = schema(a=(pa.float64(), "of the left hand"), b=(pa.float64(), "of the right hand"))
 
 
 @asset(
