@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline_tests.benchmark import plain
 from fairness_pipeline_tests.benchmark.shared import Ratio, rate
@@ -88,7 +89,14 @@ def language_models() -> list[Ratio]:
         work = 2 * (12 * layers * width**2 + width * model.config.vocab_size)  # a token's multiplications and additions
         note = f"{fast * work / limit:.0%} of the limit of matrix products; largest relative difference {worst:.0e}"
         found.append(
-            Ratio(f"perplexity of phrases, GPT-2 of 12 layers, {threads} threads", "tokens", slow, fast, asked, note)
+            Ratio(
+                f"perplexity of phrases, GPT-2 of 12 layers, {number_of(threads, 'thread')}",
+                "tokens",
+                slow,
+                fast,
+                asked,
+                note,
+            )
         )
     torch.set_num_threads(1)
     return found

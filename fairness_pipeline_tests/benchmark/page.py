@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline_tests.benchmark.annotators import of_methods
 from fairness_pipeline_tests.benchmark.shared import PAIRS, ROOT, Ratio
 
@@ -20,10 +21,9 @@ def document(
     lines = [
         "# Performance",
         "",
-        "Written by `make benchmark`: plain code that works as the papers' released scripts do (one item at a time,",
-        "`str.split`, VADER, lemmatiser and classifier response by response; "
-        "`fairness_pipeline_tests/benchmark/plain.py`) and the",
-        "pipeline, one after the other in one process. Trust the ratios; the rates are this machine's.",
+        "`make benchmark` writes this page. It times plain code and the pipeline, one after the other in one process. The plain code",
+        "works as the papers' released scripts do: one item at a time, with `str.split`, VADER, lemmatiser and classifier for each",
+        "response (`fairness_pipeline_tests/benchmark/plain.py`). Trust the ratios, because the rates depend on the machine.",
         "",
         "| task | plain | here | ratio | asked | |",
         "| --- | ---: | ---: | ---: | ---: | --- |",
@@ -33,8 +33,8 @@ def document(
             f"| {r.task} | {r.plain:,.4g} {r.unit}/s | {r.here:,.6g} {r.unit}/s | {r.here / r.plain:,.1f} "
             f"| {r.asked:.3g} | {r.note} |"
         )
-    lines += ["", "## Memory", "", "Contexts, pairs, responses, measures and significance of one partition in one process;",
-              "interpreter and libraries included.", "", "| pairs | peak | seconds |", "| ---: | ---: | ---: |"]  # fmt: skip
+    lines += ["", "## Memory", "", "One process makes contexts, pairs, responses, measures and significance of one partition. The peak includes the interpreter and",
+              "the libraries.", "", "| pairs | peak | seconds |", "| ---: | ---: | ---: |"]  # fmt: skip
     lines += [f"| {g['pairs']:,} | {g['peak_gib']:.2f} GiB | {g['seconds']:.0f} |" for g in grown]
     per_pair = (grown[-1]["peak_gib"] - grown[0]["peak_gib"]) * 2**30 / (grown[-1]["pairs"] - grown[0]["pairs"])
     lines += [
@@ -43,7 +43,8 @@ def document(
         "",
         "## Truth inference",
         "",
-        "Every method with its own settings on ten labels an item, one thread; GroupAnno with its intervals. Peak of all.",
+        "Every method runs with its own settings on ten labels an item, with one thread. GroupAnno includes its intervals. The peak is",
+        "over all methods.",
         "",
         *of_methods(sizes),
         "",
@@ -53,12 +54,13 @@ def document(
         f"- A run spends {around['per_partition']:.2f} s a partition on starting, planning, recording and reporting "
         f"({around['partitions']:.0f} partitions).",
         f"- The same run with nothing changed takes {around['again']:.1f} s.",
-        f"- The responses to {PAIRS:,} pairs are written in {around['hashed']:.2f} s with the hash of their content, and in "
-        f"{around['plainly']:.2f} s without (and without the flush to the disk).",
+        f"- Writing the responses to {PAIRS:,} pairs takes {around['hashed']:.2f} s with the hash of their content. It takes "
+        f"{around['plainly']:.2f} s without the hash and",
+        "  without the flush to the disk.",
         "",
         "## Machine",
         "",
-        f"{os.cpu_count()} processors ({platform.machine()}), {torch.get_num_threads()} threads for torch, "
+        f"{os.cpu_count()} processors ({platform.machine()}), {number_of(torch.get_num_threads(), 'thread')} for torch, "
         f"Python {platform.python_version()}, torch {version('torch')}, transformers {version('transformers')}, "
         f"pyarrow {version('pyarrow')}, dagster {version('dagster')}.",
     ]
