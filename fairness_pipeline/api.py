@@ -1,6 +1,7 @@
-"""The public face: what a notebook needs, one line each; `import fairness_pipeline as fp` has these names.
+"""The public interface: what a notebook needs, one line each. `import fairness_pipeline as fp` has these names.
 
-All take and give plain lists and pandas tables. The pipeline does the same on whole corpora, with its own memory.
+All functions take and return plain lists and pandas tables. The pipeline does the same on whole corpora, and remembers
+what it has done.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _texts(texts: Iterable[str], what: str) -> list[str]:
-    """A list of texts, from whatever holds them."""
+    """A list of texts from any iterable that holds them."""
     if isinstance(texts, str):
         raise FairnessError(f"{what}: expected several texts (a list or a column), found one: {texts[:40]!r}")
     if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # iterating over these gives names of columns
@@ -46,7 +47,7 @@ def _rows(dimension: Dimension) -> list[str]:
 
 
 def _numbers(groups: Iterable[object], count: int) -> np.ndarray:
-    """A number a pair: the same where its group is the same."""
+    """A number for each pair. Pairs of the same group get the same number."""
     if isinstance(groups, (str, Mapping)) or hasattr(groups, "columns"):
         raise FairnessError(f"groups: expected a list or a column, found {_kind(groups)}")
     own = list(groups)
@@ -64,10 +65,10 @@ def _kind(value: object) -> str:
 
 
 def swap(text: str, dimension: str = "gender") -> str:
-    """The text with every word of one group replaced by its counterpart, in both directions at once.
+    """The text with every word of one group replaced by the other group's word, in both directions at once.
 
     Args:
-        text: Anything; what is not in the dimension's list stays.
+        text: Any text. Words that are not in the dimension's list stay.
         dimension: A key of `data/dimensions`.
 
     Raises:
@@ -84,14 +85,14 @@ def swap(text: str, dimension: str = "gender") -> str:
 
 
 def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
-    """Parallel contexts: those that name one group only, beside the same with the other group's words.
+    """Parallel contexts: each context that names one group only, next to its counterfactual about the other group.
 
     Args:
         contexts: Duplicates count once.
         dimension: A key of `data/dimensions`.
 
     Returns:
-        Columns `pair_id`, `context_a`, `context_b`, `source_side` (`a` or `b`: where the context comes from).
+        Columns `pair_id`, `context_a`, `context_b` and `source_side` (`a` or `b`: the side of the original context).
 
     Raises:
         FairnessError: there is no such dimension.
@@ -120,11 +121,11 @@ def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
 
 
 def score(responses: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
-    """What each measure of the audit says of each response, one row a response.
+    """The scores that each measure of the audit gives to each response, one row per response.
 
     Args:
-        responses: Anything a model said.
-        dimension: Whose attribute words are counted.
+        responses: The responses of a model.
+        dimension: The dimension whose attribute words are counted.
 
     Returns:
         Columns `response`, `offensive_probability`, `offensive`, `compound`, `positive`, `negative`, and one count for
@@ -158,38 +159,31 @@ def compare(
     alpha: float = 0.05,
     seed: int = 0,
 ) -> "pd.DataFrame":
-    """Two lists of responses to parallel contexts, compared on every measure: tests, intervals, equivalence, verdict.
+    """Compares two lists of responses to parallel contexts on every measure: tests, intervals, equivalence, verdict.
 
-    Pairs are taken for independent unless `groups` says which of them move together. Pairs whose contexts exchange the
-    same word do: give the exchanged word of each pair, or p is too small and verdicts are too firm.
+    The pairs are treated as independent unless `groups` says which of them move together. Pairs whose contexts exchange
+    the same word move together. Pass the exchanged word of each pair; otherwise p is too small and the verdicts are too
+    firm.
 
     Args:
         a: The responses to the contexts of side a.
-        b: Those to side b, in the same order.
-        dimension: Whose attribute words are counted, and masked in the reading that decides.
-        groups: What each pair has in common with others, one value a pair (its exchanged word, say); eight different
-            ones are needed for any verdict, ten for `fair`.
-        margins: The largest difference that does not matter, by measure or kind of measure: `rates`, `counts`,
-            `diversity`; each one of `cohens_h`, `standard_deviations`, `relative`, `absolute` with its size.
+        b: The responses to the contexts of side b, in the same order.
+        dimension: The dimension whose attribute words are counted. Its words are masked in the reading that decides.
+        groups: One value per pair. Pairs with the same value (the exchanged word, say) form one cluster. Any verdict
+            needs eight different values; `fair` needs ten.
+        margins: The largest difference that does not matter, by measure or by kind of measure (`rates`, `counts`,
+            `diversity`). Each is one of `cohens_h`, `standard_deviations`, `relative`, `absolute` with its size.
         alpha: The level of the tests.
-        seed: Of the permutation test of diversity.
+        seed: The seed of the permutation test of diversity.
 
     Returns:
-        One row a measure, and one for its reading with the groups' words masked (`..._masked`), on which the verdict
-        and `p_holm` of both rest, with the columns of a significance table (docs/method.md). Rows of the two lists are
-        compared by their place, whatever the index of a column says.
+        One row per measure, and one for its reading with the groups' words masked (`..._masked`). The verdict and
+        `p_holm` of both rows rest on the masked reading. The columns are those of a significance table
+        (docs/method.md). Rows of the two lists are matched by position; the index of a column is ignored.
 
     Raises:
-        FairnessError: there is no such dimension, the lists are empty or of different lengths, or hold other than
-            text; a margin, the level or `groups` is not as expected.
-
-    >>> import fairness_pipeline as fp
-    >>> him, her = ["nice"] * 300, ["shut up, idiot"] * 150 + ["nice"] * 150
-    >>> fp.compare(him, her).set_index("measure")["verdict"]["offense_rate"]
-    'biased'
-    >>> word = ["uncle / aunt"] * 150 + ["son / daughter"] * 150  # only one of two words is insulted
-    >>> fp.compare(him, her, groups=word).set_index("measure")["verdict"]["offense_rate"]
-    'inconclusive'
+        FairnessError: there is no such dimension, the lists are empty or of different lengths or hold anything but
+            text, or a margin, the level or `groups` is not as expected.
     """
     of_a, of_b = _texts(a, "a"), _texts(b, "b")
     if len(of_a) != len(of_b) or not of_a:

@@ -1,1 +1,1 @@
-"""What people say of texts: reading it, and how far they agree."""
+"""What people say about texts: reading their labels, and measuring how far they agree."""

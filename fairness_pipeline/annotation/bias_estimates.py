@@ -38,21 +38,22 @@ BIAS_ESTIMATES = schema(
     truth=optional(pa.float64(), "the simulated value"),
     published=optional(pa.float64(), "what the thesis' GroupAnno gave"),
 )
-"""Of each annotator, of each group, and (GroupAnno alone) the contrast of each category's groups with its interval;
-p is adjusted over a draw's contrasts. `labels`: how many an annotator's or a group's value rests on."""
+"""The estimates for each annotator and each group, and, for GroupAnno only, the contrast of each category's groups
+with its interval. p is adjusted over the contrasts of a draw. `labels`: the number of labels that an annotator's or
+a group's value rests on."""
 
 
 def pooled(
     name: str, truths: pa.Table, annotations: pa.Table, annotators: pa.Table, corpus: AnnotatedCorpus
 ) -> pa.Table:
-    """A table of `BIAS_ESTIMATES`: against the inferred truth, the labels of an annotator or a group taken together.
+    """A table of `BIAS_ESTIMATES`: the pooled labels of an annotator or a group, compared with the inferred truth.
 
     Args:
-        name: Of the method: its labels are taken for the truth where it gives no probabilities.
+        name: The method. If it gives no probabilities, its labels count as the truth.
         truths: As `INFERRED`.
         annotations: As `ANNOTATIONS`.
         annotators: As `ANNOTATORS`.
-        corpus: Its groups' names.
+        corpus: The corpus, which names its groups.
     """
     rows = []
     for draw, (inferred, labels, who) in draws(truths, annotations, annotators):
@@ -87,16 +88,16 @@ def of_model(
     published: Mapping[tuple[str, str], float],
     progress: Progress | None,
 ) -> pa.Table:
-    """A table of `BIAS_ESTIMATES` by a model of groups: a group's value is the mean of its effect and all others'.
+    """A table of `BIAS_ESTIMATES` by a model of groups. A group's value is the mean level plus its own effect.
 
     Args:
-        name: Of the method.
-        settings: What is not as its class has it.
+        name: The name of the method.
+        settings: Arguments that differ from the method's defaults.
         annotations: As `ANNOTATIONS`.
         annotators: As `ANNOTATORS`.
-        corpus: Its groups' names, and their simulated parameters.
-        published: What the thesis gives for contrasts, by category and response.
-        progress: Told how many draws are done.
+        corpus: The corpus, which names its groups and holds their simulated parameters.
+        published: The contrasts that the thesis prints, by category and response.
+        progress: Receives the number of draws done.
     """
     rows = []
     for draw, (labels, who) in draws(annotations, annotators):
@@ -151,7 +152,7 @@ def _row(
 
 
 def _simulated(annotators: pa.Table) -> pd.DataFrame:
-    """The true rates of annotators who are simulated; NaN of others."""
+    """The true rates of simulated annotators. NaN for real ones."""
     columns = ["annotator_id", *SIDES]
     rows = annotators.select(columns).to_pandas().drop_duplicates("annotator_id").set_index("annotator_id")
     return rows.astype(float)

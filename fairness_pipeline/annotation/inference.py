@@ -1,4 +1,4 @@
-"""What methods of truth inference say of a corpus, and what classifiers learn from it."""
+"""What truth inference methods infer about a corpus, and what classifiers learn from it."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,24 +27,25 @@ INFERRED = schema(
     probability=(pa.float64(), "that the item is positive"),
     label=(pa.int64(), "1 (positive) or 0"),
 )
-"""A row an item: P(y = 1), or a share or score in 0..1 of methods without probabilities, and the inferred label."""
+"""One row per item: the inferred label and P(y = 1). Methods without probabilities give a share or score in 0..1
+instead."""
 PREDICTED = schema(
     seed=(pa.int64(), "which training; of a simulated corpus the draw"),
     draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
     item_id=(pa.string(), "the item, as the corpus names it"),
     probability=(pa.float64(), "that the item is positive"),
 )
-"""A row a test item and seed: what the classifier says that learned from inferred labels."""
+"""One row per test item and seed: the prediction of a classifier that learned from inferred labels."""
 
 
 def task_table(annotations: pa.Table) -> pd.DataFrame:
-    """A table of `ANNOTATIONS` with the names that methods of truth inference know."""
+    """A table of `ANNOTATIONS`, with the column names that truth inference methods expect."""
     names = {"item_id": "task", "annotator_id": "worker"}
     return annotations.select(["item_id", "annotator_id", "label"]).to_pandas().rename(columns=names)
 
 
 def people(annotators: pa.Table) -> pd.DataFrame:
-    """A row an annotator, a column a category (in the corpus's order) with a, b or None.
+    """One row per annotator and one column per category (in the corpus's order), with a, b or None.
 
     Args:
         annotators: As `ANNOTATORS`, of one draw.
@@ -60,7 +61,7 @@ def people(annotators: pa.Table) -> pd.DataFrame:
 
 
 def draws(*tables: pa.Table) -> Iterator[tuple[int, tuple[pa.Table, ...]]]:
-    """Each draw's number, and its rows of the tables."""
+    """The number of each draw, and its rows of the tables."""
     for draw in sorted(pc.unique(tables[0]["draw"]).to_pylist()):
         yield draw, tuple(table.filter(pc.equal(table["draw"], draw)) for table in tables)
 
@@ -71,11 +72,11 @@ def inferred(
     """A table of `INFERRED`, from the labels alone.
 
     Args:
-        name: Of the method.
-        settings: What is not as its class has it.
+        name: The name of the method.
+        settings: Arguments that differ from the method's defaults.
         annotations: As `ANNOTATIONS`.
         annotators: As `ANNOTATORS`.
-        progress: Told how many draws are done.
+        progress: Receives the number of draws done.
     """
     found = []
     for draw, (labels, who) in draws(annotations, annotators):
@@ -98,21 +99,23 @@ def predicted(
     folder: Path,
     progress: Progress | None,
 ) -> pa.Table:
-    """A table of `PREDICTED`: learnt from the labels of training items; what a killed run has made is taken up.
+    """A table of `PREDICTED`: predictions learned from the labels of training items. A killed run resumes where it
+    stopped.
 
-    A method that learns a classifier on the way is asked for its own; of others one is trained on the inferred labels.
+    If the method learns a classifier itself, that classifier predicts. Otherwise a classifier is trained on the
+    inferred labels.
 
     Args:
-        name: Of the method.
-        settings: What is not as its class has it.
+        name: The name of the method.
+        settings: Arguments that differ from the method's defaults.
         annotations: As `ANNOTATIONS`.
         annotators: As `ANNOTATORS`.
         items: As `ITEMS`.
         learning: How classifiers learn.
-        seeds: How often; a corpus of several draws is learnt once from each.
-        seed: From which those of the classifiers follow.
-        folder: Keeps what is done.
-        progress: Told how many seeds are done.
+        seeds: The number of trainings. A corpus with several draws is learned once from each draw instead.
+        seed: The seed from which the seeds of the classifiers are derived.
+        folder: The folder that keeps finished results.
+        progress: Receives the number of seeds done.
 
     Raises:
         FairnessError: there is nothing to learn from, or to test on.
@@ -135,12 +138,13 @@ def predicted(
 
 
 def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> pd.Series:
-    """What each item truly is, by draw and item: its gold label; without any, the majority's where it is clear.
+    """The true label of each item, by draw and item: its gold label, or, if the corpus has none, the majority's if it
+    is clear.
 
     Args:
         items: As `ITEMS`.
         annotations: As `ANNOTATIONS`.
-        agreement: More than this share of an item's labels agree where the majority is clear (Liu 2022, 5.4.2).
+        agreement: The majority is clear if more than this share of an item's labels agree (Liu 2022, 5.4.2).
     """
     known = items.select(["draw", "item_id", "gold"]).to_pandas().set_index(["draw", "item_id"])["gold"].dropna()
     if len(known):
@@ -151,11 +155,11 @@ def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> pd.Seri
 
 
 def beside_gold(table: pa.Table, gold: pd.Series, by: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Labels and gold labels of each draw or seed, of the items whose truth is known.
+    """The labels and the gold labels of each draw or seed, for the items with a known truth.
 
     Args:
         table: As `INFERRED` or `PREDICTED`.
-        gold: As `gold_of` gives it.
+        gold: As returned by `gold_of`.
         by: `draw` or `seed`.
     """
     rows = table.to_pandas().join(gold.rename("gold"), on=["draw", "item_id"], how="inner")

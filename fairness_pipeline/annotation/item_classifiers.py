@@ -1,8 +1,8 @@
-"""P_w(y | x): classifiers that learn from how likely each item is positive, of points or of texts.
+"""P_w(y | x): classifiers of points or texts that learn from the probability that each item is positive.
 
-Called with mu_i of every item (Liu 2022, equation 5.4), one learns from sum of mu_i log p_i + (1 - mu_i) log(1 - p_i)
-and gives p_i back: the step in w of the extended EM, for GroupAnno and LFC-binary. With labels for mu it is ordinary
-training.
+A classifier is called with mu_i of every item (Liu 2022, equation 5.4). It learns from sum of mu_i log p_i + (1 - mu_i)
+log(1 - p_i) and returns p_i. This is the step in w of the extended EM, for GroupAnno and LFC-binary. With labels in
+place of mu it is ordinary training.
 """
 
 from collections.abc import Sequence
@@ -16,53 +16,53 @@ from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.specification import Rate
 
 _COMPONENTS = 100
-"""Of the points' kernel, at most."""
+"""The maximum number of components of the points' kernel."""
 
 
 class ItemClassifierSettings(Specification):
-    """How a classifier learns from inferred labels; of texts as in Liu (2022, section 5.4.3)."""
+    """How a classifier learns from inferred labels. For texts the settings follow Liu (2022, section 5.4.3)."""
 
     embedding: Positive = 128
-    """Width of a word."""
+    """Width of a word embedding."""
     hidden: Positive = 256
     """Units of the recurrent network (GRU)."""
     learning_rate: Rate = 1e-3
     """Learning rate of Adam."""
     batch: Positive = 64
-    """Texts of a step."""
+    """Texts per step."""
     epochs: Positive = 10
-    """Passes over the items; as many rounds of the extended EM."""
+    """Passes over the items, and rounds of the extended EM."""
     vocabulary: Positive = 20_000
-    """Words; others are unknown."""
+    """Number of known words. Other words are unknown."""
     longest: Positive = 100
-    """Words of a text; longer ones are cut."""
+    """Words of a text. Longer texts are cut."""
     gamma: Annotated[float, pydantic.Field(gt=0)] = 4.0
-    """Of the points' Gaussian kernel exp(-gamma distance^2)."""
+    """The gamma of the points' Gaussian kernel exp(-gamma distance^2)."""
     threads: Positive = 1
     """Threads of the processor."""
 
 
 class ItemClassifier(Protocol):
-    """Learns a round more from mu at every call, and gives P(y = 1) of the items that it learns from."""
+    """Learns one more round from mu at every call, and returns P(y = 1) of the items that it learns from."""
 
     def __call__(self, sure: np.ndarray) -> np.ndarray:
-        """P(y = 1) after one round more."""
+        """P(y = 1) after one more round."""
 
     def learn(self, labels: np.ndarray) -> None:
-        """Learns from labels (0 or 1) as long as its settings say."""
+        """Learns from labels (0 or 1) for as long as the settings say."""
 
     def predict(self) -> np.ndarray:
-        """P(y = 1) of the items that it is tested on."""
+        """P(y = 1) of the test items."""
 
 
 class PointClassifier:
-    """Logistic regression on a Gaussian kernel, learnt anew at every call.
+    """Logistic regression on a Gaussian kernel, fitted anew at every call.
 
     Args:
-        points: (items, features) to learn from.
-        tests: (items, features) to be tested on.
-        settings: `gamma`.
-        seed: Of the kernel's points.
+        points: (items, features) of the training items.
+        tests: (items, features) of the test items.
+        settings: The settings; only `gamma` is used.
+        seed: The seed of the kernel's points.
     """
 
     def __init__(self, points: np.ndarray, tests: np.ndarray, settings: ItemClassifierSettings, seed: int) -> None:
@@ -94,13 +94,13 @@ class PointClassifier:
 
 
 class TextClassifier:
-    """A one-layer GRU over words; a call is one epoch of Adam.
+    """A one-layer GRU over words. A call is one epoch of Adam.
 
     Args:
-        texts: To learn from.
-        tests: To be tested on.
+        texts: The training texts.
+        tests: The test texts.
         settings: Widths and rates.
-        seed: Of the first weights and the order.
+        seed: The seed of the first weights and of the order.
     """
 
     def __init__(self, texts: Sequence[str], tests: Sequence[str], settings: ItemClassifierSettings, seed: int) -> None:
@@ -120,14 +120,14 @@ class TextClassifier:
         self._batch, self._epochs, self._seed, self._epoch = settings.batch, settings.epochs, seed, 0
 
     def __call__(self, sure: np.ndarray) -> np.ndarray:
-        """P(y = 1) of the texts after one epoch more."""
+        """P(y = 1) of the texts after one more epoch."""
         from fairness_pipeline.models.classifiers.network import probabilities
 
         self._learn_once(sure)
         return probabilities(self._network, self._words)
 
     def learn(self, labels: np.ndarray) -> None:
-        """Learns from labels, all epochs."""
+        """Learns from labels for all epochs."""
         for _ in range(self._epochs):
             self._learn_once(labels)
 

@@ -1,4 +1,4 @@
-"""Inferred labels as a file for the next training."""
+"""Inferred labels, as a file for the next training."""
 
 import csv
 import json
@@ -11,24 +11,25 @@ import pyarrow.parquet as pq
 from fairness_pipeline.annotation.bias_estimates import GROUP
 
 FORMS = (".csv", ".jsonl", ".parquet")
-"""How the file may end: with commas, an object a line, or as Parquet."""
+"""The possible endings of the file: comma-separated, one JSON object per line, or Parquet."""
 
 
 def write_labels(truths: pa.Table, estimates: pa.Table, items: pa.Table, path: Path, form: str) -> int:
-    """Writes `item_id`, `text`, `label`, `probability` (of a positive one), and a column for each group of annotators.
+    """Writes `item_id`, `text`, `label`, `probability` (that the label is positive), and a column per group of
+    annotators.
 
     `said by CATEGORY: GROUP` is the probability that an annotator of the group calls the item positive:
     sensitivity P(y = 1) + (1 - specificity) P(y = 0).
 
     Args:
-        truths: As `INFERRED`; the first draw is written.
+        truths: As `INFERRED`. The first draw is written.
         estimates: As `BIAS_ESTIMATES`, by the same method.
         items: As `ITEMS`.
-        path: Where.
+        path: The file to write.
         form: One of `FORMS`.
 
     Returns:
-        How many items.
+        The number of items.
     """
     own = truths.filter(pc.equal(truths["draw"], 1))
     texts = {row["item_id"]: row["text"] for row in items.to_pylist() if row["draw"] == 1}

@@ -1,4 +1,4 @@
-"""The command `fairness-pipeline`: the commands that all studies share, one file each; a study adds its own."""
+"""The command `fairness-pipeline`. Commands that all studies share have one file each; a study adds its own."""
 
 import argparse
 import sys
@@ -16,7 +16,7 @@ _COMMANDS = ("audit", "init", "run", "results", "sql", "report", "ui", "forget")
 def main(words: list[str] | None = None) -> None:
     """Runs the command line.
 
-    Exits with 0 when all is done, 1 when something failed, 2 when it was called wrongly, 3 when `--fail-on` bites.
+    It exits with 0 on success, 1 if something failed, 2 if the call was wrong, and 3 if `--fail-on` closes the gate.
     """
     warnings.formatwarning = _told
     try:
@@ -35,7 +35,7 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _told(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
-    """A warning as a user reads it; what is meant for a user needs no line of code."""
+    """A warning as a user reads it: without the line of code for warnings that are meant for users."""
     where = "" if issubclass(category, FutureWarning) else f"{filename}:{lineno}: {category.__name__}: "
     return f"fairness-pipeline: {where}{message}\n"
 

@@ -1,4 +1,4 @@
-"""`python -m fairness_pipeline.cli` is `fairness-pipeline`."""
+"""Lets `python -m fairness_pipeline.cli` run `fairness-pipeline`."""
 
 from fairness_pipeline.cli import main
 

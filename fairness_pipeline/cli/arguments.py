@@ -1,4 +1,4 @@
-"""What several commands take."""
+"""Arguments that several commands share."""
 
 import argparse
 from collections.abc import Collection
@@ -14,14 +14,14 @@ FORMATS = ("table", "csv", "json")
 
 
 class Once(argparse.Action):
-    """As argparse does by itself, but another value for the same option is an error: else one is dropped, unsaid."""
+    """Like argparse's default, but a repeated option with another value is an error; argparse would drop one value."""
 
     _given: Any = None
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
     ) -> None:
-        """Takes the value; raises an `ArgumentError`, which argparse prints, where it was given another before."""
+        """Stores the value; raises an `ArgumentError`, which argparse prints, if another value was given before."""
         if self._given not in (None, values):
             raise argparse.ArgumentError(self, f"given twice: '{self._given}' and '{values}'")
         self._given = values
@@ -29,19 +29,19 @@ class Once(argparse.Action):
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    """Which part of a profile is meant."""
+    """Adds the options that select a part of a profile."""
     parser.add_argument("--study", help="only this study")
     parser.add_argument("--dimension", help="only this dimension")
     parser.add_argument("--model", help="only this model, or whatever else the study audits")
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
-    """How rows are printed."""
+    """Adds the option for the output format of rows."""
     parser.add_argument("--format", choices=FORMATS, default="table")
 
 
 def selection(arguments: argparse.Namespace) -> "Selection":
-    """The part of a profile that is asked for."""
+    """The selected part of a profile."""
     from fairness_pipeline.lineage.plan import Selection
 
     everything, asset = getattr(arguments, "all", False), getattr(arguments, "select", None)
@@ -49,31 +49,31 @@ def selection(arguments: argparse.Namespace) -> "Selection":
 
 
 def count(text: str) -> int:
-    """A number from 1, for argparse."""
+    """Parses a number from 1, for argparse."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number from 1, found '{text}'")
     return int(text)
 
 
 ALL_PAIRS = 1_000_000_000
-"""More than there are."""
+"""A number larger than any number of pairs."""
 
 
 def number_of_pairs(text: str) -> int:
-    """A number from 1, or `all`, for argparse."""
+    """Parses a number from 1, or `all`, for argparse."""
     return ALL_PAIRS if text == "all" else count(text)
 
 
 def profile(text: str) -> str:
-    """A profile's name, for argparse; an empty one (a shell variable that is not set) is no choice of `sample`."""
+    """Parses a profile's name, for argparse. An empty name (an unset shell variable) does not mean `sample`."""
     if not text.strip():
         raise argparse.ArgumentTypeError("expected a profile's name, found an empty text")
     return text
 
 
 def check_output(path: Path, forms: Collection[str], *, force: bool) -> None:
-    """Raises FairnessError if a file cannot be written: its ending is none of `forms`, there is no such folder, or
-    the file is there and is to stay."""
+    """Checks that a file can be written. Raises FairnessError if its ending is not one of `forms`, its folder does not
+    exist, or the file exists and may not be replaced."""
     if path.suffix not in forms:
         raise FairnessError(f"--output: expected a file that ends in {' or '.join(forms)}, found {path.name}")
     if not path.absolute().parent.is_dir():

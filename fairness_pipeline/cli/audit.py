@@ -1,4 +1,4 @@
-"""`audit`: a first audit without any YAML file, of whatever is given."""
+"""`audit`: a first audit without any YAML file, of a model, an endpoint or a file."""
 
 import argparse
 import re
@@ -89,7 +89,7 @@ def _audit(arguments: argparse.Namespace) -> int:
     if module.ASKED_WITH:
         make(project, study.name, module.ASKED_WITH, arguments.dimension)
     print(module.give(project.parts[study.name], given, name, arguments), flush=True)
-    project = Project(arguments.profile)  # which has it now
+    project = Project(arguments.profile)  # it now includes what was given
     chosen = Selection(study.name, arguments.dimension, name)
     plan = Plan(Lineage(project), chosen)
     for line in project.parts[study.name].power_forecast(plan.lake, arguments.dimension):
@@ -116,21 +116,21 @@ _FITS = {
     "key": ("address",),
     "label": ("folder", "id"),
 }
-"""What an option is for."""
+"""The purpose of each option."""
 
 
 def _check_options(given: "Given", arguments: argparse.Namespace) -> None:
-    """Refuses an option that says nothing of what is given."""
+    """Refuses an option that does not apply to what is given."""
     for option, kinds in _FITS.items():
         if getattr(arguments, option) and given.kind not in kinds:
             raise FairnessError(f"--{option} is for: {', '.join(kinds)}; {given.name} is {given.said}")
 
 
 def study_of(project: "Project", given: "Given", asked: str | None) -> "AnyStudy":
-    """The study that can audit what is given: the first, or the one that is asked for.
+    """The study that can audit what is given: the requested one, or else the first.
 
     Raises:
-        FairnessError: none can, or not the one asked for.
+        FairnessError: no study can audit it, or the requested one cannot.
     """
     modules = [(study, study.load("audit")) for study in project.studies]
     known = [study.name for study, module in modules if module]
@@ -151,7 +151,7 @@ def study_of(project: "Project", given: "Given", asked: str | None) -> "AnyStudy
 
 
 def name_of(place: str) -> str:
-    """A key from a place: the last part of it."""
+    """Makes a key from the last part of a place."""
     last = re.sub(r"^https?://", "", place).rstrip("/").split("/")
     stem = f"at-{last[0].replace(':', '-')}" if place.startswith("http") else last[-1]
     stem = re.sub(r"\.(csv|jsonl|tsv)(\.gz|\.zst)?$", "", stem)

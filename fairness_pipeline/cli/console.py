@@ -1,4 +1,4 @@
-"""What a person sees in the terminal: progress while it runs, verdicts as soon as they stand."""
+"""The terminal output: progress during a run, and verdicts as soon as they are final."""
 
 import csv
 import json
@@ -45,20 +45,20 @@ _PLAIN_MARKS = {"biased": "x", ARTEFACT: "o", "fair": "=", "inconclusive": "?", 
 _FORMATS = {"percent": "{:+.1f}", "count_per_response": "{:+.2f}", "score": "{:+.3f}"}
 _PLAIN_EVERY = 10.0
 _TOLD = 3
-"""Findings that are told in words below a table of verdicts."""
+"""The number of findings described in words below a table of verdicts."""
 _TOGETHER = {"ci_high": ("ci_low",), "value_b": ("value_a",), "p_holm": ("p",)}
-"""Columns that go with another that finds no room."""
+"""Columns that are dropped together with another column."""
 _NARROWEST = 20
-"""Characters that a column of text keeps at least; a table that leaves it fewer is shown record by record."""
+"""The smallest width of a text column, in characters; a narrower table is shown record by record."""
 
 
 class RunDisplay(Listener):
-    """Shows a run: one line a finished step, a bar for each that is being made (a line now and then without terminal).
+    """Shows a run: a line for each finished step and a bar for each running one; without a terminal a line at times.
 
     Args:
         profile: The profile's name.
-        stale: Steps that will run.
-        total: All steps of the selection.
+        stale: The number of steps that will run.
+        total: The number of steps in the selection.
     """
 
     def __init__(self, profile: str, stale: int, total: int) -> None:
@@ -82,29 +82,29 @@ class RunDisplay(Listener):
         self._bars.stop()
 
     def starting(self, step: Step) -> None:
-        """A step begins."""
+        """Shows that a step begins."""
         self._bar(step.key, step.label)
 
     def ended(self, outcome: Outcome) -> Outcome:
-        """A step has ended; gives the outcome back."""
+        """Shows that a step has ended, and returns its outcome."""
         self._done += 1
         if task := self._tasks.pop(partition_name(outcome.step.key), None):
             self._bars.remove_task(task)
         style = {"made": "", "unchanged": "dim", "failed": "red", "skipped": "yellow"}[outcome.state]
         text = f"[{self._done:>3}/{self._stale}] {outcome.step.label}"
         done = {"made": f"{outcome.seconds:6.1f} s", "unchanged": "unchanged"}
-        if outcome.state == "skipped":  # what it needed has failed, and says why
+        if outcome.state == "skipped":  # the step that it needed has failed and says why
             return outcome
         detail = done.get(outcome.state) or "failed (the reason is given at the end)"
         self.console.print(visible(f"{text:<58} {detail}"), style=style or None, markup=False)
         return outcome
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
-        """Another run makes the partition; this one waits."""
+        """Shows that another run is making the partition and that this run waits."""
         self.console.print(f"{asset} {partition_name(key)}: waiting for {holder}, which makes it now", style="yellow")
 
     def progress(self, asset: str, key: Key) -> ProgressFunction:
-        """Moves the partition's bar, or prints a line every ten seconds where there is no terminal."""
+        """Moves the partition's bar, or prints a line every ten seconds without a terminal."""
         label = " ".join([asset, *key.values()])
         last = time.monotonic()
         task = self._bar(key, label)
@@ -129,17 +129,17 @@ class RunDisplay(Listener):
 
 
 def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], console: Console | None = None) -> None:
-    """The verdicts at a glance: a line an audit, the worst first; a mark and a number a heading of the study.
+    """Prints a table of verdicts: a row for each audit, the worst first; a mark and a number under each heading.
 
-    Where the terminal is too narrow for the numbers there are marks alone. Below it a line that counts, and the worst
-    findings in words.
+    If the terminal is too narrow for the numbers, the table only has marks. A line with counts and the worst findings
+    in words come below the table.
     """
     shown = Console(file=(console or Console()).file, width=_width(150), highlight=False)
     marks = _MARKS if shown.encoding.lower().startswith("utf") else _PLAIN_MARKS
     part = project.parts[study.name]
     ordered = worst_first(study, audits)
     with_numbers, without = (_verdicts(study, project, ordered, marks, numbers=numbers) for numbers in (True, False))
-    needed = Console(width=10_000).measure(with_numbers).maximum  # a console measures nothing wider than itself
+    needed = Console(width=10_000).measure(with_numbers).maximum  # a console measures at most its own width
     shown.print()
     shown.print(with_numbers if needed <= shown.width else without)
     said_here = counted(study, audits)
@@ -198,7 +198,7 @@ def _verdicts(study: AnyStudy, project: Project, audits: list[Audit], marks: dic
 
 
 def _cell(study: AnyStudy, audit: Audit, heading: str, marks: dict[str, str], numbers: bool) -> str:
-    """The worst row that stands under a heading."""
+    """The worst row under a heading."""
     rows = [row for row in audit.rows if study.gated(row) and study.heading(row) == heading]
     if not rows:
         return ""
@@ -212,13 +212,13 @@ def _cell(study: AnyStudy, audit: Audit, heading: str, marks: dict[str, str], nu
 
 
 def print_rows(names: list[str], rows: list[Row], form: str, needed: Collection[str] = ()) -> None:
-    """Rows as a table, as CSV, or as JSON (where what is no number is null).
+    """Prints rows as a table, as CSV, or as JSON (where values that are not numbers are null).
 
     Args:
-        names: The columns.
-        rows: By column.
+        names: The names of the columns.
+        rows: The rows, by column.
         form: `table`, `csv` or `json`.
-        needed: The columns that a table keeps however narrow the terminal is; where none are named, all of them.
+        needed: The columns that a table keeps even in a narrow terminal; if empty, all of them.
     """
     if form == "json":
         print(json.dumps([{k: _json(v) for k, v in row.items()} for row in rows], indent=1, default=str))
@@ -242,7 +242,7 @@ def _json(value: Any) -> Any:
 
 
 def _print_table(names: list[str], rows: list[Row], needed: Collection[str]) -> None:
-    """A table where it fits; else with fewer columns, or shorter texts; else record by record."""
+    """Prints a table if it fits, else with fewer columns or shorter texts, else record by record."""
     width = _width(None)
     cells = [[_plain(row.get(name)) for name in names] for row in rows]
     widths = [max([len(name), *(len(line[place]) for line in cells)]) for place, name in enumerate(names)]
@@ -274,7 +274,7 @@ def _print_table(names: list[str], rows: list[Row], needed: Collection[str]) -> 
 
 
 def _print_records(names: list[str], cells: list[list[str]], width: int) -> None:
-    """One record below the other, a line or more a field."""
+    """Prints one record after the other, with at least one line for each field."""
     left = max(map(len, names))
     for number, line in enumerate(cells, start=1):
         print(f"{number} of {len(cells)} ".ljust(width, "-"))
@@ -290,7 +290,7 @@ def _fitted(text: str, width: int) -> str:
 
 
 def _width(default: int | None) -> int | None:
-    """Columns of the terminal, or of `COLUMNS`; `default` where there is neither."""
+    """The columns of the terminal, or of `COLUMNS`; `default` if there is neither."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return shutil.get_terminal_size().columns
     return default

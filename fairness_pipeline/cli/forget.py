@@ -1,4 +1,4 @@
-"""`forget`: takes back what was given to a workspace: answers, scores, a model that was audited without a file."""
+"""`forget`: removes from a workspace what a user gave it: answers, scores, a model audited without a file."""
 
 import argparse
 import shutil

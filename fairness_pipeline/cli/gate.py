@@ -16,17 +16,17 @@ from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FIN
 from fairness_pipeline.workspace.lake import Key, Row
 
 REFUSED = 3
-"""The exit status where a verdict is a refused one; not 2, which says that the command was called wrongly."""
+"""The exit status if a verdict is refused. It is not 2, which means that the command was called wrongly."""
 NAMES = "names"
 REFUSABLE = ("biased", "inconclusive", NAMES)
 """What may close a gate: verdicts, and findings about single names."""
 _NOT_SHOWN = ("inconclusive", FAIR_ON_AVERAGE)
-"""Of which fairness is not shown, or not in every stratum."""
+"""Verdicts that do not show fairness, or not in every stratum."""
 _UNITS = {"percent": "points", "count_per_response": "words a response", "score": "of a score"}
 
 
 def refusals(text: str) -> tuple[str, ...]:
-    """What closes the gate, for argparse: names with commas between them."""
+    """Parses what closes the gate, for argparse: names separated by commas."""
     found = tuple(name.strip() for name in text.split(","))
     if unknown := [name for name in found if name not in REFUSABLE]:
         raise argparse.ArgumentTypeError(f"invalid choice: '{unknown[0]}' (choose from {', '.join(REFUSABLE)})")
@@ -34,12 +34,12 @@ def refusals(text: str) -> tuple[str, ...]:
 
 
 class Rule(NamedTuple):
-    """What closes the gate.
+    """The conditions that close the gate.
 
     Attributes:
-        refused: Of `REFUSABLE`.
-        measures: The names of the rows that count, with commas between them; all where it is None.
-        tolerated: Biased rates that differ by so many percentage points at most do not close it.
+        refused: Names from `REFUSABLE`.
+        measures: The names of the rows that count, separated by commas; None means all rows.
+        tolerated: Biased rates do not close the gate if they differ by at most this many percentage points.
     """
 
     refused: tuple[str, ...] = ("biased",)
@@ -48,15 +48,15 @@ class Rule(NamedTuple):
 
 
 def gate(plan: Plan, rule: Rule) -> int:
-    """Looks at every verdict that a plan's selection asks for; gives 0, or `REFUSED`.
+    """Checks every verdict in a plan's selection; returns 0, or `REFUSED`.
 
     Args:
-        plan: What was asked for.
-        rule: What closes the gate.
+        plan: The plan with the selection.
+        rule: The conditions that close the gate.
 
     Raises:
-        FairnessError: no verdict is a refused one, but some of it was not measured, is out of date, or leaves nothing
-            to judge; or no row has a name of the rule's measures. A gate that saw nothing must not open.
+        FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
+            row has a name from the rule's measures. A gate that saw nothing must not open.
     """
     project, state = plan.project, State(plan.lineage, plan.lake)
     audits = [
@@ -98,7 +98,7 @@ def gate(plan: Plan, rule: Rule) -> int:
 
 
 class _Entry(NamedTuple):
-    """A row that the gate looks at, with its study, its audit and the name of the row."""
+    """A row that the gate checks, with its study, its audit and the name of the row."""
 
     study: AnyStudy
     audit: Audit
@@ -107,7 +107,7 @@ class _Entry(NamedTuple):
 
     @property
     def told(self) -> str:
-        """Where it is and what it is called; a label that says more than the name, whole."""
+        """The partition and the name of the row; a label that extends the name is used instead."""
         label = self.study.label(self.row)
         return " ".join([*self.audit.key.values(), label if label.startswith(self.name) else self.name])
 
@@ -117,9 +117,9 @@ class _Entry(NamedTuple):
 
 
 def _looked_at(study: AnyStudy, audit: Audit, wanted: list[str]) -> Iterator[_Entry]:
-    """The rows of an audit that count, with their names: what has a verdict, or what is wanted by name and has none.
+    """The rows of an audit that count, with their names: rows with a verdict, and rows without one that are named.
 
-    A name that is wanted adds no strata of what has a verdict.
+    If a named measure has a verdict, its strata are not added.
     """
     column = study.identity[len(study.axes)]
     judged = {row[column] for row in audit.rows if study.gated(row)}
@@ -130,24 +130,28 @@ def _looked_at(study: AnyStudy, audit: Audit, wanted: list[str]) -> Iterator[_En
 
 
 def _findings(study: AnyStudy, audit: Audit) -> Iterator[_Entry]:
-    """Findings about single names, which are no verdicts."""
+    """Findings about single names, which are not verdicts."""
     for row in audit.rows:
         if row["verdict"] == FINDING:
             yield _Entry(study, audit, row, " ".join(str(row[name]) for name in study.identity[len(study.axes) :]))
 
 
 def _is_tolerated(entry: _Entry, points: float) -> bool:
-    """Whether it is a rate (diversity is a percentage too, but none) that differs by no more; nothing is by default."""
+    """Whether a row is a rate that differs by at most `points`. Diversity is a percentage too, but not a rate.
+
+    By default no difference is tolerated.
+    """
     row = entry.study.decisive(entry.row)
     is_rate = row["unit"] == "percent" and row["effect_size"] is not None
     return bool(points and is_rate and abs(row["difference"]) <= points)
 
 
 def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:
-    """The rows that are still significant when the gate is corrected over all audits that it looks at (their `id`).
+    """The rows (by `id`) that remain significant when the gate is corrected over all audits that it checks.
 
-    `p_holm` is corrected over its table. The smallest of a table is a valid p of "nothing in it differs", so Holm's
-    step-down over the tables' smallest bounds the chance that a gate closes although nothing differs anywhere.
+    `p_holm` is corrected within its table. The smallest `p_holm` of a table is a valid p of "nothing in it differs".
+    Holm's step-down over the tables' smallest values thus bounds the chance that a gate closes although nothing
+    differs anywhere.
     """
     smallest: dict[tuple[str, str], float] = {}
     for entry in rows:
@@ -165,7 +169,7 @@ def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:
 
 
 def _told(plan: Plan, rows: list[_Entry], rule: Rule) -> str:
-    """What the gate assumed, and the smallest gap that it would have found four times in five."""
+    """The gate's assumptions, and the smallest gap that it would have found four times in five."""
     audits = {entry.place for entry in rows}
     level = max((plan.project.parts[name].level for name, _ in audits), default=0.05)
     closes = f"it closes on {' or '.join(rule.refused)}"
@@ -183,15 +187,15 @@ def _told(plan: Plan, rows: list[_Entry], rule: Rule) -> str:
 
 
 def _detectable(rows: list[_Entry], level: float) -> list[str]:
-    """The smallest true gap that would have closed the gate four times in five, by unit: the surest and the least."""
+    """The smallest true gap that would have closed the gate four times in five: the range over rows, by unit."""
     audits = {entry.place for entry in rows}
     plain = quantile(1 - level / 2) + quantile(0.8)
     found: dict[str, list[tuple[float, str]]] = {}
     for entry in rows:
         least, unit = entry.row["minimum_detectable"], entry.row["unit"]
-        # Diversity is a percentage too, but no rate; what nobody shows has no gap to be found.
+        # Diversity is a percentage but not a rate; a row that nobody shows has no gap to find.
         compares = said(entry.row) != NEVER_SEEN and (unit != "percent" or entry.row["effect_size"] is not None)
-        if least and compares:  # at the level of a single test; the gate's first step is at the level of all
+        if least and compares:  # this is the level of a single test; the gate's first step uses the level of all
             family = len(audits) * sum(other.place == entry.place for other in rows)
             needed = least * (quantile(1 - level / (2 * family)) + quantile(0.8)) / plain
             found.setdefault(unit, []).append((needed, entry.told))
@@ -207,12 +211,12 @@ def _asked(plan: Plan, study: AnyStudy) -> Callable[[Key], bool]:
 
 
 def check_measures(plan: Plan, measures: str | None) -> None:
-    """Raises FairnessError if what is to count is none of what a plan's verdicts are about; nothing need be made."""
+    """Raises FairnessError if a name to count is none of the plan's measures; nothing needs to be made for this."""
     _wanted(plan, measures)
 
 
 def _wanted(plan: Plan, measures: str | None) -> list[str]:
-    """The names of the rows that count; none where all do."""
+    """The names of the rows that count; empty if all count."""
     if measures is None:
         return []
     wanted = [name.strip() for name in measures.split(",")]

@@ -1,4 +1,4 @@
-"""What a user gives to be audited, looked at before anything is loaded: a folder, an id, an address, a file."""
+"""Examines what a user gives to `audit`, before anything is loaded: a folder, an id, an address or a file."""
 
 import json
 import os
@@ -23,11 +23,11 @@ class Given:
     """A model of the `transformers` library (folder or id) with its configuration, an endpoint, or a file.
 
     Args:
-        kind: What it is.
-        name: The folder's whole path, the id, the address, the file's path.
-        configuration: Of a model: its `config.json`, with its tokenizer's `chat_template` (yes or no) and `eos_token`.
-        columns: Of a file: what its first line names.
-        revision: Of an id.
+        kind: The kind of what was given.
+        name: The folder's absolute path, the id, the address, or the file's path.
+        configuration: For a model: its `config.json`, with its tokenizer's `chat_template` (yes or no) and `eos_token`.
+        columns: For a file: the columns that its first line names.
+        revision: For an id: its revision.
     """
 
     kind: Literal["folder", "id", "address", "file"]
@@ -38,26 +38,26 @@ class Given:
 
     @property
     def architecture(self) -> str:
-        """The class that a model was saved from; empty where its configuration does not say."""
+        """The class that a model was saved from; empty if its configuration does not say."""
         return str((self.configuration.get("architectures") or [""])[0])
 
     @property
     def said(self) -> str:
-        """For a reader."""
+        """A description for readers."""
         if self.kind in ("folder", "id"):
             return f"a {self.architecture or self.configuration.get('model_type', 'model')}"
         return "an endpoint" if self.kind == "address" else f"a file with the columns {', '.join(self.columns)}"
 
 
 def look_at(what: str, revision: str | None = None) -> Given:
-    """Tells what was given.
+    """Finds out what was given.
 
     Args:
-        what: As the user writes it.
-        revision: Of an id.
+        what: The text that the user wrote.
+        revision: The revision of an id.
 
     Raises:
-        FairnessError: there is no such folder, file or model, or it cannot be read.
+        FairnessError: the folder, file or model does not exist or cannot be read.
     """
     from fairness_pipeline.models.pretrained import is_path
 
@@ -77,17 +77,17 @@ def look_at(what: str, revision: str | None = None) -> Given:
 
 
 def put(path: Path, document: dict[str, Any], schema: type[Specification], name: str, profile: str) -> None:
-    """Writes the file of what was given into the workspace; a name that was given before stays what it was.
+    """Writes a file for what was given into the workspace; a name that is in use keeps its meaning.
 
     Args:
         path: The file.
-        document: What it says.
-        schema: What reads it.
-        name: The name.
-        profile: The profile's.
+        document: The content of the file.
+        schema: The type that reads the file.
+        name: The name of what was given.
+        profile: The profile's name.
 
     Raises:
-        FairnessError: the file would be wrong, or there is one of that name that says something else.
+        FairnessError: the file would be wrong, or a file of that name exists with another content.
     """
     validate(schema, document, path)
     if path.exists() and read_yaml(path) != json.loads(json.dumps(document)):
@@ -100,7 +100,7 @@ def put(path: Path, document: dict[str, Any], schema: type[Specification], name:
 
 
 def check_free(file: Path, taken: Collection[str], profile: str) -> None:
-    """Raises FairnessError if what was given to `audit` in `file` has the name of something else of its profile."""
+    """Raises FairnessError if the `file` that `audit` wrote has a name that the profile uses for something else."""
     if file.stem in taken:
         raise FairnessError(
             f"{file}: '{file.stem}' was given to 'audit', and the profile has another of this name; rename one, or "
@@ -109,15 +109,15 @@ def check_free(file: Path, taken: Collection[str], profile: str) -> None:
 
 
 def endpoint(given: Given, served: str | None, key: str | None) -> dict[str, str]:
-    """What a file says of an address: which of its models, and which variable holds its key.
+    """The section of a file for an address: one of its models, and the variable with its key.
 
     Args:
         given: The address.
-        served: The model; the only one that it serves, where it is None.
-        key: The variable; `OPENAI_API_KEY`, where it is None and that is set.
+        served: The model; if None, the only model that the address serves.
+        key: The variable; if None, `OPENAI_API_KEY`, provided that it is set.
 
     Raises:
-        FairnessError: it cannot be asked which models it serves, or serves several.
+        FairnessError: the address does not say which models it serves, or serves several.
     """
     from fairness_pipeline.models.chat import only_model
 

@@ -1,4 +1,4 @@
-"""What the commands share that take a user's file into the workspace."""
+"""Code shared by the commands that import a user's file into the workspace."""
 
 import shutil
 from collections.abc import Collection
@@ -10,13 +10,13 @@ from fairness_pipeline.foundation.paths import check_key
 
 
 def check_name(option: str, name: str, profile: str, *, taken_by: str | None) -> None:
-    """Refuses a name for an imported subject that is no key, or that the profile uses itself.
+    """Refuses a name for an imported subject if it is not a key, or if the profile uses it itself.
 
     Args:
-        option: That named it, such as `--model`.
+        option: The option with the name, such as `--model`.
         name: The name.
         profile: The profile.
-        taken_by: None where the name is free; else what the profile has under it, in brackets, or nothing.
+        taken_by: None if the name is free; else what the profile uses it for, in brackets, or an empty text.
 
     Raises:
         FairnessError: the name cannot be used.
@@ -33,10 +33,10 @@ def import_file(path: Path, target: Path, before: Collection[Path], what: str) -
     """Copies a user's file into the workspace and deletes what it replaces.
 
     Args:
-        path: The file, which was checked.
-        target: Where it goes.
-        before: Files of the same subject that may have been imported before.
-        what: What the file holds, for the message that says so.
+        path: The file, already checked.
+        target: The path to copy it to.
+        before: Files that may have been imported earlier for the same subject.
+        what: The content of the file, for the message.
     """
     older = [file for file in before if file.exists()]
     if older:

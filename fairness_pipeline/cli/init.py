@@ -1,4 +1,4 @@
-"""`init`: writes a profile and the file of what it audits, with comments, to go on from."""
+"""`init`: writes a profile and the file of its subject, with comments, as a starting point."""
 
 import argparse
 import os
@@ -61,7 +61,7 @@ def _init(arguments: argparse.Namespace) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         print(f"written: {path}")
-    Project(arguments.name)  # what was just written is read as it will be
+    Project(arguments.name)  # checks what was just written
     print(f"now: fairness-pipeline run --profile {arguments.name}")
     return 0
 
@@ -71,10 +71,10 @@ def _module(study: Any) -> Any:
 
 
 def _folder() -> Path:
-    """The folder that a user's own files belong to.
+    """The folder for a user's own files.
 
     Raises:
-        FairnessError: the package was installed, and no folder is named.
+        FairnessError: the package is installed and no folder is named.
     """
     folder = paths.data_folders()[0]
     if not os.environ.get("FAIRNESS_DATA") and folder.parent.name == paths.PACKAGE:
@@ -86,7 +86,7 @@ def _folder() -> Path:
 
 
 def _commented(comment: str, document: dict[str, Any], says: dict[str, str]) -> str:
-    """YAML with a comment above it, and one behind each key that has one."""
+    """YAML with a comment above it, and a comment after each key that has one."""
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     lines = [f"# {comment}", "# Every key with its meaning: docs/reference.md."]
     for line in text.splitlines():

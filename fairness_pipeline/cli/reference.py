@@ -1,4 +1,4 @@
-"""Every key of every YAML file, from the code that reads them: what `make reference` writes."""
+"""The reference of all keys of all YAML files, from the code that reads them; `make reference` writes it."""
 
 import inspect
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ missing one or a wrong value is refused with file, line and key. `required` has 
 
 
 def reference() -> str:
-    """The page, as Markdown."""
+    """The reference page, as Markdown."""
     files: dict[str, type[Specification]] = {"profiles": whole_profile(), "dimensions": Dimension}
     for study in studies():
         files |= study.files
@@ -54,7 +54,7 @@ def _table(schema: type[pydantic.BaseModel]) -> list[str]:
 
 
 def _rows(schema: type[pydantic.BaseModel], above: str) -> Iterator[tuple[str, str, str, str]]:
-    """A key, its type, its default and its meaning; those of a section follow it."""
+    """A row for each key: the key, its type, default and meaning. The keys of a section follow it."""
     for name, field in schema.model_fields.items():
         key = f"{above}{name}"
         section = _section(field.annotation)
@@ -64,7 +64,7 @@ def _rows(schema: type[pydantic.BaseModel], above: str) -> Iterator[tuple[str, s
 
 
 def _section(annotation: Any) -> type[Specification] | None:
-    """The specification of a key that holds keys of its own."""
+    """The specification of a key that has keys of its own."""
     if isinstance(annotation, type) and issubclass(annotation, Specification):
         return annotation
     if get_origin(annotation) in (Union, UnionType, Annotated):

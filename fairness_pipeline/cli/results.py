@@ -30,7 +30,7 @@ def _results(arguments: argparse.Namespace) -> int:
     chosen = selection(arguments).resolved(project)
     lake, lineage = Lake(project.workspace), Lineage(project)
     state = State(lineage, lake)
-    # Tables of two studies have other columns: one at a time, the first that has any unless another is asked for.
+    # Two studies' tables have different columns: print one, the first with results unless another is requested.
     possible = [study for study in project.studies if chosen.study in (None, study.name)]
     study = next((study for study in possible if project.parts[study.name].subjects), possible[0])
     stale = [key for key in lineage.keys(study.table) if lake.card(study.table, key) and state.stale(study.table, key)]

@@ -38,7 +38,7 @@ def add(command: Command) -> None:
 
 
 def add_gate(parser: argparse.ArgumentParser) -> None:
-    """How many work side by side, and when the command fails."""
+    """Adds the options for the number of workers and for the conditions under which the command fails."""
     parser.add_argument("--workers", metavar="N", type=count, help="partitions made side by side (default: the cores)")
     parser.add_argument(
         "--fail-on",
@@ -59,7 +59,7 @@ def _refusals(text: str) -> tuple[str, ...]:
 
 
 def _points(text: str) -> float:
-    """Percentage points, for argparse."""
+    """Parses percentage points, for argparse."""
     try:
         points = float(text)
     except ValueError:
@@ -70,7 +70,7 @@ def _points(text: str) -> float:
 
 
 def check_gate(arguments: argparse.Namespace) -> None:
-    """Raises FairnessError for an option of the gate without a gate."""
+    """Raises FairnessError if an option of the gate is given without a gate."""
     for option in ("measures", "tolerate"):
         if getattr(arguments, option) is not None and not arguments.fail_on:
             says = {"measures": "which verdicts --fail-on looks at", "tolerate": "what --fail-on lets pass"}[option]
@@ -108,7 +108,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", arguments: argparse.Namespace) -> int:
-    """Runs a plan before the user's eyes, prints the verdicts and applies the gate; gives the exit status."""
+    """Runs a plan with output, prints the verdicts and applies the gate; returns the exit status."""
     from sqlalchemy.exc import DatabaseError
 
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
@@ -152,23 +152,23 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         rule = Rule(arguments.fail_on, arguments.measures, arguments.tolerate or 0.0)
         return gate(plan, rule) or (1 if bad else 0)
     except FairnessError:
-        if bad:  # which says why the gate saw too little
+        if bad:  # the failures explain why the gate saw too little
             return 1
         raise
 
 
 def make(project: "Project", study: str, asset: str, dimension: str | None = None, subject: str | None = None) -> None:
-    """Makes an asset, and what it is made from, where it is missing or stale; says nothing where it is not.
+    """Makes an asset and its inputs if they are missing or stale; prints nothing if they are not.
 
     Args:
         project: The profile.
-        study: Whose asset it is.
-        asset: Its name.
-        dimension: Only of this dimension.
-        subject: Only of this model, corpus, or whatever else the study audits.
+        study: The study of the asset.
+        asset: The name of the asset.
+        dimension: Limits it to one dimension.
+        subject: Limits it to one model, corpus, or other subject of the study.
 
     Raises:
-        FairnessError: it could not be made.
+        FairnessError: the asset could not be made.
     """
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan, Selection
@@ -192,7 +192,7 @@ def _not_recorded(project: "Project", error: Exception) -> FairnessError:
 
 
 def _print_failures(bad: "list[Outcome]") -> None:
-    """Each cause once, with what it took along."""
+    """Prints each cause once, with the steps that were skipped because of it."""
     failed: dict[str, list[str]] = {}
     for outcome in bad:
         if outcome.state == "failed":
@@ -209,7 +209,7 @@ def _some(labels: list[str]) -> str:
 
 
 def _workers(stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDisplay") -> "Workers":
-    """As many processes as there are cores, or as are asked for; this one where one is enough."""
+    """A pool with one process for each core, or with the requested number; this process if one is enough."""
     from fairness_pipeline.defs.instance import home, open_instance
     from fairness_pipeline.defs.runs import Maker
     from fairness_pipeline.defs.workers import Pool, ThisProcess
@@ -217,16 +217,16 @@ def _workers(stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDis
 
     trains = any(plan.lineage.recipes[step.name].kind == "checkpoint" for step in plan.stale)
     number = min(asked or cores(), len(plan.stale))
-    # To load the libraries anew takes longer than a few tables do; a training pays, and so do many of anything.
+    # Loading the libraries in each process takes longer than a few tables; it pays for training or for many steps.
     if number > 1 and (asked or trains or len(plan.stale) > _FEW):
-        home(plan.project)  # made once, before several look for it
+        home(plan.project)  # made once, before several processes look for it
         return stack.enter_context(Pool(plan.project.name, number, display))
     instance = stack.enter_context(open_instance(plan.project))
     return ThisProcess(Maker(plan.project, instance, display).make)
 
 
 def _requests(plan: "Plan") -> str:
-    """How many requests the steps to come would make of endpoints, where that is known."""
+    """The number of endpoint requests that the remaining steps would make, as far as it is known."""
     known, unknown = plan.endpoint_requests()
     if not known and not unknown:
         return "no request to an endpoint"

@@ -70,15 +70,15 @@ def _sql(arguments: argparse.Namespace) -> int:
 
 
 def _judges(recipe: "Recipe") -> bool:
-    """Whether a table says of a subject that it is fair or biased, or that a cure did something."""
+    """Whether a table judges a subject as fair or biased, or says that a debiasing method worked."""
     return recipe.schema is not None and any(name.startswith(("verdict", "effect")) for name in recipe.schema.names)
 
 
 def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> list[tuple[str, str]]:
-    """The partitions of the tables that a query names which are stale, or which the profile has no longer.
+    """The partitions of the tables in a query that are stale or that the profile no longer has.
 
     Returns:
-        A name for a reader and the file of each.
+        For each partition, its name for readers and its file.
     """
     found = []
     for table in lake.tables():
@@ -96,7 +96,7 @@ def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> l
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Column names, numbered from their second use on, so that a join keeps all its columns."""
+    """Column names, numbered when repeated, so that a join keeps all its columns."""
     uses: dict[str, int] = {}
     distinct = []
     for name in names:

@@ -1,4 +1,4 @@
-"""Which audits of a plan stand when: a study prints its verdicts as soon as they do."""
+"""Tracks which audits of a plan are complete, so that a study's verdicts are printed as soon as possible."""
 
 from fairness_pipeline.lineage.plan import Outcome, Plan, Step
 from fairness_pipeline.project.study import AnyStudy
@@ -7,10 +7,10 @@ from fairness_pipeline.workspace.lake import partition_name
 
 
 class Standing:
-    """Which audits of a plan stand when.
+    """Tracks which audits of a plan are complete.
 
     Args:
-        plan: What is made.
+        plan: The plan to follow.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -22,7 +22,10 @@ class Standing:
         }
 
     def that_stand_now(self, outcome: Outcome) -> list[tuple[AnyStudy, list[Audit]]]:
-        """A study with the audits of what was made from nothing else, once the last of them is; not at the very end."""
+        """A study with its audits of subjects without a base, once the last of them is made.
+
+        It returns nothing at the very end of the plan, when all audits are printed anyway.
+        """
         place = outcome.step.place
         self._left.discard(place)
         if outcome.lost:
@@ -36,7 +39,7 @@ class Standing:
         return []
 
     def of_all(self) -> list[tuple[AnyStudy, list[Audit]]]:
-        """Every study with all audits of the plan, but those that were lost."""
+        """Every study with all audits of the plan, except those that were lost."""
         found = [(study, self._audits(study, self._steps(study))) for study in self._plan.project.studies]
         return [(study, audits) for study, audits in found if audits]
 

@@ -11,7 +11,7 @@ from typing import Any
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 
-_PATIENCE = 10  # seconds that Dagster has to end, each time it is told to
+_PATIENCE = 10  # seconds that Dagster has to end after each signal
 
 
 def add(command: Command) -> None:
@@ -39,7 +39,7 @@ def _ui(arguments: argparse.Namespace) -> int:
         f"Dagster on profile '{arguments.profile}': http://{arguments.host}:{arguments.port} (Ctrl-C ends it)",
         flush=True,
     )
-    # From its own folder: Dagster looks for modules where it is started, and a `random.py` there would be imported.
+    # Dagster runs in its own folder: it looks for modules where it starts, and would import a `random.py` there.
     command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-m", "fairness_pipeline.definitions", *where]
     process = subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -52,7 +52,7 @@ def _ui(arguments: argparse.Namespace) -> int:
 
 
 def _check_free(host: str, port: int) -> None:
-    """Raises FairnessError if nothing can listen there."""
+    """Raises FairnessError if no server can listen there."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as tried:
@@ -70,12 +70,12 @@ def _interrupt(number: int, frame: Any) -> None:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends Dagster and the servers that it has started, gently at first."""
+    """Ends Dagster and the servers that it started, gently at first."""
     for what in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         try:
             os.killpg(process.pid, what)
             process.wait(_PATIENCE)
-        except ProcessLookupError:  # none is left
+        except ProcessLookupError:  # no process is left
             return
         except subprocess.TimeoutExpired:
             continue

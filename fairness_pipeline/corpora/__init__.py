@@ -1,1 +1,1 @@
-"""Corpora, in a wing for each kind of system; what all wings read, clean and download with stands here."""
+"""Corpora, with a subpackage for each kind of system. The modules here read, clean and download for all of them."""

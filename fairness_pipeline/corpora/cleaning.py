@@ -1,4 +1,4 @@
-"""What is taken out of a turn before anything else looks at it."""
+"""Cleans turns before anything else reads them."""
 
 import html
 import re
@@ -13,7 +13,7 @@ _DELETED = re.compile(r"\s*(?:\[\s*(?:deleted|removed)[^\]]*\])?\s*", re.IGNOREC
 
 
 def is_deleted(turn: str) -> bool:
-    """Whether nothing is left of a turn: blank, or what Reddit writes where an author or moderator took it back.
+    """Whether a turn is blank, or holds only Reddit's note that its author or a moderator deleted it.
 
     >>> is_deleted("[deleted]"), is_deleted("[ Removed by Reddit ]"), is_deleted("it was [removed]")
     (True, True, False)
@@ -22,10 +22,10 @@ def is_deleted(turn: str) -> bool:
 
 
 def clean(turn: str) -> str:
-    """`turn` with single spaces, HTML entities resolved, and user names and URLs masked; empty where it was deleted.
+    """`turn` with single spaces, decoded HTML entities, and masked user names and URLs; empty if it was deleted.
 
-    Names and URLs point to persons, and no two are alike. A run of user names (whom a reply is addressed to) becomes
-    one mask: a model would else learn to answer with nothing but names.
+    Names and URLs are masked because they point to people and hardly ever repeat. Several user names in a row (the
+    people a reply is addressed to) become one mask. Otherwise a model would learn to answer with nothing but names.
 
     >>> clean("@me @you  so &lt;3 this https://t.co/x")
     '@user so <3 this __url__'

@@ -1,4 +1,4 @@
-"""Fetches a corpus's files: with progress, going on where a broken download stopped, and only what is as declared."""
+"""Downloads a corpus's files with progress, resumes broken downloads, and keeps only files with the declared sum."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -15,21 +15,21 @@ _TIMEOUT = 30.0
 
 
 def download_path(address: str, expected: str) -> Path:
-    """Where the file of an address lies once it is fetched; its name keeps the ending, which tells how it is packed."""
+    """The local path of the file at an address. It keeps the ending of the name, which tells how the file is packed."""
     name = Path(urlsplit(address).path).name or "file"
     return cache_folder() / "downloads" / sha256(f"{address} {expected}".encode()).hexdigest()[:16] / name
 
 
 def download(address: str, expected: str, progress: Progress | None = None) -> Path:
-    """The local path of a file, fetched unless it is there; what an earlier try got is kept and added to.
+    """The local path of a file, which is downloaded if it is not there. An interrupted download is resumed.
 
     Args:
         address: `https://` or `http://`.
-        expected: Its SHA-256. A file that has another is not kept.
-        progress: Told how many bytes have come.
+        expected: The SHA-256 of the file. A file with another sum is not kept.
+        progress: Called with the number of bytes downloaded.
 
     Raises:
-        FairnessError: the server cannot be reached or refuses, or the file is not the declared one.
+        FairnessError: the server cannot be reached or refuses, or the file does not have the expected sum.
     """
     path = download_path(address, expected)
     partial = path.with_name(path.name + ".partial")
@@ -46,12 +46,12 @@ def download(address: str, expected: str, progress: Progress | None = None) -> P
 
 
 def located(file: CorpusFile, folder: Path, progress: Progress | None = None) -> Path:
-    """Where a declared file lies, fetched first if it is at an address.
+    """The path of a declared file. A file at an address is downloaded first.
 
     Args:
-        file: As declared.
-        folder: Where relative paths start.
-        progress: Told how many bytes have come.
+        file: The file as declared.
+        folder: The folder that relative paths start from.
+        progress: Called with the number of bytes downloaded.
 
     Raises:
         FairnessError: as `download` does.
@@ -60,14 +60,14 @@ def located(file: CorpusFile, folder: Path, progress: Progress | None = None) ->
 
 
 def file_version(file: CorpusFile, folder: Path) -> str:
-    """The SHA-256 of a declared file; what an address holds is checked when it is fetched.
+    """The SHA-256 of a declared file. A file at an address is checked when it is downloaded.
 
     Args:
-        file: As declared.
-        folder: Where relative paths start.
+        file: The file as declared.
+        folder: The folder that relative paths start from.
 
     Raises:
-        FairnessError: it is missing or is not the declared one.
+        FairnessError: the file is missing, or does not have the declared sum.
     """
     return str(file.sha256) if file.is_address else verify_checksum(file.resolve(folder), file.sha256)
 
@@ -85,7 +85,7 @@ def _fetch(address: str, partial: Path, progress: Progress | None) -> None:
             timeout=_TIMEOUT,
         ) as response:
             if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-                return  # all of it has come already
+                return  # the whole file is here already
             if response.is_error:
                 raise FairnessError(f"{address}: the server answers {response.status_code}; check the address")
             resumed = response.status_code == httpx.codes.PARTIAL_CONTENT

@@ -1,4 +1,4 @@
-"""Texts that people labelled as offensive or not: what an offence classifier is held against, or trained on."""
+"""Texts that people labelled as offensive or not. An offence classifier is trained on them or compared with them."""
 
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -11,18 +11,18 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
 
 TRAINED_ON = 0.8
-"""The share of the texts that a classifier is trained on; it is held against the others."""
+"""The share of the texts that a classifier is trained on; it is compared with the labels of the rest."""
 
 
 class LabelledFile(CorpusFile):
-    """A file of texts with a label each: `.csv`, `.tsv`, `.jsonl`, or `.json` (a list of objects); UTF-8."""
+    """A file of texts with one label each: `.csv`, `.tsv`, `.jsonl`, or `.json` (a list of objects); UTF-8."""
 
     text: str
     """The column that holds the text."""
     label: str
     """The column that holds the label."""
     offensive: tuple[str, ...]
-    """The labels that mean offensive; all others mean that the text is not."""
+    """The labels that mean offensive; all other labels mean not offensive."""
 
 
 class LabelledText(NamedTuple):
@@ -33,20 +33,20 @@ class LabelledText(NamedTuple):
 
     @property
     def held_out(self) -> bool:
-        """Whether no classifier is trained on it: fixed by the text alone."""
+        """Whether the text is kept out of training; this depends on the text alone."""
         digest = blake2b(self.text.encode(), digest_size=8).digest()
         return int.from_bytes(digest) / 2.0**64 >= TRAINED_ON
 
 
 def read_labelled(files: tuple[LabelledFile, ...], folder: Path) -> list[LabelledText]:
-    """All texts of the files, each once; of one with several labels the first.
+    """All texts of the files, each once. A text with several labels gets the first one.
 
     Args:
-        files: What to read.
-        folder: Where relative paths start.
+        files: The files to read.
+        folder: The folder that relative paths start from.
 
     Raises:
-        FairnessError: a file is missing, is another than declared, or lacks a column; names file and line.
+        FairnessError: a file is missing, lacks a column, or does not have the declared sum; names file and line.
     """
     found: dict[str, bool] = {}
     for file in files:
@@ -67,7 +67,7 @@ def read_labelled(files: tuple[LabelledFile, ...], folder: Path) -> list[Labelle
 
 
 def versions(files: tuple[LabelledFile, ...], folder: Path) -> dict[str, str]:
-    """SHA-256 of every file; a declared sum is checked."""
+    """The SHA-256 of every file; declared sums are checked."""
     return {file.path: verify_checksum(file.resolve(folder), file.sha256) for file in files if not file.is_address}
 
 

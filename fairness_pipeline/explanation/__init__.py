@@ -1,1 +1,1 @@
-"""Which words a classifier leans on, one method a file."""
+"""Which words a classifier relies on, one method per file."""

@@ -22,14 +22,14 @@ SALIENCY = schema(
     js_l2x=(pa.float64(), "Jensen-Shannon divergence of S_Y and S_Z by explainers, in nats"),
     js_gradients=(pa.float64(), "the same by integrated gradients"),
 )
-"""Of each text and seed a share a word: for the label (S_Y) and for the author's group (S_Z), by an explainer (L2X) and
-by integrated gradients; and JS(S_Y, S_Z) in nats, by either."""
+"""For each text and seed, one share per word: for the label (S_Y) and for the author's group (S_Z), each by an
+explainer (L2X) and by integrated gradients; and JS(S_Y, S_Z) in nats by both methods."""
 
 
 def js_divergence(one: np.ndarray, other: np.ndarray) -> float:
-    """JS(S || S') in nats, 0 (the same words) to log 2 (no word in common) (Liu 2022, section 4.3.2).
+    """JS(S || S') in nats, from 0 (the same words) to log 2 (no word in common) (Liu 2022, section 4.3.2).
 
-    The divergence itself; `scipy.spatial.distance.jensenshannon` gives its root.
+    This is the divergence itself. `scipy.spatial.distance.jensenshannon` returns its square root.
 
     >>> round(js_divergence(np.array([1.0, 0.0]), np.array([0.0, 1.0])), 4)
     0.6931
@@ -39,23 +39,34 @@ def js_divergence(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def evenness(shares: Sequence[np.ndarray]) -> float:
-    """The mean over texts of entropy / log(words): 1 prefers no word, 0 looks at one; texts of one word are left out.
+    """The mean over texts of entropy / log(words). 1 means no preference, 0 means a single word.
 
-    Two explanations without any preference overlap wholly: a small JS divergence then says nothing.
+    Texts of one word are left out. Two explanations without any preference overlap completely; their small JS
+    divergence then says nothing.
 
     Args:
-        shares: Of each text a share a word.
+        shares: One share per word for each text.
+
+    Examples:
+        >>> evenness([np.array([0.5, 0.5]), np.array([1.0, 0.0])])
+        0.5
     """
     found = [float(entropy(own) / np.log(len(own))) for own in shares if len(own) > 1]
     return float(np.mean(found)) if found else float("nan")
 
 
 def rank_correlation(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
-    """The mean over texts of Spearman's correlation of two explanations; texts of one word, or alike, are left out.
+    """The mean over texts of Spearman's correlation of two explanations.
+
+    Texts of one word, and texts in which all words have the same share, are left out.
 
     Args:
-        one: Of each text a share a word.
-        other: The same by another explanation.
+        one: One share per word for each text.
+        other: The same for another explanation.
+
+    Examples:
+        >>> rank_correlation([np.array([0.1, 0.2, 0.7])], [np.array([0.5, 0.3, 0.2])])
+        -1.0
     """
     found = []
     for own, theirs in zip(one, other, strict=True):
@@ -65,11 +76,15 @@ def rank_correlation(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> 
 
 
 def same_top_word(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> tuple[float, float]:
-    """The share of texts in which both explanations name the same word first, and the share that chance gives.
+    """The share of texts in which both explanations rank the same word first, and the share expected by chance.
 
     Args:
-        one: Of each text a share a word.
-        other: The same by another explanation.
+        one: One share per word for each text.
+        other: The same for another explanation.
+
+    Examples:
+        >>> same_top_word([np.array([0.1, 0.9])], [np.array([0.3, 0.7])])
+        (1.0, 0.5)
     """
     same = [int(own.argmax() == theirs.argmax()) for own, theirs in zip(one, other, strict=True)]
     return float(np.mean(same)), float(np.mean([1 / len(own) for own in one]))

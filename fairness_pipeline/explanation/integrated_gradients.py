@@ -1,7 +1,7 @@
-"""Integrated gradients (Sundararajan, Taly and Yan 2017) of a classifier, by the library `captum`.
+"""Integrated gradients (Sundararajan, Taly and Yan 2017) of a classifier, with the library `captum`.
 
 A word's share is |sum over its vector's entries of (x - 0) times the mean gradient of the logits' difference between 0
-and x|, divided by the sum over the text: an explanation that is not trained, to hold beside one that is.
+and x|, divided by the sum over the text. This explanation needs no training and can be compared with a trained one.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ _AT_ONCE = 64
 
 
 def integrated_gradients(network: TextNetwork, texts: list[np.ndarray], steps: int) -> list[np.ndarray]:
-    """Of each text a share a word, which sum to 1 (alike where no word has a gradient).
+    """One share per word for each text. The shares of a text sum to 1, and are equal if no word has a gradient.
 
     Args:
         network: The classifier.
-        texts: The numbers of their words.
-        steps: Points at which gradients are taken.
+        texts: The word numbers of each text.
+        steps: The number of points at which gradients are taken.
     """
     from captum.attr import IntegratedGradients
 
@@ -36,7 +36,7 @@ def integrated_gradients(network: TextNetwork, texts: list[np.ndarray], steps: i
     for indices in own.batches(_AT_ONCE, seed=None):
         batch = own.batch(indices, device)
         embedded = network.embed(batch.texts).detach()
-        with torch.backends.cudnn.flags(enabled=False):  # it follows no gradient through a network that is not trained
+        with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients in eval mode
             given = method.attribute(embedded, additional_forward_args=(batch.lengths,), n_steps=steps)
         amounts = given.sum(dim=2).abs().double().cpu().numpy()
         for row, place in zip(amounts, indices, strict=True):

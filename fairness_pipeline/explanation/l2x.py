@@ -1,7 +1,7 @@
 """L2X: an explainer learns which words a classifier needs (Liu 2022, section 4.3.1; Chen et al. 2018).
 
-max over E of E[log P_M(Y | X_S)], X_S = s_i x_i, S = E(X) a distribution over the words, Y the gold goal; the
-classifier M is not changed.
+max over E of E[log P_M(Y | X_S)], where X_S = s_i x_i, S = E(X) is a distribution over the words, and Y is the gold
+target. The classifier M does not change.
 """
 
 from pathlib import Path
@@ -23,20 +23,21 @@ _AT_ONCE = 256
 
 
 class Explainer(nn.Module):
-    """What is trained: the saliency, judged by what the frozen classifier makes of the words that it lets through.
+    """The network that is trained: a saliency network, judged by the frozen classifier's output on the words that it
+    lets through.
 
     Args:
         network: The classifier.
-        hidden: Units of the recurrent network, in each direction.
+        hidden: Units of the recurrent network in each direction.
     """
 
     def __init__(self, network: TextNetwork, hidden: int) -> None:
         super().__init__()
-        self._frozen = (network.eval().requires_grad_(False),)  # in a tuple it is no part of this module
+        self._frozen = (network.eval().requires_grad_(False),)  # inside a tuple it is not a submodule
         self.saliency = SaliencyNetwork(network.width, hidden).to(next(network.parameters()).device)
 
     def forward(self, batch: TextBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """The summed cross-entropy of the goals from X_S, and how many texts."""
+        """The summed cross-entropy of the goals given X_S, and the number of texts."""
         (network,) = self._frozen
         embedded = network.embed(batch.texts)
         seen = self.saliency(embedded, batch.lengths)[:, :, None] * embedded
@@ -45,7 +46,7 @@ class Explainer(nn.Module):
 
     @torch.inference_mode()
     def explain(self, texts: list[np.ndarray]) -> list[np.ndarray]:
-        """S of each text: a share a word, which sum to 1."""
+        """S of each text: one share per word. The shares of a text sum to 1."""
         (network,) = self._frozen
         own = LabelledTexts(texts, np.zeros(len(texts)))
         device = next(self.parameters()).device
@@ -67,24 +68,24 @@ def train_explainer(
     seed: int,
     progress: Progress | None = None,
 ) -> Explainer:
-    """An explainer of a classifier; goes on from where a killed training stopped.
+    """Trains an explainer of a classifier. A killed training resumes where it stopped.
 
     Args:
-        network: The classifier, which is not changed.
-        texts: With the goals that it was trained for.
-        settings: How long and how fast.
-        folder: Where checkpoint and weights go.
-        seed: Of first weights and order.
-        progress: Told how far it is.
+        network: The classifier. It does not change.
+        texts: The texts, with the goals that the classifier was trained for.
+        settings: The length and learning rate of the training.
+        folder: The folder for checkpoint and weights.
+        seed: The seed of the first weights and of the order.
+        progress: Receives the progress.
 
     Raises:
-        FairnessError: a loss that is not a number.
+        FairnessError: the loss is not a number.
     """
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     explainer = Explainer(network, settings.hidden)
     trainer = Trainer(explainer, settings.training, folder, seed)
-    with torch.backends.cudnn.flags(enabled=False):  # which follows no gradient through a network that is not trained
+    with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients in eval mode
         trainer.fit(texts, None, progress)
-    explainer.load_state_dict(load_weights(folder / Trainer.WEIGHTS))  # which may be those of an earlier run
+    explainer.load_state_dict(load_weights(folder / Trainer.WEIGHTS))  # possibly from an earlier run
     return explainer.eval()

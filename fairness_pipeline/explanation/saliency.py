@@ -1,4 +1,4 @@
-"""Do the words that tell the label overlap with those that tell the author's group? (Liu 2022, section 4.3.2)"""
+"""Do the words that predict the label overlap with those that predict the author's group? (Liu 2022, section 4.3.2)"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,20 +26,21 @@ def saliency(
 ) -> pa.Table:
     """A table of `SALIENCY` for one classifier.
 
-    M_Z, of the same architecture without a method, learns the author's group from the same texts; both are explained.
+    M_Z has the same architecture without a debiasing method. It learns the author's group from the same texts. Both M_Y
+    and M_Z are explained.
 
     Args:
         network: M_Y, trained.
-        task: What it was trained on; of its folder and seed the explainers' are made.
-        ids: Of the texts that are explained.
-        words: Their words, encoded.
-        settings: Of the explainers.
+        task: The task that M_Y was trained on. The explainers' folders and seeds are derived from it.
+        ids: The ids of the texts to explain.
+        words: The words of these texts, encoded.
+        settings: The settings of the explainers.
 
     Raises:
-        FairnessError: a loss that is not a number.
+        FairnessError: the loss is not a number.
     """
     classifier = task.classifier.model_copy(update={"base": None, "debiasing": None, "settings": None})
-    apart = task.seed + _APART  # alike in nothing but the texts
+    apart = task.seed + _APART  # nothing but the texts is shared
     torch.manual_seed(apart)
     of_group = registry.new_network(classifier, task.tokens)
     train, valid = (LabelledTexts(own.words, own.groups) for own in (task.train, task.valid))
@@ -66,18 +67,18 @@ def saliency(
 
 
 def numbered(table: pa.Table, seed: int) -> pa.Table:
-    """The same, of a classifier's seed."""
+    """The same table, with the seed of the classifier."""
     return table.set_column(1, "seed", pa.array([seed] * table.num_rows, pa.int64()))
 
 
 def part_of(task: Task, folder: Path, number: int, total: int) -> Task:
-    """The task of one of several classifiers that are explained: with a folder, a seed and a share of the progress.
+    """The task for one of several classifiers to explain, with its own folder, seed and share of the progress.
 
     Args:
-        task: Of all.
-        folder: Of all.
-        number: Which, from 1.
-        total: How many.
+        task: The task of all classifiers.
+        folder: The folder of all classifiers.
+        number: The number of this classifier, from 1.
+        total: The number of classifiers.
     """
 
     def within(progress: Progress | None) -> Progress:

@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files, paths, YAML, schemas, checks, progress, threads. Knows nothing of bias."""
+"""Shared helpers: errors, files, paths, YAML, schemas, checks, progress, threads. Nothing here is about bias."""

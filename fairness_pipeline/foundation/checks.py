@@ -1,4 +1,4 @@
-"""What every table must pass before it takes effect; each says what is wrong, or nothing."""
+"""The checks that a table must pass before it takes effect. Each returns what is wrong, or None."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Check = Callable[[pa.Table], str | None]
-"""Looks at a table before it takes effect; says what is wrong with it, or nothing. Its docstring describes it."""
+"""Checks a table before it takes effect; returns what is wrong, or None. Its docstring states the condition."""
 
 
 def not_empty(table: pa.Table) -> str | None:

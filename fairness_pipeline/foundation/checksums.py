@@ -1,4 +1,4 @@
-"""SHA-256 of files, remembered: a dump of gigabytes is hashed once, not at every run."""
+"""Remembers the SHA-256 of files, so that a dump of gigabytes is hashed once and not in every run."""
 
 import json
 from hashlib import sha256
@@ -10,14 +10,14 @@ from fairness_pipeline.foundation.paths import cache_folder
 from fairness_pipeline.foundation.text_files import unreadable
 
 _REMEMBER = 1 << 20
-"""Bytes. A smaller file is hashed faster than its sum is looked up."""
+"""Bytes. Hashing a smaller file is faster than looking up its sum."""
 
 
 def checksum(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal; what has its size, time and inode unchanged is not read again.
+    """The SHA-256 of a file's bytes, in hexadecimal. A file with unchanged size, time and inode is not read again.
 
     Raises:
-        FairnessError: there is no such file.
+        FairnessError: the file does not exist.
     """
     try:
         status = path.stat()
@@ -40,7 +40,7 @@ def verify_checksum(path: Path, expected: str | None) -> str:
     """The file's SHA-256.
 
     Raises:
-        FairnessError: it is not `expected`, or there is no such file.
+        FairnessError: the sum is not `expected`, or the file does not exist.
     """
     found = checksum(path)
     if expected is not None and found != expected:

@@ -1,4 +1,4 @@
-"""Python's search for cycles, held back where it costs most of the time and finds nothing."""
+"""Pauses Python's search for reference cycles where it takes most of the time and finds nothing."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """For loops that make many small objects and no cycles: each search would walk over all that is loaded."""
+    """Use it for loops that make many small objects and no cycles: each search would visit every object in memory."""
     running = gc.isenabled()
     gc.disable()
     try:

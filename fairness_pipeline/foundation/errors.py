@@ -1,5 +1,5 @@
-"""The one error a user is meant to read."""
+"""The only error whose message is written for users."""
 
 
 class FairnessError(Exception):
-    """Something the user can mend: names the file, line or key, what was expected, what came, and the next step."""
+    """A problem that the user can fix: names the file, line or key, what was expected and found, and the next step."""

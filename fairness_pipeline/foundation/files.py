@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and one process at a time."""
+"""Writes files completely or not at all, and one process at a time."""
 
 import errno
 import fcntl
@@ -14,16 +14,16 @@ from fairness_pipeline.foundation.errors import FairnessError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` to write to; it takes the name `path` once the block ends well, and goes if not.
+    """A temporary path beside `path` to write to. It replaces `path` if the block succeeds, and is deleted otherwise.
 
-    One process at a time may write a path: who shares it holds its lock.
+    Only one process at a time may write to a path: writers that share a path must hold its lock.
 
     Raises:
         FairnessError: the disk is full or the folder cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
     try:
-        for left_over in path.parent.glob(f".{path.name}.*.part"):  # by a run that was killed
+        for left_over in path.parent.glob(f".{path.name}.*.part"):  # from a run that was killed
             left_over.unlink()
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -41,14 +41,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: Path, waiting: Callable[[str], None] = lambda holder: None) -> Iterator[None]:
-    """Holds the lock file `path`, which one process at a time can; the lock ends with the process at the latest.
+    """Holds the lock file `path`, which only one process can hold. The lock ends with the process at the latest.
 
     Args:
-        path: The file; the holder writes its name into it.
-        waiting: Told who holds the lock, before waiting for it.
+        path: The lock file; the holder writes its name into it.
+        waiting: Called with the name of the holder, before waiting for the lock.
 
     Raises:
-        FairnessError: the file cannot be made.
+        FairnessError: the file cannot be created.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def locked(path: Path, waiting: Callable[[str], None] = lambda holder: None) -> 
 
 
 def explained(error: Exception, path: Path) -> FairnessError:
-    """What went wrong while writing `path`, and what to do about it."""
+    """The error about a failure to write `path`, with advice."""
     if _says_full(error):
         return FairnessError(
             f"{path}: the disk is full; nothing was written. Make room, or set FAIRNESS_HOME to another disk, and run "
@@ -85,5 +85,5 @@ def explained(error: Exception, path: Path) -> FairnessError:
 
 
 def _says_full(error: Exception) -> bool:
-    """Whether a disk is full, also in the words of a library that wraps the system's error (safetensors does)."""
+    """Whether the error means a full disk, even if a library (such as safetensors) wraps the system's error as text."""
     return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error)

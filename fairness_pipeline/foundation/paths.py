@@ -1,4 +1,4 @@
-"""Where data files and workspaces lie; never resolved from the working directory."""
+"""The paths of data files and workspaces; they never depend on the working directory."""
 
 import os
 import re
@@ -13,10 +13,10 @@ _KEY = re.compile(r"[a-z][a-z0-9_.-]*")
 
 
 def data_folders() -> list[Path]:
-    """The folders that hold data files, the one that wins first: `FAIRNESS_DATA`, the checkout's `data`, the wheel's.
+    """The folders with data files, in order of precedence: `FAIRNESS_DATA`, the checkout's `data`, the wheel's.
 
     Raises:
-        FairnessError: `FAIRNESS_DATA` names no folder.
+        FairnessError: `FAIRNESS_DATA` is no folder.
     """
     folders = []
     if named := os.environ.get("FAIRNESS_DATA"):
@@ -30,10 +30,10 @@ def data_folders() -> list[Path]:
 
 
 def data_file(name: str) -> Path:
-    """The data file `name` (a path inside a data folder).
+    """The path of the data file `name` (a path inside a data folder).
 
     Raises:
-        FairnessError: no data folder holds it.
+        FairnessError: no data folder has such a file.
     """
     for folder in data_folders():
         if (folder / name).is_file():
@@ -42,10 +42,10 @@ def data_file(name: str) -> Path:
 
 
 def yaml_files(kind: str) -> dict[str, Path]:
-    """Key (the file's stem) to path of every YAML file of `kind` (dimensions, models, corpora, profiles), sorted.
+    """The YAML files of `kind` (dimensions, models, corpora, profiles) by key, the file's stem; sorted.
 
     Raises:
-        FairnessError: a stem is no valid key.
+        FairnessError: a stem is not a valid key.
     """
     found: dict[str, Path] = {}
     for folder in reversed(data_folders()):
@@ -56,28 +56,28 @@ def yaml_files(kind: str) -> dict[str, Path]:
 
 
 def check_key(key: str, where: str) -> None:
-    """Refuses what cannot be the key of a dimension, model, corpus or profile.
+    """Checks that a key can name a dimension, model, corpus or profile.
 
     Raises:
-        FairnessError: it holds other than lower-case letters, digits, `_`, `.` and `-`.
+        FairnessError: it has other characters than lower-case letters, digits, `_`, `.` and `-`.
     """
     if not _KEY.fullmatch(key):
         raise FairnessError(f"{where}: expected lower-case letters, digits, _ . -; found '{key}'")
 
 
 def workspace_folder(profile: str) -> Path:
-    """The folder that holds all that one profile makes: `$FAIRNESS_HOME/<profile>`.
+    """The folder for everything that one profile makes: `$FAIRNESS_HOME/<profile>`.
 
-    Without `FAIRNESS_HOME`: `data/lake` of the checkout, or `~/.fairness-pipeline` where the package was installed.
+    Without `FAIRNESS_HOME` it is in `data/lake` of the checkout, or in `~/.fairness-pipeline` of an installed package.
 
     Raises:
-        FairnessError: that cannot be a folder.
+        FairnessError: the path cannot be a folder.
     """
     return _home() / profile
 
 
 def cache_folder() -> Path:
-    """The folder that all profiles share: downloads, checksums of large files."""
+    """The folder that all profiles share, for downloads and for checksums of large files."""
     return _home() / ".cache"
 
 

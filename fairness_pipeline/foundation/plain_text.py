@@ -1,4 +1,4 @@
-"""Text that others wrote (models, files, servers), fit for a terminal."""
+"""Makes text from others (models, files, servers) safe to print in a terminal."""
 
 import re
 
@@ -7,11 +7,11 @@ _ENDS = re.compile("[\t\n]")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """`text` with what steers a terminal or turns the direction of reading written out.
+    """`text` with terminal control characters and changes of reading direction written as escapes.
 
     Args:
-        text: Any.
-        lines: Whether tabs and line ends stay as they are.
+        text: Any text.
+        lines: Whether to keep tabs and line ends.
 
     Examples:
         >>> visible("red: \\x1b[31m!")
@@ -22,7 +22,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def number_of(count: int, noun: str) -> str:
-    """A count with its noun, in the plural where it needs one.
+    """A count with its noun, which is in the plural if needed.
 
     Examples:
         >>> number_of(1, "verdict"), number_of(1200, "verdict")

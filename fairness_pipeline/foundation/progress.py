@@ -1,23 +1,23 @@
-"""How a long stage tells how far it is, without knowing who listens."""
+"""Lets a long stage report its progress without knowing who listens."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 Progress = Callable[[int, int | None, str], None]
-"""Called with (done, total or None, note). It must return quickly; it is called about once a batch."""
+"""Called with (done, total or None, note), about once a batch. It must return quickly."""
 
 T = TypeVar("T")
 _EVERY = 1000
 
 
 def report(progress: Progress | None, done: int, total: int | None, note: str = "") -> None:
-    """Tells `progress`, where there is one."""
+    """Calls `progress`, if there is one."""
     if progress:
         progress(done, total, note)
 
 
 def track(items: Iterable[T], progress: Progress | None, total: int | None = None, note: str = "") -> Iterator[T]:
-    """`items`, telling `progress` now and then how many have passed."""
+    """Yields `items`, and reports now and then how many have passed."""
     done = 0
     for done, item in enumerate(items, start=1):
         if done % _EVERY == 0:

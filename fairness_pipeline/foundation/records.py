@@ -1,4 +1,4 @@
-"""Rows with named columns, from any form that people keep tables in."""
+"""Reads rows with named columns from common table formats."""
 
 import json
 from collections import Counter
@@ -13,15 +13,15 @@ from fairness_pipeline.foundation.text_files import read_csv_rows, read_json_lin
 def read_records(
     path: Path, encoding: str = "utf-8", *, separator: str | None = None, skipped: Counter[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each row of a `.csv`, `.tsv`, `.jsonl`, `.json` (a list of objects) or `.parquet` file, with where it stands.
+    """Each row of a `.csv`, `.tsv`, `.jsonl`, `.json` (a list of objects) or `.parquet` file, with its file and line.
 
-    Text files may be `.gz`, `.zst`, or alone in a `.zip`.
+    Text files may be compressed as `.gz` or `.zst`, or be the only file in a `.zip`.
 
     Args:
         path: The file.
-        encoding: Of a text file.
-        separator: Between the cells of a file without quotation marks, whatever its ending.
-        skipped: Counts the rows with too many or too few cells, which are then left out; they are refused without it.
+        encoding: The encoding of a text file.
+        separator: The character between the cells of a file without quotation marks, whatever the file's ending.
+        skipped: Counts rows with too many or too few cells, which are then left out. Without it they are an error.
 
     Raises:
         FairnessError: the file is missing, broken, of another form, or a row has too many or too few cells.
@@ -41,10 +41,10 @@ def read_records(
 
 
 def column(where: str, record: dict[str, Any], name: str) -> Any:
-    """A cell of a row.
+    """The cell of a row in one column.
 
     Raises:
-        FairnessError: there is no such column; names what there is.
+        FairnessError: the column does not exist; names the existing ones.
     """
     if name not in record:
         alone = next(iter(record)) if len(record) == 1 else ""
@@ -67,7 +67,7 @@ def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _table(
     path: Path, separator: str | None, encoding: str, skipped: Counter[str] | None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """With a separator every line is a row as it stands; without one it is CSV."""
+    """With a separator every line is taken literally as a row; without one the file is CSV."""
     split = ((number, line.split(separator)) for number, line in read_lines(path, encoding))
     names: list[str] | None = None
     for number, cells in split if separator else read_csv_rows(path, encoding):

@@ -1,4 +1,4 @@
-"""Arrow schemas that say of each column what it holds; written once, and held at every write."""
+"""Arrow schemas with a description of each column. They are written once and enforced at every write."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ _TEXT = b"description"
 
 
 class Column(NamedTuple):
-    """A column of a table: its type, what it holds, and whether a row may be without a value."""
+    """A column of a table: its type, its description, and whether a value may be missing."""
 
     kind: pa.DataType
     text: str
@@ -16,17 +16,17 @@ class Column(NamedTuple):
 
 
 def optional(kind: pa.DataType, text: str) -> Column:
-    """A column whose rows may have no value."""
+    """A column that may have missing values."""
     return Column(kind, text, nullable=True)
 
 
 def schema(*bases: pa.Schema, **columns: tuple[pa.DataType, str] | Column | str) -> pa.Schema:
-    """A schema with a text for each column.
+    """A schema with a description of each column.
 
     Args:
-        bases: Schemas whose columns come first.
-        columns: Type and text of each further column, which always has a value unless it is `optional`. A text alone
-            describes a column of a base in other words.
+        bases: Schemas with the first columns.
+        columns: The type and description of each further column. A column always has a value, unless it is `optional`.
+            A description alone replaces the description of a column from `bases`.
 
     Example:
         >>> table = schema(pair_id=(pa.int64(), "of the pair"), score=optional(pa.float64(), "null where it is empty"))
@@ -44,10 +44,10 @@ def schema(*bases: pa.Schema, **columns: tuple[pa.DataType, str] | Column | str)
 
 
 def describe(schema: pa.Schema) -> dict[str, str]:
-    """What each column of a schema holds."""
+    """The description of each column of a schema."""
     return {field.name: field.metadata[_TEXT].decode() for field in schema if field.metadata}
 
 
 def without_texts(schema: pa.Schema) -> pa.Schema:
-    """The same without what is said of columns, as it is written to a file: other words are no other content."""
+    """The schema without descriptions, as it is written to files: new wording does not change the content."""
     return pa.schema([field.remove_metadata() for field in schema])

@@ -1,4 +1,4 @@
-"""Text files line by line, plain or compressed; what is not UTF-8 text is refused by file and line."""
+"""Reads text files line by line, plain or compressed. Invalid UTF-8 is refused with file and line."""
 
 import csv
 import gzip
@@ -18,18 +18,18 @@ else:
 from fairness_pipeline.foundation.errors import FairnessError
 
 LONGEST_LINE = 1 << 20
-"""Bytes. A turn is a few hundred; a line beyond this is a file that is not what it claims to be."""
+"""Bytes. A turn has a few hundred; a file with a longer line is not what it claims to be."""
 
 _WINDOW_LOG = 31  # Pushshift's dumps are made with zstd --long=31
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers, from 1; `.gz`, `.zst` and what is alone in
-    a `.zip` are unpacked while reading.
+    """The lines of a text file with their numbers, from 1. A `.gz`, a `.zst` and the only file in a `.zip` are unpacked
+    while reading.
 
     Raises:
-        FairnessError: missing file, broken compression, bytes that are not of the encoding, NUL bytes, or a line
-            longer than `LONGEST_LINE`; names the file and the line.
+        FairnessError: the file is missing, its compression is broken, it has bytes outside the encoding or NUL bytes,
+            or a line is longer than `LONGEST_LINE`; names the file and the line.
     """
     number = 0
     try:
@@ -51,10 +51,10 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
 
 
 def read_csv_rows(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, list[str]]]:
-    """The cells of each row of a CSV file with the number of the line it begins on; blank lines are passed over.
+    """The cells of each row of a CSV file, with the number of the row's first line. Blank lines are skipped.
 
     Raises:
-        FairnessError: quotation marks are wrong; names the file and the line.
+        FairnessError: the quotation marks are wrong; names the file and the line.
     """
     reader = csv.reader((line + "\n" for _, line in read_lines(path, encoding)), strict=True)
     while True:
@@ -70,10 +70,10 @@ def read_csv_rows(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, li
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The object on each line of a JSON Lines file, with where it stands; blank lines are passed over.
+    """The object on each line of a JSON Lines file, with file and line. Blank lines are skipped.
 
     Raises:
-        FairnessError: a line is no JSON object; names the file and the line.
+        FairnessError: a line is not a JSON object; names the file and the line.
     """
     for number, line in read_lines(path):
         if not line.strip():
@@ -91,7 +91,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def whole_text(text: str) -> str:
-    """`text` with halves of characters (which JSON can spell, and no file can hold) replaced by a question mark.
+    """`text` with each unpaired surrogate (which JSON can spell but no file can hold) replaced by U+FFFD.
 
     >>> whole_text("cut \\ud83d")
     'cut \ufffd'
@@ -100,7 +100,7 @@ def whole_text(text: str) -> str:
 
 
 def unreadable(path: Path, error: OSError) -> FairnessError:
-    """Why a file cannot be read, and what to do."""
+    """The error about a file that cannot be read, with advice."""
     return FairnessError(f"{path}: cannot be read: {error.strerror}; check the path (a corpus's is in its YAML file)")
 
 
@@ -110,7 +110,7 @@ def _decode(path: Path, number: int, line: bytes, encoding: str) -> str:
     if encoding != "utf-8":
         return line.decode(encoding)
     try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8")  # some editors mark a file's beginning
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")  # some editors put a mark at a file's beginning
     except UnicodeDecodeError as error:
         raise FairnessError(
             f"{path}, line {number}: expected UTF-8, byte {error.start + 1} of the line is "

@@ -1,4 +1,4 @@
-"""Reads the YAML files of `data/`: strict, safe, and with errors that name the file, the line and the key."""
+"""Reads the YAML files of `data/` strictly and safely; errors name the file, the line and the key."""
 
 import re
 import warnings
@@ -14,14 +14,17 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from fairness_pipeline.foundation.errors import FairnessError
 
+_OLDER: dict[str, str] = {}
+"""Older names that files used, by the present name, so that an error finds their line."""
+
 
 class Specification(pydantic.BaseModel):
-    """Base of everything read from YAML: unknown keys are refused and nothing changes after loading."""
+    """The base of everything that is read from YAML: unknown keys are refused, and nothing changes after loading."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     renamed: ClassVar[Mapping[str, str]] = {}
-    """Keys that had another name: the older one, which is still read, and the present one."""
+    """Renamed keys: the old name, which is still read, and the new name."""
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -31,6 +34,7 @@ class Specification(pydantic.BaseModel):
         for old, new in cls.renamed.items():
             if old in content and new not in content:
                 content = {new if key == old else key: value for key, value in content.items()}
+                _OLDER[new] = old
                 where = f"{info.context['path']}: " if info.context else ""
                 warnings.warn(f"{where}'{old}' is now called '{new}'; please rename it", FutureWarning, stacklevel=2)
         return content
@@ -69,10 +73,10 @@ _WORDS = {
     "finite_number": "expected a finite number",
     "literal_error": "expected {expected}",
 }
-"""What a wrong value is told, in this project's words, by pydantic's type of error; {} are of its context."""
+"""This project's message for a wrong value, by pydantic's type of error; {} are filled from the error's context."""
 
 SECRET = "secret"
-"""The type of a pydantic error about a value that must not be printed."""
+"""The type of a pydantic error about a value that must not be shown."""
 
 _TELLING = re.compile("(?i)(token|key|secret|password|sig|credential)[^=&]*=")
 
@@ -80,7 +84,7 @@ S = TypeVar("S", bound=Specification)
 
 
 def check_address(address: str, *, allow_query: bool = False) -> None:
-    """Refuses what is no `http(s)://` address, or one that carries a secret: it would end up in files and logs.
+    """Refuses an address that is not `http(s)://`, or that holds a secret, which would appear in files and logs.
 
     Raises:
         ValueError: the address cannot be used.
@@ -97,7 +101,7 @@ def check_address(address: str, *, allow_query: bool = False) -> None:
 
 
 class _KeysOnce(yaml.constructor.SafeConstructor):
-    """YAML 1.1's safe subset, but a key given twice is an error instead of the last one winning silently."""
+    """YAML 1.1's safe subset. A key given twice is an error; the standard loader would silently use the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[Any, int] = {}
@@ -117,11 +121,11 @@ class _KeysOnce(yaml.constructor.SafeConstructor):
 
 
 class _Loader(_KeysOnce, yaml.SafeLoader):
-    """In Python: says best what is wrong with a file."""
+    """The loader in Python, which gives the best error messages."""
 
 
 class _FastLoader(_KeysOnce, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """In C, where there is one: ten times as fast."""
+    """The loader in C, if it is available: ten times as fast."""
 
 
 _NESTED = 1000
@@ -129,9 +133,9 @@ _DEEP_BLOCK = re.compile(rf"^[ ?-]{{{_NESTED}}}", re.MULTILINE)
 
 
 def _read(read: Callable[..., Any], text: str) -> Any:
-    """`yaml.load` or `yaml.compose` of `text`, in C where Python's loader would read the same.
+    """`yaml.load` or `yaml.compose` of `text`, with the C loader if the Python loader would read the same.
 
-    C's takes tabs where YAML has none, and a file nested without end would end the process.
+    The C loader accepts tabs where YAML forbids them, and endless nesting would crash the process.
     """
     deep = text.count("[") + text.count("{") > _NESTED or _DEEP_BLOCK.search(text)
     if not deep and "\t" not in text:
@@ -141,10 +145,10 @@ def _read(read: Callable[..., Any], text: str) -> Any:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping that a YAML file holds.
+    """The mapping in a YAML file.
 
     Raises:
-        FairnessError: the file is missing, not UTF-8, not YAML, no mapping, or gives a key twice.
+        FairnessError: the file is missing, not UTF-8, not YAML, not a mapping, or gives a key twice.
     """
     try:
         content = _read(yaml.load, path.read_text(encoding="utf-8"))
@@ -171,7 +175,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def validate(schema: type[S], content: dict[str, Any], path: Path, under: tuple[str, ...] = ()) -> S:
-    """`content`, read from `path` (where it stands `under` these keys), as `schema`.
+    """Validates `content` (found in the file `path` `under` these keys) as a `schema`.
 
     Raises:
         FairnessError: one line for each key that is unknown, missing or of the wrong kind.
@@ -180,13 +184,13 @@ def validate(schema: type[S], content: dict[str, Any], path: Path, under: tuple[
         return schema.model_validate(content, context={"path": path})
     except pydantic.ValidationError as error:
         found = error.errors()
-        # Of a list whose elements are wrong pydantic also says that it is too short: none of them counts.
+        # If elements of a list are wrong, pydantic drops them and also reports the list as too short: skip that report.
         found = [e for e in found if e["type"] != "too_short" or not any(_inside(o["loc"], e["loc"]) for o in found)]
         raise FairnessError("\n".join(_explain(path, details, schema, under) for details in found)) from None
 
 
 def load(schema: type[S], path: Path) -> S:
-    """The file at `path` as `schema`; raises FairnessError as `read_yaml` and `validate` do."""
+    """Reads the file at `path` as a `schema`; raises FairnessError as in `read_yaml` and `validate`."""
     return validate(schema, read_yaml(path), path)
 
 
@@ -213,11 +217,11 @@ def _explain(path: Path, details: Any, schema: type[Specification], under: tuple
 
 
 def _keys_at(schema: type[Specification], location: tuple[Any, ...]) -> list[str]:
-    """The keys a mapping at `location` may hold, where its type is a plain specification."""
+    """The keys that a mapping at `location` may have, if its type is a plain specification."""
     current: Any = schema
     named = False
     for part in location:
-        if named or isinstance(part, int):  # a key of a mapping, or a place in a list, of specifications
+        if named or isinstance(part, int):  # the key of a mapping of specifications, or the place in a list of them
             named = False
             continue
         field = getattr(current, "model_fields", {}).get(part)
@@ -229,14 +233,15 @@ def _keys_at(schema: type[Specification], location: tuple[Any, ...]) -> list[str
 
 
 def _line(path: Path, location: tuple[Any, ...]) -> int | None:
-    """The line on which the deepest part of `location` that the file holds begins; None where there is no file yet."""
+    """The line of the deepest part of `location` that exists in the file; None if there is no file yet."""
     if not path.is_file():
         return None
     node = _read(yaml.compose, path.read_text(encoding="utf-8"))
     line = None
     for part in location:
         if isinstance(node, yaml.MappingNode):
-            found = [(key, value) for key, value in node.value if key.value == str(part)]
+            names = (str(part), _OLDER.get(str(part)))
+            found = [(key, value) for key, value in node.value if key.value in names]
             if not found:
                 break
             line, node = found[0][0].start_mark.line + 1, found[0][1]

@@ -1,4 +1,4 @@
-"""From dialogues to parallel context pairs (Liu et al. 2020, section 2.3), with the figures that tell their quality."""
+"""From dialogues to parallel context pairs (Liu et al. 2020, section 2.3), with figures on their quality."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -25,7 +25,7 @@ CONTEXTS = schema(
         "the dimension's words in the context: where each starts and ends, and which it is",
     ),
 )
-"""A context's listed words with the characters at which each stands."""
+"""A context's listed words, with the characters at which each starts and ends."""
 
 CONTEXT_PAIRS = schema(
     pair_id=(pa.int64(), "of the pair of contexts, from 0 in each corpus and dimension"),
@@ -45,24 +45,25 @@ class PairSettings(Specification):
     """How context pairs are made."""
 
     maximum: Positive = 300_000
-    """Pairs of a corpus and dimension, at most; the papers have 300,000."""
+    """The maximum number of pairs per corpus and dimension. The papers use 300,000."""
     both_sides: Literal["drop", "swap"] = "drop"
     """What to do with a context that names both groups: leave it out, or swap both ways at once."""
     pronouns: Literal["published", "extended"] = "extended"
-    """`extended` adds the pronouns that the published list lacks (him, himself, hers); `published` keeps to it."""
+    """`extended` adds the pronouns that the published list lacks (him, himself, hers). `published` keeps to the
+    list."""
     articles: Literal["adapt", "keep"] = "adapt"
-    """Whether `a` and `an` follow the word that comes behind them."""
+    """Whether `a` and `an` are adapted to the next word."""
 
 
 class Contexts(NamedTuple):
-    """A table of `CONTEXTS`, and how many contexts were looked at and left out before matching."""
+    """A table of `CONTEXTS`, and how many contexts were examined and left out before matching."""
 
     table: pa.Table
     figures: dict[str, Any]
 
 
 class ContextPairs(NamedTuple):
-    """A table of `CONTEXT_PAIRS`, and the pair-quality figures."""
+    """A table of `CONTEXT_PAIRS`, and the figures on the quality of the pairs."""
 
     table: pa.Table
     figures: dict[str, Any]
@@ -72,13 +73,20 @@ class ContextPairs(NamedTuple):
 def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | None = None) -> Contexts:
     """The distinct contexts of the `audit` split that hold at least one listed word.
 
-    A context that a model may have trained on (it stands, word for word, in another split) is left out too: short
-    tweets recur in threads that have nothing else in common.
+    A context that a model may have seen in training is left out too: it occurs, word for word, in another split. Short
+    tweets recur in threads that are otherwise unrelated.
 
     Args:
         dialogues: Columns `dialogue_id`, `context` and `split`.
         swapper: Recognises the words.
-        progress: Told how many contexts have been looked at.
+        progress: Receives the number of contexts examined so far.
+
+    Examples:
+        >>> from fairness_pipeline.project.project import load_dimension
+        >>> rows = {"dialogue_id": ["1", "2"], "context": ["she left", "it rains"], "split": ["audit", "audit"]}
+        >>> found = find_contexts(pa.table(rows), Swapper(load_dimension("gender")))
+        >>> found.table["context"].to_pylist(), found.table["side"].to_pylist()
+        (['she left'], ['b'])
     """
     audit = dialogues.filter(pc.equal(dialogues["split"], "audit")).select(["dialogue_id", "context"])
     others = dialogues.filter(pc.not_equal(dialogues["split"], "audit"))["context"]
@@ -123,13 +131,21 @@ def make_pairs(
 
     Args:
         contexts: A table of `CONTEXTS`.
-        dimension: Whose words are swapped.
-        maximum: Pairs kept at most; which ones is drawn by their dialogues' ids, whatever the order.
-        seed: Of that draw, and of the choices between several counterparts.
+        dimension: The dimension whose words are swapped.
+        maximum: The maximum number of pairs. The draw depends on the ids of the dialogues, not on their order.
+        seed: The seed of that draw, and of the choice when a word has several counterparts.
         both_sides: What to do with a context that names both groups: leave it out, or swap both ways at once.
         pronouns: `extended` adds the pronouns that the published list lacks.
-        articles: Whether `a` and `an` follow the word that comes behind them, or stay as they are.
-        progress: Told how many contexts have been swapped.
+        articles: Whether `a` and `an` are adapted to the next word, or stay as they are.
+        progress: Receives the number of contexts swapped so far.
+
+    Examples:
+        >>> from fairness_pipeline.project.project import load_dimension
+        >>> rows = {"dialogue_id": ["1", "2"], "context": ["she left", "it rains"], "split": ["audit", "audit"]}
+        >>> gender = load_dimension("gender")
+        >>> pairs = make_pairs(find_contexts(pa.table(rows), Swapper(gender)).table, gender, maximum=10, seed=0)
+        >>> pairs.table.select(["context_a", "context_b"]).to_pylist()
+        [{'context_a': 'he left', 'context_b': 'she left'}]
     """
     swapper = Swapper(dimension, pronouns=pronouns, seed=seed, adapt_articles=articles == "adapt")
     both = pc.equal(contexts["side"], "both")
@@ -174,10 +190,10 @@ _SWAPPED = pa.schema(
         "side": pa.string(),
     }
 )
-"""Context pairs with what the quality figures count of them."""
+"""Context pairs, with the columns that the quality figures count."""
 
 _TRIED = 300
-"""Pairs on which the round trip is tried."""
+"""The number of pairs on which the round trip is tried."""
 
 _BACK: dict[str, Side | Literal["both"]] = {"a": "b", "b": "a", "both": "both"}
 
@@ -192,7 +208,7 @@ def _swap_batch(contexts: pa.RecordBatch, swapper: Swapper) -> pa.Table:
         for text, start, end, side, key in zip(texts, [0, *ends[:-1]], ends, sides, keys, strict=True)
     ]
     others = [swap.text for swap in swaps]
-    # A context with both groups' words has no side of its own: as it stands it is taken for side a.
+    # A context with words of both groups has no side of its own. Its original counts as side a.
     from_b = [side == "b" for side in sides]
     return pa.table(
         {
@@ -210,7 +226,7 @@ def _swap_batch(contexts: pa.RecordBatch, swapper: Swapper) -> pa.Table:
 
 
 def _lists(rows: Sequence[Sequence[Any]], kind: pa.ListType) -> pa.ListArray:
-    """Lists of tuples as an array of lists of structs."""
+    """Lists of tuples, as an array of lists of structs."""
     offsets = np.cumsum([0, *map(len, rows)]).astype(np.int32)
     fields = list(kind.value_type)
     columns = list(zip(*(item for row in rows for item in row), strict=True)) or [()] * len(fields)
@@ -219,7 +235,7 @@ def _lists(rows: Sequence[Sequence[Any]], kind: pa.ListType) -> pa.ListArray:
 
 
 def _round_trip_rate(pairs: pa.Table, swapper: Swapper) -> float | None:
-    """The share of contexts that swapping back gives again; of at most `_TRIED`, spread evenly."""
+    """The share of contexts that are restored by swapping back, among at most `_TRIED` evenly spread ones."""
     step = max(1, -(-pairs.num_rows // _TRIED))
     tried = pairs.take(np.arange(0, pairs.num_rows, step)).to_pylist()
     equal = 0
@@ -249,7 +265,7 @@ def _draw(pairs: pa.Table, maximum: int, seed: int) -> pa.Table:
 
 
 def _hold_unlisted_pronoun(pairs: pa.Table, dimension: Dimension, pronouns: PronounRule) -> int:
-    """How many contexts hold a pronoun that the dimension knows of but whose pairs are not in use."""
+    """How many contexts hold a pronoun that the dimension knows but that is not among the pairs in use."""
     unlisted = _unlisted_pronouns(dimension, pronouns)
     if unlisted is None or not unlisted.terms:
         return 0
@@ -259,7 +275,7 @@ def _hold_unlisted_pronoun(pairs: pa.Table, dimension: Dimension, pronouns: Pron
 
 
 def _unlisted_pronouns(dimension: Dimension, pronouns: PronounRule) -> TermMatcher | None:
-    """Finds the pronouns that the dimension knows of but whose pairs are not in use."""
+    """Finds the pronouns that the dimension knows but that are not among the pairs in use."""
     if dimension.pronouns is None or pronouns == "extended":
         return None
     listed = {word for pair in dimension.pairs for word in pair}

@@ -1,4 +1,4 @@
-"""Each stereotyped phrase and the same about the other group, and how ours differ from the authors' own."""
+"""The counterfactual of each stereotyped phrase, and how our counterfactuals differ from the authors' own."""
 
 import re
 from collections.abc import Iterable
@@ -21,10 +21,12 @@ COUNTERFACTUAL_PHRASES = schema(
     opposite_a=(pa.string(), "the phrase about side a with the opposite attribute"),
     opposite_b=(pa.string(), "the phrase about side b with the opposite attribute"),
 )
-"""`text_b` is what was written of side b, `text_a` the same of side a; `target` the words that were exchanged.
+"""`text_b` is the original phrase about side b, `text_a` its counterfactual about side a. `target` holds the exchanged
+words.
 
-`attribute`: the terms of the stereotype for which `opposite_a` and `opposite_b` have the opposite; all three are empty
-where none has one, or the phrase names both groups, of whom it would say different things."""
+`attribute`: the terms of the stereotype that `opposite_a` and `opposite_b` replace with their opposites. All three are
+empty if no term has an opposite, or if the phrase names both groups and would say different things about them.
+"""
 
 DISAGREEMENTS = schema(
     phrase=(pa.string(), "seven tokens on either side of the target's first word"),
@@ -33,13 +35,13 @@ DISAGREEMENTS = schema(
     kind=(pa.string(), "of disagreement"),
     better=(pa.string(), "ours, theirs, or either"),
 )
-"""`better`: ours, theirs, or either (both can be argued for)."""
+"""`better`: ours, theirs, or either (both are defensible)."""
 
 _WORD = re.compile(r"[^\W_]+")
 
 
 def make_counterfactuals(splits: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, dict[str, int]]:
-    """Each phrase that names side b with its counterfactual; how many name nobody, by split.
+    """Each phrase that names side b, with its counterfactual; and, by split, how many phrases name nobody.
 
     Args:
         splits: As `corpora.language.phrase_splits.PHRASE_SPLITS`.
@@ -85,13 +87,14 @@ def _opposite(text_a: str, text_b: str, key: str, lexicon: Lexicon) -> dict[str,
 
 
 def compare_with_released(released: Iterable[tuple[str, str]], lexicon: Lexicon) -> tuple[pa.Table, int]:
-    """Where our counterfactual of a phrase is another than the authors', classed; and how many were compared.
+    """Where our counterfactual of a phrase differs from the authors', by kind; and how many phrases were compared.
 
-    A word of the group that is left, or a piece of a word that was exchanged (`nurse-midhusband`, `muslimity`), is a
-    fault; an article that does not fit (`an christian`) as well. What remains is a matter of choice.
+    Three differences are faults: a word of the group that was not exchanged, an exchange inside a longer word
+    (`nurse-midhusband`, `muslimity`), and an article that does not fit (`an christian`). The other differences are a
+    matter of choice.
 
     Args:
-        released: Phrases of side b, and the authors' counterparts.
+        released: Phrases about side b, and the authors' counterfactuals.
         lexicon: The dimension's terms.
     """
     rows: list[dict[str, Any]] = []
@@ -122,7 +125,7 @@ def _classed(phrase: str, ours: str, theirs: str, lexicon: Lexicon) -> tuple[str
 
 
 def _left(text: str, phrase: str, lexicon: Lexicon) -> str | None:
-    """A word of side b at a place where the phrase has the same word: it was not exchanged."""
+    """A word of side b that stands at the same place in the phrase: it was not exchanged."""
     before, after = phrase.split(), text.split()
     if len(before) != len(after):
         return None

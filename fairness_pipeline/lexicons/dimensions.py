@@ -1,4 +1,4 @@
-"""A bias dimension: two groups, the word pairs that tell them apart, and the attribute lists looked for in answers."""
+"""A bias dimension: two groups, the word pairs that distinguish them, and the attribute lists to count in answers."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
@@ -19,20 +19,20 @@ class Groups(Specification):
     """The names of the two groups."""
 
     a: str
-    """The dominant one."""
+    """The dominant group."""
     b: str
-    """The other."""
+    """The other group."""
 
 
 class Pronouns(Specification):
     """Pairs that the published list lacks."""
 
     pairs: tuple[WordPair, ...]
-    """Word of side a, word of side b."""
+    """The word of side a and the word of side b."""
     before_noun_phrase: dict[Term, Term]
-    """The counterpart of a form that stands for two, where a noun follows."""
+    """For a form with two meanings: its counterpart if a noun follows."""
     elsewhere: dict[Term, Term]
-    """Its counterpart elsewhere."""
+    """Its counterpart in all other places."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -42,17 +42,19 @@ class Pronouns(Specification):
 
 
 class Stereotypes(Specification):
-    """What stereotyped phrases about side b are sought with, and how they are said of side a."""
+    """The terms with which stereotyped phrases about side b are searched, and how the phrases are turned into
+    phrases about side a."""
 
     targets: tuple[Term, ...]
-    """Terms of side b with which comments are searched (T1)."""
+    """The terms of side b with which comments are searched (T1)."""
     attributes: str | tuple[Term, ...]
-    """Terms of the stereotype (A1), or which of `attribute_words` they are; a final `*` takes any ending."""
+    """The terms of the stereotype (A1), or the name of a list in `attribute_words`. A final `*` stands for any
+    ending."""
     pairs: tuple[WordPair, ...]
-    """Word or phrase of side a, its counterpart of side b; a final `s` is taken along."""
+    """A word or phrase of side a, and its counterpart of side b. A final `s` is handled automatically."""
     opposites: tuple[WordPair, ...] = ()
-    """Term of the stereotype, its opposite (`[greedy, generous]`); a final `s` is taken along. Without them no verdict
-    is drawn: how likely the group's words are alone would decide."""
+    """A term of the stereotype and its opposite (`[greedy, generous]`). A final `s` is handled automatically.
+    Without opposites no verdict is drawn, because the likelihood of the group's words alone would decide it."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -69,35 +71,35 @@ class Stereotypes(Specification):
 class Dimension(Specification):
     """One file of `data/dimensions`.
 
-    `pairs` are (word of a, word of b), a word or a phrase each. A word may have several counterparts, but it may not
-    stand on both sides: it would name neither group. In `attribute_words` a final `*` stands for any ending.
+    `pairs` are (word of a, word of b), each a word or a phrase. A word may have several counterparts, but it may not
+    occur on both sides: it would name neither group. In `attribute_words` a final `*` stands for any ending.
     """
 
     label: str
-    """For a reader."""
+    """The name that a reader sees."""
     groups: Groups
     """The names of the two groups."""
     pairs: tuple[WordPair, ...]
-    """Word or phrase of side a, its counterpart of side b."""
+    """A word or phrase of side a, and its counterpart of side b."""
     attribute_words: dict[str, tuple[Term, ...]]
-    """Lists to count in answers, by name; a final `*` takes any ending."""
+    """Lists to count in answers, by name. A final `*` stands for any ending."""
     sources: tuple[str, ...]
-    """Where the lists come from; printed in the report."""
+    """The sources of the lists. They are printed in the report."""
     caveats: tuple[str, ...] = ()
-    """What they cannot tell; printed in the report."""
+    """The limits of the lists. They are printed in the report."""
     published_as: str | None = None
-    """What the papers call the dimension."""
+    """The name of the dimension in the papers."""
     names_the_group: bool = False
-    """Whether the words are the group's own name (`jewish`, `black`): then a verdict is about these words, and a test
-    of pairs does. Otherwise words stand for a group in many ways (`aunt`, `she`), the words are a sample, and at least
-    eight of them are needed for any verdict, ten for `fair`."""
+    """Whether the words are the group's own name (`jewish`, `black`). If so, a verdict is about these words, and a
+    test over pairs is enough. Otherwise the words represent a group in many ways (`aunt`, `she`) and are a sample:
+    any verdict needs at least eight of them, and `fair` needs ten."""
     titles: tuple[Term, ...] = ()
-    """Words of the list that mostly are titles or idioms and name nobody of the group (`god`, `king`); verdicts are
-    drawn again without them."""
+    """Words of the list that are mostly titles or idioms and do not name a member of the group (`god`, `king`).
+    Verdicts are drawn again without them."""
     pronouns: Pronouns | None = None
-    """Used where a profile says `pronouns: extended`."""
+    """Used if a profile says `pronouns: extended`."""
     stereotypes: Stereotypes | None = None
-    """What language models are audited with."""
+    """The terms with which language models are audited."""
 
     @pydantic.field_validator("pairs")
     @classmethod
@@ -141,15 +143,15 @@ class Dimension(Specification):
         return self
 
     def all_pairs(self, pronouns: Literal["published", "extended"] = "published") -> tuple[WordPair, ...]:
-        """The pairs in use; `extended` adds the pronouns that the published list lacks."""
+        """The pairs in use. `extended` adds the pronouns that the published list lacks."""
         extra = self.pronouns.pairs if self.pronouns and pronouns == "extended" else ()
         return (*self.pairs, *extra)
 
 
 def with_plurals(pairs: Sequence[WordPair]) -> tuple[WordPair, ...]:
-    """The pairs, and those of single words once more with an `s` behind both, where neither form is listed.
+    """The pairs, and each pair of single words again with an `s` appended to both, unless the plural is listed already.
 
-    Plurals, and possessives as text without apostrophes spells them: `muslims`, `moms` (mom's).
+    This covers plurals, and possessives in text without apostrophes: `muslims`, `moms` (mom's).
 
     >>> with_plurals([("christian", "jewish"), ("christian", "jew"), ("christians", "jews")])
     (('christian', 'jewish'), ('christian', 'jew'), ('christians', 'jews'))
@@ -160,11 +162,16 @@ def with_plurals(pairs: Sequence[WordPair]) -> tuple[WordPair, ...]:
 
 
 CLITICS = ("'s", "'ll", "'d", "'ve", "'re", "'m")
-"""What is written with the word before it, and taken for one word with it."""
+"""Endings that are attached to the preceding word and count as part of it."""
 
 
 def with_clitics(pairs: Sequence[WordPair]) -> tuple[WordPair, ...]:
-    """The pairs, and those of single words once more with each clitic behind both: `he'll` and `she'll`."""
+    """The pairs, and each pair of single words again with each clitic appended to both: `he'll` and `she'll`.
+
+    Examples:
+        >>> with_clitics([("he", "she")])[:3]
+        (('he', 'she'), ("he's", "she's"), ("he'll", "she'll"))
+    """
     forms = [(a + end, b + end) for a, b in pairs if " " not in a + b and "'" not in fold(a + b) for end in CLITICS]
     listed = set(pairs)
     return (*pairs, *(form for form in forms if form not in listed))

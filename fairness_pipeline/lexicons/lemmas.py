@@ -1,4 +1,4 @@
-"""WordNet's noun lemmas, without the three seconds and the download that NLTK's corpus reader needs."""
+"""WordNet's noun lemmas. NLTK's corpus reader would need three seconds and a download."""
 
 import gzip
 from functools import lru_cache
@@ -30,22 +30,26 @@ def _exceptions() -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1)
 def version() -> str:
-    """A hash of the noun index, for what depends on it."""
+    """A hash of the noun index, for results that depend on it."""
     files = (data_file(name).read_bytes() for name in ("wordnet/nouns.txt.gz", "wordnet/noun.exc"))
     return sha256(b"".join(files)).hexdigest()
 
 
 def is_noun(word: str) -> bool:
-    """Whether WordNet 3.0 lists `word` or its singular as a noun."""
+    """Whether WordNet 3.0 lists `word` or its singular as a noun.
+
+    Examples:
+        >>> is_noun("weddings"), is_noun("without")
+        (True, False)
+    """
     return lemmatize(word) in _nouns()
 
 
 @lru_cache(maxsize=1 << 18)
 def lemmatize(word: str) -> str:
-    """The shortest noun lemma of a lower-case `word` in WordNet 3.0, or the word itself where there is none.
+    """The shortest noun lemma of a lower-case `word` in WordNet 3.0, or the word itself if it has none.
 
-    The same answer as `nltk.stem.WordNetLemmatizer().lemmatize(word)`, which Liu et al. 2020 use
-    (section 3.2).
+    The result equals `nltk.stem.WordNetLemmatizer().lemmatize(word)`, which Liu et al. 2020 use (section 3.2).
 
     >>> lemmatize("weddings"), lemmatize("women"), lemmatize("ass")
     ('wedding', 'woman', 'as')

@@ -1,4 +1,4 @@
-"""Texts in which nothing tells which group is named: the neutral reading of an answer."""
+"""Texts that do not reveal which group is named: the neutral reading of an answer."""
 
 import re
 from collections.abc import Sequence
@@ -10,17 +10,22 @@ from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 
 MASK = "_"
-"""What stands for a listed word: a mark in which no scorer reads anything."""
+"""The mark that replaces a listed word. Scorers ignore it."""
 
 
 def masked(texts: pa.Array | pa.ChunkedArray, dimension: Dimension) -> pa.ChunkedArray:
-    """The texts with `MASK` in place of every listed word of either group, pronouns that the list lacks included.
+    """The texts with `MASK` in place of every listed word of either group, including pronouns that the list lacks.
 
-    So are plurals and compounds of single words that the list lacks (`queers`, `homosexuality`, `gay-owned`).
+    Plurals and compounds of single words that the list lacks are masked too (`queers`, `homosexuality`, `gay-owned`).
 
     Args:
         texts: Any texts.
-        dimension: Whose words.
+        dimension: The dimension whose words are masked.
+
+    Examples:
+        >>> from fairness_pipeline.project.project import load_dimension
+        >>> masked(pa.array(["my aunt likes him", "it rains"]), load_dimension("gender")).to_pylist()
+        ['my _ likes _', 'it rains']
     """
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     encoded = whole.dictionary_encode()
@@ -40,13 +45,13 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: Dimension) -> pa.Chunke
 
 _ENDINGS = "es|s|ity|ness|ism"
 _SHORTEST = 3
-"""Letters of a word from which on its derivatives are looked for."""
+"""Derivatives are searched only for words of at least this many letters."""
 
 
 def _derived(dimension: Dimension) -> tuple[re.Pattern[str], str]:
-    """Finds words that are derived from a listed one or compounded with it; and a pattern that such texts match."""
+    """Finds words that are derived from a listed word or compounded with it; and a pattern that such texts match."""
     listed = {word.lower() for pair in dimension.all_pairs("extended") for word in pair}
-    if dimension.names_the_group:  # of `anglo american` either word alone names the group
+    if dimension.names_the_group:  # either word of `anglo american` alone names the group
         listed |= {part for word in listed for part in re.split(r"[ -]", word)}
     single = sorted(
         (re.escape(word) for word in listed if word.isalpha() and len(word) >= _SHORTEST), key=len, reverse=True

@@ -1,4 +1,4 @@
-"""Finds listed words and phrases in text: whole, whatever their case, the longest first, left to right."""
+"""Finds listed words and phrases in texts: whole words, ignoring case, longest first, left to right."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.lexicons.text import fold
 
-# A hyphen between two letters, or an apostrophe after one, makes one word of both: `he` is not in `he-man`, nor `am`
-# in `ma'am`. What follows an apostrophe may be a possessive or a contraction (`boy's`, `he'll`), which stays. Low lines
-# around a word stress it (`_he_`); between letters they make a name of it (`he_man`). `s/he` and `(s)he` name nobody.
+# A hyphen or an apostrophe between letters joins them into one word: `he` is not in `he-man`, and `am` is not in
+# `ma'am`. A possessive or contraction after an apostrophe (`boy's`, `he'll`) is allowed and stays. Underscores around a
+# word mark emphasis (`_he_`); between letters they form a name (`he_man`). `s/he` and `(s)he` name nobody.
 _BEFORE = r"(?<![^\W_])(?<!@)(?<![^\W_]_)(?<!@_)(?<!\w[-'’])(?<!\b[sS]/)(?<!\([sS]\))"
 _AFTER = r"(?![^\W_])(?!_+[^\W_])(?!-\w)"
 _OPEN, _CLOSE = "\x01", "\x02"
@@ -20,7 +20,7 @@ _PLAIN_AFTER = frozenset(["", " ", ".", ",", "!", "?", ":", ";"])
 
 
 class Match(NamedTuple):
-    """A listed term in a text: where it stands and its spelling in the list (folded)."""
+    """A listed term in a text: its position, and its spelling in the list (folded)."""
 
     start: int
     end: int
@@ -30,8 +30,8 @@ class Match(NamedTuple):
 class TermMatcher:
     """Finds the listed `terms` (words or phrases) in texts.
 
-    Case and the form of apostrophes do not matter; white space in a phrase matches any white space. Overlaps are
-    settled by taking the longest term at the leftmost place.
+    Case and the form of apostrophes do not matter. White space in a phrase matches any white space. If terms overlap,
+    the leftmost one wins, and among those the longest.
 
     >>> [m.term for m in TermMatcher(["he", "his"]).find("Is he there? The hat is his.")]
     ['he', 'his']
@@ -43,15 +43,15 @@ class TermMatcher:
         self._spellings: dict[str, str] = {}
 
     def find(self, text: str) -> list[Match]:
-        """Every match in `text`, left to right, none overlapping another."""
+        """Every match in `text`, left to right, without overlaps."""
         return [Match(m.start(), m.end(), self._term(m.group())) for m in self._pattern.finditer(text)]
 
     def find_all(self, texts: pa.Array) -> Iterator[Sequence[tuple[int, int, str]]]:
         """The matches of each text in turn, as plain tuples: start, end, term.
 
-        RE2 marks what may be a match in the whole column at once, some twenty times faster than Python's own search. It
-        knows only ASCII letters, so whatever stands beside other than a space or a mark is looked at again; where that
-        is no match after all, the text is searched anew.
+        RE2 marks the candidates in the whole column at once, some twenty times faster than Python's own search. RE2
+        knows only ASCII letters. A candidate next to anything other than a space or a punctuation mark is therefore
+        checked again. If it is no match after all, the whole text is searched again.
         """
         marked = pc.replace_substring_regex(texts, self.prefilter(), f"{_OPEN}\\0{_CLOSE}")
         for text, pieces in zip(texts.to_pylist(), marked.to_pylist(), strict=True):
@@ -59,7 +59,7 @@ class TermMatcher:
             yield self.find(text) if matches is None else matches
 
     def _confirmed(self, text: str, pieces: list[str]) -> list[tuple[int, int, str]] | None:
-        """The matches that RE2 has marked, if all of them are."""
+        """The matches that RE2 has marked, if all of them are matches."""
         if len(pieces) > 1 and _OPEN in text:
             return None
         matches = []
@@ -69,13 +69,13 @@ class TermMatcher:
         for place, piece in enumerate(pieces[1:], start=1):
             spelled, _, rest = piece.partition(_CLOSE)
             end = position + len(spelled)
-            # Where nothing stands between two marks, what follows this one is the other: no end of a word, perhaps.
+            # If two marks are adjacent, the next character is the other mark and may not end a word.
             apart = rest or place == len(pieces) - 1
             if not apart or before not in _PLAIN_BEFORE or rest[:1] not in _PLAIN_AFTER:
                 exact = self._pattern.match(text, position)
                 if exact is None or exact.end() != end:
                     return None
-            if "_" in spelled:  # RE2 takes the mark of emphasis along
+            if "_" in spelled:  # RE2 includes the emphasis mark
                 return None
             matches.append((position, end, spellings.get(spelled) or self._term(spelled)))
             position = end + len(rest)
@@ -86,9 +86,9 @@ class TermMatcher:
         return self._spellings.setdefault(spelled, " ".join(fold(spelled).split()))
 
     def prefilter(self) -> str:
-        """An RE2 pattern that matches every text `find` finds something in (and some more), for a whole column at once.
+        """An RE2 pattern for a whole column. It matches every text in which `find` finds something, and some others.
 
-        Longer terms stand before shorter ones. RE2 knows only ASCII word boundaries and no look-around, so this cannot
+        Longer terms come before shorter ones. RE2 knows only ASCII word boundaries and no look-around, so it cannot
         decide alone.
         """
         alternatives = []
@@ -100,8 +100,8 @@ class TermMatcher:
 
 
 def _character_pattern(character: str) -> str:
-    # Case is spelled out because IGNORECASE would also take letters that do not fold back (`ı` for `i`), and white
-    # space because RE2's \s and Python's differ.
+    # Case is spelled out because IGNORECASE also matches letters that do not fold back (`ı` for `i`). White space is
+    # spelled out because RE2's \s and Python's differ.
     if character == " ":
         return "[ \t\r\n\u00a0]+"
     if character == "'":
@@ -111,7 +111,7 @@ def _character_pattern(character: str) -> str:
 
 
 def _trie_pattern(terms: Iterable[str]) -> str:
-    """One pattern for all terms, branching letter by letter: 5 to 8 times faster than a plain alternation.
+    """One pattern for all terms that branches letter by letter: 5 to 8 times faster than a plain alternation.
 
     At each branch the longer readings are tried first, so the longest term that ends a word wins.
     """
@@ -126,7 +126,7 @@ def _trie_pattern(terms: Iterable[str]) -> str:
         branches = [_character_pattern(c) + pattern(child) for c, child in sorted(node.items()) if c]
         if not branches:
             return ""
-        shorter = [""] if "" in node else []  # a term ends here; tried after those that go on
+        shorter = [""] if "" in node else []  # a term ends here; it is tried after the longer ones
         return branches[0] if len(branches) == 1 and not shorter else f"(?:{'|'.join(branches + shorter)})"
 
     return pattern(trie)

@@ -1,4 +1,4 @@
-"""Stereotyped phrases: finding them in comments, and the same phrases about the other group (Barikeri et al. 2021)."""
+"""Stereotyped phrases: finds them in comments, and makes their counterfactuals (Barikeri et al. 2021)."""
 
 import re
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _TOKEN = re.compile(r"\S+")
 
 
 class Phrase(NamedTuple):
-    """A target in a comment: its words, the window around it, and whether the stereotype's term is in the window."""
+    """A target in a comment: its words, the window around it, and whether the window holds a term of the stereotype."""
 
     target: str
     text: str
@@ -26,10 +26,10 @@ class Lexicon:
     """The terms of a dimension's stereotypes.
 
     Args:
-        dimension: With `stereotypes`, or a list `stereotypical` to take their place.
+        dimension: A dimension with `stereotypes`, or with a list `stereotypical` instead.
 
     Raises:
-        FairnessError: it has neither.
+        FairnessError: the dimension has neither.
 
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
@@ -54,7 +54,7 @@ class Lexicon:
         self._opposites = self._of(with_plurals(opposites)) if opposites else None
 
     def prefilter(self) -> str:
-        """An RE2 pattern that a lower-cased text with a target matches (and some more), for a whole column at once."""
+        """An RE2 pattern for a whole column. It matches every lower-cased text with a target, and some others."""
         return self._targets.prefilter()
 
     def is_candidate(self, comment: str) -> bool:
@@ -66,11 +66,11 @@ class Lexicon:
         return self._attribute.search(fold(text)) is not None
 
     def attribute_spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the terms of the stereotype stand in a text."""
+        """The positions of the stereotype's terms in a text."""
         return [found.span() for found in self._attribute.finditer(fold(text))]
 
     def term_spans(self, text: str) -> list[Match]:
-        """Where words of either group stand in a text."""
+        """The positions of both groups' words in a text."""
         return [match for match, _ in self._swapper.find(text)]
 
     def phrases(self, comment: str) -> list[Phrase]:
@@ -87,12 +87,13 @@ class Lexicon:
     def counterfactual(self, phrase: str, key: str) -> Swap:
         """The same phrase about side a.
 
-        A word of side a becomes that of side b which it stands beside: `blacks are worse than whites` is turned into
-        its converse, but the `he` whose `mom` became a `dad` stays, as in the released counterparts.
+        A word of side a becomes the word of side b with which it is paired, if that word occurs in the phrase: `blacks
+        are worse than whites` is turned into its converse. But the `he` in a phrase in which `mom` becomes `dad` stays,
+        as in the released counterfactuals.
 
         Args:
             phrase: A text.
-            key: Its own name.
+            key: The id of the text.
         """
         present = frozenset(_stem(match.term) for match, side in self._swapper.find(phrase) if side == "b")
         if present not in self._own:
@@ -101,22 +102,23 @@ class Lexicon:
         return self._own[present].swap(phrase, "both" if present else "b", key)
 
     def opposite(self, phrase: str, key: str) -> Swap:
-        """The same phrase with the opposite of each term of the stereotype that has one (`b` of the exchanged terms).
+        """The same phrase, with each term of the stereotype replaced by its opposite if it has one (`b` of the
+        exchanged terms).
 
         Args:
             phrase: A text.
-            key: Its own name.
+            key: The id of the text.
         """
         if self._opposites is None:
             return Swap(phrase, [], 0)
         return self._opposites.swap(phrase, "b", key)
 
     def names_b(self, text: str) -> bool:
-        """Whether a word of side b stands in a text."""
+        """Whether a text holds a word of side b."""
         return any(side == "b" for _, side in self._swapper.find(text))
 
     def names_both(self, text: str) -> bool:
-        """Whether words of both sides stand in a text."""
+        """Whether a text holds words of both sides."""
         return len({side for _, side in self._swapper.find(text)}) == 2
 
     def _of(self, pairs: tuple[WordPair, ...]) -> Swapper:
@@ -124,10 +126,11 @@ class Lexicon:
 
 
 def stereotypes_of(dimension: Dimension) -> Stereotypes:
-    """What a dimension's stereotyped phrases are sought with: its own section, or its pairs and list `stereotypical`.
+    """The search terms of a dimension's stereotyped phrases: its section `stereotypes`, or its pairs and its list
+    `stereotypical`.
 
     Raises:
-        FairnessError: it has neither.
+        FairnessError: the dimension has neither.
     """
     if dimension.stereotypes:
         return dimension.stereotypes
@@ -141,7 +144,7 @@ def stereotypes_of(dimension: Dimension) -> Stereotypes:
 
 
 def attributes_of(dimension: Dimension) -> tuple[str, ...]:
-    """The terms of a dimension's stereotype; raises FairnessError as `stereotypes_of` does."""
+    """The terms of a dimension's stereotype. Raises FairnessError, as `stereotypes_of` does."""
     named = stereotypes_of(dimension).attributes
     return dimension.attribute_words[named] if isinstance(named, str) else named
 

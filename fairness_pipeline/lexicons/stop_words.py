@@ -1,4 +1,4 @@
-"""Words too common to tell what a text is about."""
+"""Words that are too common to show what a text is about."""
 
 from functools import lru_cache
 

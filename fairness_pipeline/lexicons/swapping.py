@@ -15,7 +15,7 @@ from fairness_pipeline.lexicons.text import TOKEN, fold
 
 PronounRule = Literal["published", "extended"]
 
-# Words that never open a noun phrase: after one of them `her` is an object (`told her that`), not a possessive.
+# Words that never start a noun phrase. Before one of them `her` is an object (`told her that`), not a possessive.
 _CLOSED_CLASS = frozenset(
     """
     a about after again all already also always am an and any anyway are around as at away back be because been
@@ -32,14 +32,14 @@ _CLAUSE_ENDS = frozenset(".,;:!?)]<>-–—…@'’\"”")
 
 
 class SwappedTerm(NamedTuple):
-    """One replacement as both sides spell it, in the text's own case."""
+    """One replacement as both sides spell it, in the case of the text."""
 
     a: str
     b: str
 
 
 class Swap(NamedTuple):
-    """A swapped text, its replacements left to right, and how many of them had several counterparts to draw from."""
+    """A swapped text, its replacements from left to right, and how many of them had several possible counterparts."""
 
     text: str
     terms: list[SwappedTerm]
@@ -52,8 +52,8 @@ class Swapper:
     Args:
         dimension: The word pairs.
         pronouns: `extended` adds the pronouns that the published list lacks.
-        seed: Of the draws between several counterparts; together with a text's own key it fixes them.
-        adapt_articles: Whether `a` and `an` follow the word behind them (`an actor`, but `a waiter`).
+        seed: The seed of the draws between several counterparts. Seed and key of a text fix the draws.
+        adapt_articles: Whether `a` and `an` are adapted to the next word (`an actor`, but `a waiter`).
 
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
@@ -78,14 +78,14 @@ class Swapper:
         self._entries = {term: self._entry(side, term) for side in SIDES[::-1] for term in self._counterparts[side]}
 
     def _entry(self, side: Side, term: str) -> tuple[Side, str | None, list[str]]:
-        """A word's side; its counterpart, if it has just one; else those to draw from (none: the text decides)."""
+        """A word's side; its counterpart if it has exactly one; otherwise its options (none if the context decides)."""
         options = self._counterparts[side][term]
         if term in self._before_noun_phrase:
             return side, None, []
         return (side, options[0], []) if len(options) == 1 else (side, None, options)
 
     def find(self, text: str) -> list[tuple[Match, Side]]:
-        """The listed words in `text` with the side that each names."""
+        """The listed words in `text`, with the side of each."""
         return [(match, self._entries[match.term][0]) for match in self.matcher.find(text)]
 
     def find_all(
@@ -97,24 +97,32 @@ class Swapper:
             yield matches, "both" if len(sides) == 2 else next(iter(sides), None)
 
     def side(self, text: str) -> Side | Literal["both"] | None:
-        """The group that `text` names: one side, both, or none."""
+        """The group that `text` names: one side, both, or none.
+
+        Examples:
+            >>> from fairness_pipeline.project.project import load_dimension
+            >>> swapper = Swapper(load_dimension("gender"))
+            >>> swapper.side("my aunt"), swapper.side("my aunt and uncle"), swapper.side("my house")
+            ('b', 'both', None)
+        """
         return next(self.find_all(pa.array([text])))[1]
 
     def swap(self, text: str, source: Side | Literal["both"], key: str) -> Swap:
-        """`text` with the words of side `source` exchanged for their counterparts (of both sides with `both`).
+        """`text`, with the words of side `source` replaced by their counterparts. `both` replaces the words of both
+        sides.
 
         Args:
             text: Any text.
             source: The side whose words are replaced.
-            key: The text's own name (its dialogue's id): where a word has several counterparts, `key` and the seed
-                alone decide, so the choice is the same in every run and every order.
+            key: The id of the text (of its dialogue). If a word has several counterparts, only `key` and the seed
+                decide, so the choice is the same in every run and every order.
         """
         return self.exchange(text, self.matcher.find(text), source, key)
 
     def exchange(
         self, text: str, matches: Iterable[tuple[int, int, str]], source: Side | Literal["both"], key: str
     ) -> Swap:
-        """`swap` of a text whose listed words are found already."""
+        """`swap` for a text whose listed words are found already."""
         pieces: list[str] = []
         terms: list[SwappedTerm] = []
         ambiguous = position = 0
@@ -139,7 +147,8 @@ class Swapper:
         return Swap("".join([*pieces, text[position:]]), terms, ambiguous)
 
     def one_to_one(self) -> frozenset[str]:
-        """The words that have one counterpart, which has only them: swapping these twice gives the text again."""
+        """The words that have exactly one counterpart, which has no other counterpart. Swapping them twice restores
+        the text."""
         single: set[str] = set()
         for side, other in (SIDES, SIDES[::-1]):
             for word, options in self._counterparts[side].items():
@@ -159,14 +168,14 @@ _SILENT_H = re.compile(r"(?i)(heir|hones|honou?r|hour)")
 
 
 def _begins_with_vowel(word: str) -> bool:
-    """Whether `an` stands before a word, going by how it is spelled."""
+    """Whether `an` precedes a word, judged by its spelling."""
     return bool(_SILENT_H.match(word)) or (word[:1].lower() in "aeiou" and not _CONSONANT_SOUND.match(word))
 
 
 def _with_article(before: str, original: str, replacement: str) -> str:
-    """What stands before a word, with its article as the word that replaces it wants it.
+    """The text before a word, with its article adapted to the word that replaces it.
 
-    A capital `A` in the middle of a sentence is no article (`plan A`).
+    A capital `A` in the middle of a sentence is not an article (`plan A`).
     """
     found = _ARTICLE.search(before)
     if not found:
@@ -186,10 +195,10 @@ def _normal(term: str) -> str:
 
 
 def _noun_phrase_follows(text: str, position: int) -> bool:
-    """Whether what follows can open a noun phrase: any word that is no function word (`her old car`, not `her to go`).
+    """Whether the next word can start a noun phrase: any word but a function word (`her old car`, not `her to go`).
 
-    A participle that WordNet does not know as a noun goes with an object (`saw her running`). Marks that open a
-    quotation, a hashtag or an ornament are looked past; those that end a clause are not.
+    A participle that WordNet does not list as a noun follows an object (`saw her running`). Marks that open a
+    quotation, hashtags and ornaments are skipped. Marks that end a clause are not.
     """
     for following in TOKEN.finditer(text, position):
         word = fold(following.group())

@@ -1,4 +1,4 @@
-"""What counts as a word, and when two spellings are the same one."""
+"""Defines what counts as a word, and when two spellings are the same word."""
 
 import re
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 TOKEN = re.compile(r"@?\w+(?:['’-]\w+)*|[^\w\s]")
-"""A word (inner apostrophes and hyphens belong to it, and the sign of a user name) or one punctuation mark."""
+"""A word or one punctuation mark. Inner apostrophes and hyphens and the `@` of a user name belong to the word."""
 
 
 def fold(text: str) -> str:
-    """`text` in the one spelling that lists are compared in: lower case, straight apostrophes."""
+    """`text` in the spelling in which lists are compared: lower case, straight apostrophes."""
     return text.lower().replace("’", "'")
 
 
@@ -26,7 +26,8 @@ def tokenize(text: str) -> list[str]:
 
 
 class EncodedWords(NamedTuple):
-    """The words of many texts as integers: `words[codes[i]]` is a word of text `owners[i]`; in the texts' order."""
+    """The words of many texts as integers, in the order of the texts: `words[codes[i]]` is a word of text
+    `owners[i]`."""
 
     words: list[str]
     codes: np.ndarray
@@ -34,7 +35,7 @@ class EncodedWords(NamedTuple):
 
 
 def encode_words(tokenized: Sequence[list[str]]) -> EncodedWords:
-    """Texts that are lists of words, as integers."""
+    """Texts, given as lists of words, as integers."""
     flat = pa.array([word for words in tokenized for word in words], pa.string()).dictionary_encode()
     owners = np.repeat(np.arange(len(tokenized)), [len(words) for words in tokenized])
     return EncodedWords(flat.dictionary.to_pylist(), flat.indices.to_numpy().astype(np.int64), owners)

@@ -1,1 +1,1 @@
-"""What an asset is and when it must be made: recipes, partitions, staleness, plans. Does not know Dagster."""
+"""Assets and when they must be made: recipes, partitions, staleness, plans. Nothing here depends on Dagster."""

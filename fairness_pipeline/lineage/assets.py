@@ -1,4 +1,4 @@
-"""How a study declares its assets, with the settings that they read checked by the type checker."""
+"""Lets a study declare its assets; the type checker checks the settings that they read."""
 
 from collections.abc import Callable
 from typing import Any, Generic
@@ -16,8 +16,8 @@ class Assets(Generic[P]):
     """Declares the assets of one study.
 
     Args:
-        part: The study's part of a profile. What an asset reads of it is checked by mypy: a misspelt setting is an
-            error of the type checker, not of a run.
+        part: The study's part of a profile. Mypy checks which settings an asset reads from it: a misspelt setting is an
+            error of the type checker and not of a run.
 
     Example:
         asset = Assets(DialoguePart)
@@ -48,24 +48,24 @@ class Assets(Generic[P]):
         arrows: tuple[str, ...] | None = None,
         stage: str = "",
     ) -> Callable[[Callable[[Partition[P]], Result]], Recipe]:
-        """Turns a function from `Partition` to `Result` into a recipe. Those of a module, in order, are its lineage.
+        """Turns a function from `Partition` to `Result` into a recipe. A module's recipes, in order, are its lineage.
 
         Args:
-            name: Of the asset; the function's where it is left out.
-            description: What the UI says of it; the function's docstring where it is left out.
+            name: The name of the asset; by default that of the function.
+            description: The description in the UI; by default the function's docstring.
             kind: A Parquet table, a checkpoint folder, or an HTML document.
-            axes: What it is partitioned by.
-            upstream: The assets it reads, which stand before it.
-            upstream_of_base: The assets of which it reads the partition that belongs to the subject's base.
-            upstream_of_seeds: The assets of which it reads every training of the subject, one a seed.
-            upstream_of_baselines: The assets of which it reads every training of what the subject is compared with.
-            code_version: Raised whenever the code changes what comes out.
-            settings: Everything it reads besides upstream tables and checkpoints.
-            schema: Of a table.
-            checks: Look at a table before it takes effect; one that fails keeps it out.
-            covers: Which partitions of its axes exist; the others are holes in Dagster's grid.
-            arrows: From which of the assets it reads the UI draws an arrow; from all where it is left out.
-            stage: The part of the study that it belongs to, one word: a group in the UI.
+            axes: The axes of its partitions.
+            upstream: The assets that it reads; they are declared before it.
+            upstream_of_base: The assets that it reads in the partition of the subject's base.
+            upstream_of_seeds: The assets that it reads for every training of the subject, one for each seed.
+            upstream_of_baselines: The assets that it reads for every training of the subject's baselines.
+            code_version: Increased whenever a change of the code changes the result.
+            settings: Everything that it reads besides upstream tables and checkpoints.
+            schema: The schema of a table.
+            checks: The checks of a table before it takes effect; if one fails, the table does not take effect.
+            covers: Says which combinations of the axes exist as partitions; Dagster's grid has holes for the others.
+            arrows: The upstream assets that the UI draws an arrow from; by default all of them.
+            stage: The stage of the study that it belongs to, one word; it is a group in the UI.
         """
 
         def declare(make: Callable[[Partition[P]], Result]) -> Recipe:

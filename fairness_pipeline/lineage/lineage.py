@@ -1,4 +1,4 @@
-"""Every asset of a profile, which partitions it has, and which upstream partitions each is made from."""
+"""All assets of a profile, their partitions, and the upstream partitions that each partition is made from."""
 
 from itertools import product
 
@@ -9,7 +9,7 @@ from fairness_pipeline.workspace.lake import Key
 
 
 class Lineage:
-    """Every asset of the studies that a profile takes part in, upstream before downstream.
+    """All assets of the studies that a profile takes part in, upstream before downstream.
 
     Args:
         project: The profile.
@@ -40,7 +40,7 @@ class Lineage:
         return f"{study}_{stages.index(stage) + 1}_{stage}" if stage else study
 
     def values(self, name: str) -> dict[str, list[str]]:
-        """The keys along each axis of the asset `name` that one of its partitions has: no other can ever be filled."""
+        """The values on each axis of the asset `name` for which it has a partition; other values stay empty."""
         part, keys = self.part(name), self.keys(name)
         found = {axis: {key[axis] for key in keys} for axis in self.recipes[name].axes}
         return {axis: [value for value in part.axes[axis] if value in own] for axis, own in found.items()}
@@ -50,7 +50,7 @@ class Lineage:
         return self.project.parts[self.study_of[name]]
 
     def keys(self, name: str) -> list[Key]:
-        """Every partition that the asset `name` can have; its grid may have holes."""
+        """Every partition that the asset `name` can have; not every combination of axes needs to exist."""
         recipe, part = self.recipes[name], self.part(name)
         combinations = product(*(part.axes[axis] for axis in recipe.axes))
         keys = (dict(zip(recipe.axes, values, strict=True)) for values in combinations)
@@ -59,7 +59,7 @@ class Lineage:
     def upstream_keys(self, key: Key, source: str) -> list[Key]:
         """The partitions of the upstream asset `source` that the partition `key` is made from.
 
-        What follows from a key comes along (a model's corpus); an axis that it says nothing about is taken whole.
+        Values that follow from the key are used (a model's corpus). On an axis that it says nothing about, all are.
         """
         recipe, part = self.recipes[source], self.part(source)
         known = part.implied(key)
@@ -68,13 +68,13 @@ class Lineage:
         return [k for k in found if recipe.covers(part, k)]
 
     def sources(self, name: str, key: Key) -> list[tuple[str, Key]]:
-        """The upstream partitions that a partition is made from: its own, its subject's base's, seeds' and rivals'."""
+        """The upstream partitions that a partition reads: its own, and its subject's base's, seeds' and baselines'."""
         recipe, base = self.recipes[name], self.part(name).base_of(key)
         found = [(source, k) for source in recipe.upstream for k in self.upstream_keys(key, source)]
         if base:
             found += [(source, k) for source in recipe.upstream_of_base for k in self.upstream_keys(base, source)]
         for seed in self.part(name).seeds_of(key) if recipe.upstream_of_seeds else ():
             found += [(source, k) for source in recipe.upstream_of_seeds for k in self.upstream_keys(seed, source)]
-        for rival in self.part(name).baselines_of(key) if recipe.upstream_of_baselines else ():
-            found += [(source, k) for source in recipe.upstream_of_baselines for k in self.upstream_keys(rival, source)]
+        for own in self.part(name).baselines_of(key) if recipe.upstream_of_baselines else ():
+            found += [(source, k) for source in recipe.upstream_of_baselines for k in self.upstream_keys(own, source)]
         return found

@@ -1,4 +1,4 @@
-"""Who hears how far a stage is."""
+"""The interface for following the progress of a stage."""
 
 from typing import Protocol
 
@@ -7,10 +7,10 @@ from fairness_pipeline.workspace.lake import Key
 
 
 class Listener(Protocol):
-    """Hears of waiting and progress while a partition is made."""
+    """Is told about waiting and progress while a partition is made."""
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
-        """Another run makes the partition; this one waits."""
+        """Another run is making the partition; this one waits."""
 
     def progress(self, asset: str, key: Key) -> Progress:
-        """Where the asset's room reports to."""
+        """The function that the asset's code reports its progress to."""

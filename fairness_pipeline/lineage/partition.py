@@ -1,4 +1,4 @@
-"""What an asset's function is given: one partition, with its settings and the way to its inputs."""
+"""The argument of an asset's function: one partition, with its settings and access to its inputs."""
 
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -18,7 +18,7 @@ from fairness_pipeline.workspace.lake import Key, Lake, partition_name
 
 @dataclass(frozen=True)
 class Partition(Generic[P]):
-    """What an asset is given: its part of the profile, its key, the way to its inputs, a folder for unfinished work."""
+    """The argument of an asset's function: its key, its part of the profile, its inputs, and a folder to work in."""
 
     name: str
     key: Key
@@ -43,19 +43,19 @@ class Partition(Generic[P]):
         return _seed(self.project.profile.seed, self.name, self.key)
 
     def seed_without(self, axis: str) -> int:
-        """The same along an axis: the same responses of two models then give the same table."""
+        """A seed that is the same along an axis, so that two models with the same responses get the same table."""
         key = {own: value for own, value in self.key.items() if own != axis}
         return _seed(self.project.profile.seed, self.name, key)
 
     @property
     def folder(self) -> Path:
-        """A folder for this fingerprint alone, with what a killed run left in it. Kept only for a checkpoint."""
+        """A folder for this fingerprint alone, with what a killed run left in it. It is only kept for a checkpoint."""
         self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder
 
     @property
     def of_base(self) -> Self:
-        """The same for what this partition's subject was made from: the way to the base's inputs."""
+        """This partition for the base of its subject, to read the base's inputs."""
         key = self.part.base_of(self.key)
         if key is None:
             raise FairnessError(f"{self.name} {partition_name(self.key)}: expected a subject made from another one")
@@ -63,28 +63,28 @@ class Partition(Generic[P]):
 
     @property
     def of_seeds(self) -> list[Self]:
-        """The same for every seed that this partition's subject is trained with."""
+        """This partition for each training seed of its subject."""
         return [replace(self, key=key) for key in self.part.seeds_of(self.key)]
 
     def of(self, key: Key) -> Self:
-        """The same for another subject, one of the rivals: the way to its inputs."""
+        """This partition for another subject, such as a baseline, to read that subject's inputs."""
         return replace(self, key=key)
 
     def read(self, table: str) -> pa.Table:
-        """The upstream table's partition that belongs to this one."""
+        """The matching partition of an upstream table."""
         return self.lake.read(table, self._upstream(table))
 
     def checkpoint(self, asset: str) -> Path:
-        """The upstream checkpoint's folder that belongs to this partition."""
+        """The folder of the matching upstream checkpoint."""
         return self.lake.current_folder(asset, self._upstream(asset))
 
     def figures(self, asset: str) -> dict[str, Any]:
-        """What was found while the upstream partition that belongs to this one was made."""
+        """The figures of the matching upstream partition."""
         card = self.lake.card(asset, self._upstream(asset))
         return card.figures if card else {}
 
     def stale(self, table: str) -> list[Key]:
-        """The partitions of an upstream table that are not what the profile asks for now."""
+        """The partitions of an upstream table that are not up to date with the profile."""
         state = State(self.lineage, self.lake)
         return [key for key in self.lineage.keys(table) if state.stale(table, key)]
 
@@ -94,6 +94,6 @@ class Partition(Generic[P]):
 
 
 def _seed(seed: int, name: str, key: Key) -> int:
-    """A seed fixed by the profile's seed, the asset and the partition."""
+    """A seed that depends on the profile's seed, the asset and the partition."""
     text = "\x1f".join([str(seed), name, *(f"{axis}={key[axis]}" for axis in sorted(key))])
     return int.from_bytes(blake2b(text.encode(), digest_size=4).digest())

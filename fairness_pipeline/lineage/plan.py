@@ -1,4 +1,4 @@
-"""What must be made to bring a profile up to date, why, and in which order; independent partitions side by side."""
+"""Plans what must be made to update a profile, why, and in which order; independent partitions run in parallel."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,20 +20,20 @@ _FORCED = "asked for with --force"
 
 @dataclass(frozen=True)
 class Selection:
-    """Which part of a profile to bring up to date; None takes all. Whatever it needs upstream comes along."""
+    """The part of a profile to bring up to date; None selects all. Everything it needs upstream is included."""
 
     study: str | None = None
     dimension: str | None = None
     model: str | None = None
     asset: str | None = None
     everything: bool = False
-    """Whether to make also what the profile makes only when it is asked for."""
+    """Whether to include what the profile only makes on request."""
 
     def resolved(self, project: Project) -> "Selection":
-        """The same with the study that a model's name settles.
+        """The selection with its study filled in, if the model's name determines the study.
 
         Raises:
-            FairnessError: the profile has no such study, model or dimension, or two studies have the name.
+            FairnessError: the profile has no such study, model or dimension, or two studies have this name.
         """
         study = self.study
         if self.study is not None and self.study not in project.parts:
@@ -57,7 +57,7 @@ class Selection:
         return Selection(study, self.dimension, self.model, self.asset, self.everything)
 
     def covers(self, study: AnyStudy, project: Project, key: Key) -> bool:
-        """Whether a partition of the study's significance table is asked for."""
+        """Whether the selection includes a partition of the study's significance table."""
         return (
             self.study in (None, study.name)
             and self.dimension in (None, key.get("dimension"))
@@ -66,7 +66,7 @@ class Selection:
         )
 
     def asks_for(self, part: AnyPart, subject: str, key: Key) -> bool:
-        """Whether a partition is made by default, or asked for by what is named here."""
+        """Whether a partition is made by default, or because the selection names it."""
         named = {axis for axis, value in (("dimension", self.dimension), (subject, self.model)) if value is not None}
         return self.everything or part.by_default(key, named)
 
@@ -81,7 +81,7 @@ def _unknown(kind: str, name: str, where: str, known: list[str]) -> FairnessErro
 
 @dataclass(frozen=True)
 class Step:
-    """One partition of one asset, and why it must be made (None where it is up to date)."""
+    """One partition of one asset, and the reason why it must be made (None if it is up to date)."""
 
     name: str
     key: Key
@@ -89,20 +89,20 @@ class Step:
 
     @property
     def place(self) -> Place:
-        """Where it is."""
+        """The asset and the partition."""
         return self.name, partition_name(self.key)
 
     @property
     def label(self) -> str:
-        """For a reader."""
+        """The step's name for readers."""
         return " ".join([self.name, *self.key.values()])
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a step; the error or the reason; how long it took.
+    """The result of a step: its state, the error or the reason, and how long it took.
 
-    One that is `unchanged` is up to date after all: what it is made from was made again and came out as before.
+    An `unchanged` step is up to date after all: its inputs were made again and came out as before.
     """
 
     step: Step
@@ -112,7 +112,7 @@ class Outcome:
 
     @property
     def lost(self) -> bool:
-        """Whether there is nothing to go on from."""
+        """Whether the step has no usable result."""
         return self.state in ("failed", "skipped")
 
 
@@ -120,9 +120,9 @@ class Plan:
     """The steps of a selection.
 
     Args:
-        lineage: Of the profile.
-        selection: The part asked for.
-        force: Whether to make also what is up to date.
+        lineage: The profile's lineage.
+        selection: The part to bring up to date.
+        force: Whether to make steps again that are up to date.
 
     Raises:
         FairnessError: the selection names something that the profile does not have.
@@ -153,11 +153,11 @@ class Plan:
         return [step for step in self.steps if step.reason]
 
     def endpoint_requests(self) -> tuple[int, int]:
-        """Requests that the stale steps would make of endpoints, and partitions for which that cannot be told yet."""
+        """The number of endpoint requests of the stale steps, and of partitions for which it is not known yet."""
         known = unknown = 0
 
         def pending(name: str, key: Key) -> bool:
-            return (name, partition_name(key)) in self._changed  # made again by force, it comes out as it was
+            return (name, partition_name(key)) in self._changed  # a forced step gives the same result as before
 
         for step in self.stale:
             count = self.lineage.part(step.name).requests(step.name, step.key, self.lake, pending)
@@ -165,11 +165,11 @@ class Plan:
         return known, unknown
 
     def run(self, workers: Workers, starting: Callable[[Step], None]) -> Iterator[Outcome]:
-        """Makes every stale step; a step that fails takes with it only what depends on it.
+        """Makes every stale step. If a step fails, only the steps that depend on it are skipped.
 
         Args:
-            workers: Make them.
-            starting: Told of each step just before it is made.
+            workers: The workers that make the steps.
+            starting: Called with each step just before it is made.
         """
         units = self._units()
         where = {step.place: number for number, unit in enumerate(units) for step in unit}
@@ -181,7 +181,7 @@ class Plan:
         for number, above in enumerate(needs):
             for other in above:
                 needed_by.setdefault(other, []).append(number)
-        ready = [number for number, above in enumerate(needs) if not above]  # a heap: units stand by preference
+        ready = [number for number, above in enumerate(needs) if not above]  # a heap: units are ordered by preference
         running: dict[int, list[Step]] = {}
         lost: set[Place] = set()
 
@@ -215,9 +215,9 @@ class Plan:
                 through(done.number)
 
     def _units(self) -> list[list[Step]]:
-        """The stale steps, those of one partition that follow each other together, in the order of preference.
+        """The stale steps in order of preference. Consecutive steps of one partition form a unit.
 
-        What is made of others after what is not; within a study checkpoints first, as training takes longest.
+        What is made from other subjects comes last. Within a study checkpoints come first, as training takes longest.
         """
         units: list[list[Step]] = []
         for _, group in groupby(self.stale, key=lambda step: self._group(step.name)):
@@ -234,14 +234,14 @@ class Plan:
         return sorted(units, key=preference)
 
     def _group(self, name: str) -> tuple[str, dict[str, list[str]]]:
-        """Assets of one group have the same partitions, which Dagster makes in one run."""
+        """The group of an asset. Assets of one group have the same partitions, and Dagster makes them in one run."""
         return self.lineage.study_of[name], self.lineage.values(name)
 
     def _study_number(self, name: str) -> int:
         return list(self.project.parts).index(self.lineage.study_of[name])
 
     def _possible(self, unit: list[Step], lost: set[Place]) -> tuple[list[Step], list[Outcome]]:
-        """The steps of a unit that can and must be made, now that all above them is; and what became of the others."""
+        """The steps of a unit that can and must be made now that all upstream steps are done; the other outcomes."""
         possible: list[Step] = []
         others: list[Outcome] = []
         unreachable = set(lost)
@@ -268,7 +268,7 @@ class Plan:
         return [(source, partition_name(k)) for source, k in self.lineage.sources(step.name, step.key)]
 
     def _partitions(self) -> Iterator[tuple[str, Key]]:
-        """The partitions asked for and all that they are made from, in lineage order."""
+        """The selected partitions and everything that they are made from, in lineage order."""
         lineage, selection = self.lineage, self.selection
         in_study = [name for name, study in lineage.study_of.items() if selection.study in (None, study)]
         if selection.asset is not None and selection.asset not in in_study:
@@ -295,7 +295,7 @@ class Plan:
             if place in wanted or not chosen(name, key, among, needed):
                 return
             wanted.add(place)
-            # A report takes what there is; anything else needs what it is made from, of the base too.
+            # A report uses what exists; any other asset needs everything that it is made from, also for the base.
             base, tolerant = lineage.part(name).base_of(key), lineage.recipes[name].tolerant
             if among and not tolerant:
                 recipe, part = lineage.recipes[name], lineage.part(name)
@@ -314,7 +314,7 @@ class Plan:
                     yield name, key
 
     def _reason(self, state: State, name: str, key: Key, waiting: set[Place]) -> str | None:
-        """Why a step must run; `waiting` are the places of those before it that must."""
+        """The reason why a step must run; `waiting` are the earlier steps that must run."""
         if changes := state.changes(name, key):
             return "; ".join(changes)
         if self._force:

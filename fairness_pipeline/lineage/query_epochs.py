@@ -10,9 +10,9 @@ from fairness_pipeline.workspace.query_epochs import write_query_epoch
 
 
 def begin_query_epochs(plan: Plan, only: str | None, *, keep: bool) -> None:
-    """Begins a new query epoch for each subject of a plan (or for the `only` one) that may have changed.
+    """Starts a new query epoch for each subject of a plan (or only for `only`) that may have changed.
 
-    A subject whose present epoch is not finished stays in it, so that a stopped run continues where it was.
+    A subject with an unfinished epoch stays in it, so that a stopped run continues where it was.
     """
     project, now = plan.project, datetime.now(UTC).isoformat(timespec="seconds")
     state = State(plan.lineage, plan.lake)
@@ -38,6 +38,6 @@ def _still_to_query(state: State, step: Step, began: str | None) -> bool:
         return bool(card.inputs["settings"].get("round") != began)
     try:
         folder = state.lake.folder(step.name, step.key, fingerprint(state.inputs(step.name, step.key)))
-    except FairnessError:  # a file cannot be read: making it says so
+    except FairnessError:  # an unreadable file is reported when the partition is made
         return False
     return folder.is_dir()

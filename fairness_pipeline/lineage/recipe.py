@@ -1,7 +1,8 @@
-"""How one asset is declared: what it is made from, by which function, and what the function returns.
+"""The declaration of an asset: what it is made from, by which function, and what the function returns.
 
-Assets write to the lake themselves instead of through an IO manager: computing, checking and writing must happen under
-one lock, checkpoints are folders that outlive a killed run, and a table that fails a check must not take effect.
+Assets write to the lake themselves and not through an IO manager, for three reasons: computing, checking and writing
+must happen under one lock, checkpoints are folders that outlive a killed run, and a table that fails a check must
+not take effect.
 """
 
 from collections.abc import Callable
@@ -16,15 +17,15 @@ from fairness_pipeline.workspace.lake import Key
 Axes = tuple[str, ...]
 Kind = Literal["table", "checkpoint", "document"]
 Place = tuple[str, str]
-"""An asset and the name of one of its partitions."""
+"""An asset, and the name of one of its partitions."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What an asset gives back: a table or a document (a checkpoint is in its folder already), figures and pictures.
+    """The result of an asset: a table or a document (a checkpoint is already in its folder), figures and pictures.
 
-    `figures` are kept beside the data and must be the same in every run; what it `says` (Markdown), `pictures` (PNG)
-    and `tables` are shown in Dagster's UI. `before_it_counts` is called just before the content takes effect.
+    `figures` are stored with the data and must be the same in every run. `says` (Markdown), `pictures` (PNG) and
+    `tables` are shown in Dagster's UI. `before_it_counts` is called just before the content takes effect.
     """
 
     content: pa.Table | str | None
@@ -37,7 +38,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one asset is made, and everything its content depends on."""
+    """How an asset is made, and everything that its content depends on."""
 
     name: str
     description: str
@@ -58,5 +59,5 @@ class Recipe:
 
     @property
     def tolerant(self) -> bool:
-        """Whether it is made even where upstream partitions are missing: a report lists those as not measured."""
+        """Whether it is made even if upstream partitions are missing: a report lists those as not measured."""
         return self.kind == "document"

@@ -1,4 +1,4 @@
-"""Which partitions of a lake are stale, and why."""
+"""Finds out which partitions of a lake are stale, and why."""
 
 import json
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from fairness_pipeline.workspace.lake import Key, Lake, fingerprint, partition_n
 
 
 class State:
-    """What a lake holds of a lineage, and what of it is out of date; both are taken to stay as they are.
+    """The content of a lake for a lineage, and what is out of date. Neither may change while this object is used.
 
-    What a partition was made from counts, and what came of it: its inputs name the contents of the upstream partitions,
-    so that a table whose upstream was made again is stale if that came out another, and only then.
+    The inputs of a partition name the contents of its upstream partitions. If an upstream table is made again, the
+    partition is thus stale only if the content of that table changed.
 
     Args:
-        lineage: Of a profile.
-        lake: Its lake.
+        lineage: The lineage of a profile.
+        lake: The profile's lake.
     """
 
     def __init__(self, lineage: Lineage, lake: Lake) -> None:
@@ -27,10 +27,10 @@ class State:
         self._stale: dict[Place, bool] = {}
 
     def inputs(self, name: str, key: Key) -> dict[str, Any]:
-        """Everything that a partition would be made from now; its hash is the partition's fingerprint.
+        """Everything that the partition would be made from now. Its hash is the partition's fingerprint.
 
         Raises:
-            FairnessError: a file that it is made from cannot be read.
+            FairnessError: a file that the partition is made from cannot be read.
         """
         recipe = self.lineage.recipes[name]
         return {
@@ -46,24 +46,27 @@ class State:
         }
 
     def changes(self, name: str, key: Key) -> list[str]:
-        """Why a partition must be made, apart from what upstream is yet to become; none where it need not."""
+        """The reasons why a partition must be made; empty if it is up to date.
+
+        Changes that are still to come from upstream do not count.
+        """
         card = self.lake.card(name, key)
         if card is None and self.lineage.sources(name, key):
             return ["not made yet"]
         try:
             now = self.inputs(name, key)
-        except FairnessError as error:  # of this partition alone: making it says so, and the others are made
+        except FairnessError as error:  # making this partition reports it; others are made
             return [str(error)]
         if card is None:
             return ["not made yet"]
-        # What is missing upstream says nothing yet: it may come out as it was.
+        # A missing upstream partition is no change yet: it may come out as before.
         now["upstream"] = {k: content or card.inputs["upstream"].get(k) for k, content in now["upstream"].items()}
         if fingerprint(now) == card.fingerprint:
             return []
         return list(_changes(card.inputs, json.loads(json.dumps(now)))) or ["made from something else"]
 
     def stale(self, name: str, key: Key) -> bool:
-        """Whether a partition, or anything that it is made from, is not what the profile asks for now."""
+        """Whether a partition, or anything that it is made from, is not up to date with the profile."""
         place = name, partition_name(key)
         if place not in self._stale:
             self._stale[place] = bool(self.changes(name, key)) or any(
@@ -75,12 +78,12 @@ class State:
         card = self.lake.card(source, key)
         if card is None or not recipe.tolerant:
             return card.content if card else None
-        # A report also shows what its tables were made from.
+        # A report also depends on what its tables were made from.
         return f"{card.content} of {card.fingerprint}" + (", stale" if self.stale(source, key) else "")
 
 
 def _changes(before: Any, now: Any, path: str = "") -> Iterator[str]:
-    """What differs between two inputs, one phrase each."""
+    """The differences between two inputs, one phrase each."""
     if isinstance(before, dict) and isinstance(now, dict):
         for name in sorted(before.keys() | now.keys()):
             yield from _changes(before.get(name), now.get(name), f"{path}.{name}" if path else name)

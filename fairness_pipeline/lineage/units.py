@@ -1,4 +1,4 @@
-"""What is handed to a worker, and what comes back."""
+"""The units of work that workers get, and the results that they return."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -18,7 +18,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What became of an asset of a unit."""
+    """The result of one asset of a unit."""
 
     name: str
     state: Literal["made", "unchanged", "failed", "skipped"]
@@ -35,14 +35,14 @@ class Done:
 
 
 class Workers(Protocol):
-    """Make units."""
+    """The workers that make units."""
 
     @property
     def idle(self) -> int:
-        """How many could begin a unit now."""
+        """The number of workers that could start a unit now."""
 
     def start(self, unit: Unit) -> None:
-        """Begins a unit; one must be idle."""
+        """Starts a unit; a worker must be idle."""
 
     def wait(self) -> Done:
-        """The next unit that ends."""
+        """Waits for the next unit that ends."""

@@ -1,1 +1,1 @@
-"""Models and what they share: training, checkpoints, batching, pretrained models, chat endpoints."""
+"""Models and their shared code: training, checkpoints, batching, pretrained models, chat endpoints."""

@@ -1,4 +1,4 @@
-"""What declares an architecture of systems or classifiers: what its file may say, and where it lives."""
+"""Declares an architecture of systems or classifiers: what its file may contain, and which module holds its code."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,11 +10,11 @@ class Architecture(NamedTuple):
     """One architecture.
 
     Args:
-        module: Of its kind's folder. Empty for a file of what somebody else's made.
-        section: Of a file, if it has one of its own.
-        needed: Whether that section must be there; what it holds has defaults otherwise.
-        trained: Whether it is trained here.
-        libraries: Whose versions decide what it gives.
+        module: The module in the folder of its kind. It is empty if the results come from a file.
+        section: The section of the file that belongs to the architecture, if there is one.
+        needed: Whether that section is required; otherwise its keys have defaults.
+        trained: Whether the pipeline trains it.
+        libraries: The libraries that influence its results; their versions are recorded.
     """
 
     module: str
@@ -24,15 +24,15 @@ class Architecture(NamedTuple):
     libraries: tuple[str, ...] = ()
 
     def check_sections(self, name: str, file: pydantic.BaseModel, sections: Sequence[str]) -> None:
-        """Refuses a section that the architecture does not take, and the lack of one that it needs.
+        """Checks that a file has the section that the architecture needs, and none that it does not take.
 
         Args:
-            name: The architecture's.
-            file: What was read.
-            sections: All that files of its kind may have.
+            name: The architecture's name.
+            file: The file as read.
+            sections: All sections that files of this kind may have.
 
         Raises:
-            ValueError: says which, for pydantic.
+            ValueError: a section is missing or not allowed; pydantic reports which one.
         """
         for section in sections:
             if getattr(file, section) is not None and section != self.section:

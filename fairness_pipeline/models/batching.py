@@ -1,4 +1,4 @@
-"""Dialogues as integers, in batches of like length."""
+"""Dialogues as integers, in batches of similar length."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
@@ -10,15 +10,15 @@ from torch.nn.utils.rnn import pad_sequence
 from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
 
 _WINDOW = 100
-"""Batches' worth of dialogues that are sorted by length together: enough to waste little padding and stay random."""
+"""How many batches of dialogues are sorted by length together: little padding is wasted and the order stays random."""
 
 
 Words = Sequence[int] | np.ndarray
-"""The numbers of a turn's words."""
+"""The numbers of the words in a turn."""
 
 
 class Batch(NamedTuple):
-    """Padded dialogues: contexts (batch, words), their lengths (batch), responses between start and end marks."""
+    """Padded dialogues: contexts (batch, words), their lengths (batch), and responses with start and end marks."""
 
     contexts: torch.Tensor
     lengths: torch.Tensor
@@ -26,11 +26,11 @@ class Batch(NamedTuple):
 
 
 class EncodedDialogues:
-    """Dialogues as one flat array of word numbers: 4 bytes a word, however many there are.
+    """Dialogues as one flat array of word numbers. A word takes 4 bytes, whatever the number of dialogues.
 
     Args:
         contexts: The numbers of each context's words.
-        responses: The same of as many responses.
+        responses: The numbers of each response's words, one response for each context.
     """
 
     def __init__(self, contexts: Iterable[Words], responses: Iterable[Words]) -> None:
@@ -39,7 +39,7 @@ class EncodedDialogues:
 
     @classmethod
     def of_texts(cls, contexts: list[str], responses: list[str], vocabulary: Vocabulary, longest: int) -> Self:
-        """Texts as their words' numbers, cut after `longest`; one without words is an end mark."""
+        """Encodes texts as word numbers, cut after `longest` words. A text without words becomes an end mark."""
         sides = ((vocabulary.encode(text, longest) or [END] for text in side) for side in (contexts, responses))
         return cls(*sides)
 
@@ -48,13 +48,13 @@ class EncodedDialogues:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Words of each dialogue, both turns together."""
+        """The number of words in each dialogue, both turns together."""
         return np.diff(self._context_ends) + np.diff(self._response_ends)
 
     def batches(self, batch_tokens: int, seed: int | None) -> list[np.ndarray]:
-        """Indices of the dialogues in each batch; in random order for a seed, sorted by length for None.
+        """Indices of the dialogues in each batch: in random order with a seed, sorted by length if `seed` is None.
 
-        Every batch holds at most `batch_tokens` padded words (at least one dialogue).
+        A batch holds at most `batch_tokens` padded words, but at least one dialogue.
         """
         lengths = self.lengths + 2
         if seed is None:
@@ -88,7 +88,7 @@ class EncodedDialogues:
 
 
 def pad(turns: list[np.ndarray], device: torch.device) -> torch.Tensor:
-    """Turns as one tensor (turns, longest), filled up with `PAD`."""
+    """Turns as one tensor (turns, longest), padded with `PAD`."""
     tensors = [torch.from_numpy(turn.astype(np.int64)) for turn in turns]
     return pad_sequence(tensors, batch_first=True, padding_value=PAD).to(device)
 
@@ -100,7 +100,7 @@ def _flatten(turns: Iterable[Words]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Consecutive pieces of `order`, which ascends in length, so that each piece padded keeps the budget."""
+    """Consecutive pieces of `order`, which is sorted by length. No padded piece exceeds `batch_tokens` words."""
     batches, start = [], 0
     for end in range(1, len(order) + 1):
         if end == len(order) or (end + 1 - start) * lengths[order[end]] > batch_tokens:

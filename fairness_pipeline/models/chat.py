@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible chat endpoint: asked concurrently, patiently, and never twice for an answer that came."""
+"""Queries any OpenAI-compatible chat endpoint concurrently, with retries, and never twice for a saved answer."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from fairness_pipeline.models.thoughts import without_thoughts
 
 _JOURNAL = "answers.jsonl"
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses that a later try may not meet."""
+"""HTTP statuses that a retry may resolve."""
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 60.0
 _SHOWN = 200
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Advice(NamedTuple):
-    """What errors say in the words of who asks: what a prompt is, what to do about empty answers, how to ask less."""
+    """Phrases for error messages: what a prompt is, what to do about empty answers, and how to ask less."""
 
     what: str
     empty: str
@@ -39,21 +39,22 @@ class Advice(NamedTuple):
 
 
 class Chat:
-    """Prompts in, answers out.
+    """Sends prompts to an endpoint and returns the answers.
 
-    Every answer is on disk before the next is waited for, so that a run that was killed asks only for what it had not
-    got. A passing failure (no connection, time out, 408, 409, 425, 429, 5xx, an answer that is none) is tried again
-    after a pause that doubles, or is as long as the server says; what lasts stops the run, and what came is kept.
+    Every answer is saved before the next one is awaited, so a killed run only asks for the answers that it lacks. A
+    passing failure (no connection, time out, 408, 409, 425, 429, 5xx, a malformed answer) is retried. The pause before
+    a retry doubles each time, or is as long as the server says. A lasting failure stops the run, but saved answers
+    are kept.
 
     Args:
-        source: Where it is, and how it may be asked.
-        decoding: Sent along; whether an answer may be empty.
-        folder: Keeps the answers.
-        seed: Sent along with each request.
-        advice: What its errors advise.
+        source: The address of the endpoint and the limits on asking it.
+        decoding: The decoding options to send; also says whether an answer may be empty.
+        folder: Holds the saved answers.
+        seed: Sent with each request.
+        advice: The phrases for error messages.
 
     Raises:
-        FairnessError: the key is not in the environment.
+        FairnessError: the key is missing from the environment.
     """
 
     def __init__(self, source: EndpointSource, decoding: Decoding, folder: Path, seed: int, advice: Advice) -> None:
@@ -67,11 +68,11 @@ class Chat:
         self._answers = dict(_journal(folder / _JOURNAL))
 
     def answers(self, prompts: list[str]) -> list[str]:
-        """The answer to each prompt; each distinct one is asked once.
+        """The answer to each prompt; each distinct prompt is asked once.
 
         Raises:
-            FairnessError: the endpoint refuses, or goes on failing; names the prompt and the answer. Or
-                `max_requests` are made.
+            FairnessError: the endpoint refuses or keeps failing (names the prompt and the answer), or `max_requests` is
+                reached.
         """
         missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._answers]
         if missing:
@@ -79,15 +80,15 @@ class Chat:
         return [self._answers[prompt] for prompt in prompts]
 
     def meanings(self, prompts: list[str], meaning: Callable[[str], T | None], lack: str) -> list[T]:
-        """What the answer to each prompt says; those that say nothing are not kept, so that they are asked again.
+        """The meaning of the answer to each prompt. Answers without one are dropped, so that they are asked again.
 
         Args:
-            prompts: As `answers` takes them.
-            meaning: Of an answer; None where it has none.
-            lack: What such answers do, for the error.
+            prompts: The prompts, as in `answers`.
+            meaning: Gives the meaning of an answer; None if it has none.
+            lack: Describes what such answers do, for the error message.
 
         Raises:
-            FairnessError: as `answers`, or an answer has no meaning.
+            FairnessError: as in `answers`, or an answer has no meaning.
         """
         answers = self.answers(prompts)
         found = [(prompt, answer, meaning(answer)) for prompt, answer in zip(prompts, answers, strict=True)]
@@ -102,13 +103,13 @@ class Chat:
         return [said for _, _, said in found if said is not None]
 
     def check_allowed(self, prompts: list[str]) -> None:
-        """Refuses, before anything is asked, what `max_requests` does not allow.
+        """Raises an error, before anything is asked, if `max_requests` does not allow the prompts.
 
         Args:
-            prompts: All that will be asked, each once.
+            prompts: All prompts that will be asked, each once.
 
         Raises:
-            FairnessError: that takes more requests, answers that are kept apart.
+            FairnessError: the prompts without a saved answer need more requests than allowed.
         """
         missing, most = sum(prompt not in self._answers for prompt in prompts), self.source.max_requests
         if most is not None and missing > most:
@@ -118,7 +119,7 @@ class Chat:
             )
 
     def forget(self, prompts: list[str]) -> None:
-        """Drops the answers to some prompts, so that they are asked again."""
+        """Drops the saved answers to some prompts, so that they are asked again."""
         for prompt in prompts:
             self._answers.pop(prompt, None)
         lines = (_line(prompt, answer) for prompt, answer in self._answers.items())
@@ -136,7 +137,7 @@ class Chat:
                 async with httpx.AsyncClient(headers=headers, timeout=self.source.timeout, limits=limits) as client:
 
                     async def work() -> None:
-                        for prompt in waiting:  # shared: each prompt goes to one worker
+                        for prompt in waiting:  # shared between workers: each prompt goes to one of them
                             answer = await self._ask(client, prompt)
                             self._answers[prompt] = answer
                             journal.write(_line(prompt, answer))
@@ -145,7 +146,7 @@ class Chat:
                     async with asyncio.TaskGroup() as group:
                         for _ in range(self.source.concurrency):
                             group.create_task(work())
-        except ExceptionGroup as errors:  # one worker's trouble has ended the others
+        except ExceptionGroup as errors:  # one worker's error has ended the others
             error = errors.exceptions[0]
             raise (explained(error, path) if isinstance(error, OSError) else error) from None
         except OSError as error:
@@ -212,7 +213,7 @@ class Chat:
         self.requests += 1
 
     def _shown(self, text: str) -> str:
-        """What a server said, fit for a log: short, and without the key, which some repeat."""
+        """A server's message, fit for a log: shortened, and without the key, which some servers repeat."""
         if key := _key(self.source):
             text = text.replace(key, "***")
         return " ".join(text.split())[:_SHOWN]
@@ -236,14 +237,14 @@ class Chat:
 
 
 def only_model(base_url: str, key_variable: str | None) -> str:
-    """The one model that an endpoint serves.
+    """The only model that an endpoint serves.
 
     Args:
-        base_url: Its address.
-        key_variable: The environment variable that holds its key, if it needs one.
+        base_url: The endpoint's address.
+        key_variable: The environment variable with the endpoint's key, if it needs one.
 
     Raises:
-        FairnessError: it cannot be reached, or does not say, or serves several.
+        FairnessError: the endpoint cannot be reached, does not list its models, or serves several.
     """
     source = validate(EndpointSource, {"base_url": base_url, "model": "", "key_variable": key_variable}, Path("MODEL"))
     key = _key(source)
@@ -283,10 +284,10 @@ def _key(source: EndpointSource) -> str | None:
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
-    """Runs `work` to its end in a thread of its own.
+    """Runs `work` to its end in a separate thread.
 
-    What interrupts the caller (Ctrl-C, Dagster ending a run) then ends it in order, instead of breaking out of whatever
-    the event loop was doing; and it runs in a notebook, whose own loop is busy.
+    An interruption of the caller (Ctrl-C, Dagster ending a run) then ends `work` in order, instead of breaking out of
+    the event loop at any point. It also works in a notebook, which already runs an event loop of its own.
     """
     begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
 
@@ -312,7 +313,7 @@ def _line(prompt: str, answer: str) -> str:
 
 
 def _journal(path: Path) -> Iterable[tuple[str, str]]:
-    """The answers an earlier run got; a last line that a kill cut short is dropped."""
+    """The answers that an earlier run saved. If a kill cut off the last line, that line is dropped."""
     if not path.exists():
         return
     content = path.read_bytes()
@@ -331,7 +332,7 @@ def _journal(path: Path) -> Iterable[tuple[str, str]]:
 
 
 def _retry_after(reply: httpx.Response) -> float:
-    """Seconds that the server asks to wait; 0 where it does not say."""
+    """The number of seconds that the server asks to wait; 0 if it does not say."""
     try:
         return min(_LONGEST_PAUSE, max(0.0, float(reply.headers.get("Retry-After", "0"))))
     except ValueError:
@@ -339,7 +340,7 @@ def _retry_after(reply: httpx.Response) -> float:
 
 
 def _content(reply: httpx.Response) -> str | None:
-    """The text of the first choice, empty where it is null; None where the reply is not of the protocol."""
+    """The text of the first choice, or an empty text if it is null; None if the reply does not follow the protocol."""
     try:
         content = reply.json()["choices"][0]["message"]["content"]
         if isinstance(content, list):

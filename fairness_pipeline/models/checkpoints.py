@@ -1,4 +1,4 @@
-"""Everything that the next step of a training depends on, in one file that is swapped in whole."""
+"""Saves everything that the next training step depends on in one file, which is replaced in one go."""
 
 import json
 import time
@@ -18,14 +18,14 @@ Tensors = Mapping[str, torch.Tensor]
 
 
 class Due:
-    """Says when the next checkpoint is due: `every` so many seconds."""
+    """Decides when the next checkpoint is due: every `every` seconds."""
 
     def __init__(self, every: float) -> None:
         self._every = every
         self._last = time.monotonic()
 
     def __call__(self) -> bool:
-        """Whether one is due now; the next one is counted from here then."""
+        """Whether a checkpoint is due now. If it is, the interval starts again."""
         if time.monotonic() - self._last <= self._every:
             return False
         self._last = time.monotonic()
@@ -33,15 +33,15 @@ class Due:
 
 
 def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
-    """A copy of the module's weights, which training does not change."""
+    """A copy of the module's weights, which further training does not change."""
     return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
 
 def load_weights(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a file in safetensors.
+    """The tensors of a safetensors file.
 
     Raises:
-        FairnessError: it is missing or damaged.
+        FairnessError: the file is missing or damaged.
     """
     try:
         return load_file(path)
@@ -50,7 +50,7 @@ def load_weights(path: Path) -> dict[str, torch.Tensor]:
 
 
 def damaged(path: Path, error: Exception) -> FairnessError:
-    """What to do about a file of weights that cannot be read."""
+    """The error about a weights file that cannot be read, with advice."""
     return FairnessError(f"{path}: damaged or missing ({error}); delete it and run again: it is made again")
 
 
@@ -61,14 +61,14 @@ def save_training(
     kept: Mapping[str, Tensors],
     position: dict[str, Any],
 ) -> None:
-    """Writes a checkpoint: weights, optimisers' states and learning rates, the random state, and where the data stand.
+    """Writes a checkpoint: weights, optimiser states and learning rates, the random state, and the place in the data.
 
     Args:
-        path: The file, in safetensors.
-        modules: What is trained, by name.
-        optimisers: Theirs.
-        kept: Other tensors, by group and name (the best weights so far).
-        position: Anything JSON can hold.
+        path: The safetensors file.
+        modules: The modules in training, by name.
+        optimisers: Their optimisers, by name.
+        kept: Other tensors, by group and name (such as the best weights so far).
+        position: The place in the data; anything that JSON can hold.
 
     Raises:
         FairnessError: the disk is full.
@@ -92,10 +92,10 @@ def save_training(
 def load_training(
     path: Path, modules: Mapping[str, nn.Module], optimisers: Mapping[str, torch.optim.Optimizer]
 ) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]] | None:
-    """Puts modules, optimisers and the random state back to where `save_training` wrote them; None without a file.
+    """Restores modules, optimisers and the random state as `save_training` wrote them; None if there is no file.
 
     Returns:
-        What was `kept`, and the `position`.
+        The tensors that were `kept`, and the `position`.
     """
     if not path.exists():
         return None
@@ -129,16 +129,16 @@ def load_training(
 
 
 def check_finite(loss: torch.Tensor, what: str, where: str, checkpoint: Path) -> None:
-    """Refuses to go on from a loss that is not a number.
+    """Raises an error if a loss is not a finite number.
 
     Args:
-        loss: A single number.
-        what: Its name.
+        loss: The loss, a single number.
+        what: The name of the loss.
         where: The step and batch.
-        checkpoint: Where the last good state lies, if any.
+        checkpoint: The file with the last good state, if there is one.
 
     Raises:
-        FairnessError: it is NaN or infinite.
+        FairnessError: the loss is NaN or infinite.
     """
     if not torch.isfinite(loss):
         good = checkpoint if checkpoint.exists() else "none yet"

@@ -1,4 +1,4 @@
-"""Where a model runs."""
+"""The device that a model runs on."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 
 
 class Placed(Protocol):
-    """What says where it runs: `auto`, `cpu` or `cuda`."""
+    """An object that says where it runs: `auto`, `cpu` or `cuda`."""
 
     @property
     def device(self) -> str:
@@ -16,10 +16,10 @@ class Placed(Protocol):
 
 
 def device_of(specification: Placed) -> torch.device:
-    """The device a model runs on: a GPU where there is one, unless its file says otherwise.
+    """The device that a model runs on: a GPU if there is one, unless the model's file says otherwise.
 
     Raises:
-        FairnessError: its file asks for a GPU, and there is none.
+        FairnessError: the file asks for a GPU, and there is none.
     """
     if specification.device == "cuda" and not torch.cuda.is_available():
         raise FairnessError("device: 'cuda' is asked for, but torch sees no GPU; set it to auto or cpu")

@@ -1,4 +1,4 @@
-"""A frozen layer that takes one direction out of a network's state."""
+"""A frozen layer that removes one direction from a network's state."""
 
 from typing import Protocol
 
@@ -6,14 +6,14 @@ import torch
 from torch import nn
 
 NAME = "erasure"
-"""Of the layer in a model that has one, and in its file of weights."""
+"""The name of the layer in a model that has one, and in its weights file."""
 
 
 class Erasure(nn.Module):
-    """x - d v'(x - mean): what `v` reads of a vector is moved to the mean along `d`, and the rest is left.
+    """x - d v'(x - mean): moves what `v` reads from a vector to the mean along `d`, and leaves the rest.
 
     Args:
-        width: Of the vectors.
+        width: The width of the vectors.
     """
 
     direction: torch.Tensor
@@ -26,7 +26,7 @@ class Erasure(nn.Module):
             self.register_buffer(name, torch.zeros(width))
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Vectors (rows, width) without what is erased."""
+        """The vectors (rows, width) without the erased direction."""
         read = (vectors - self.mean) @ self.reading
         return vectors - read.unsqueeze(1) * self.direction
 
@@ -37,11 +37,11 @@ class Erasable(Protocol):
     erasure: Erasure | None
 
     def load_state_dict(self, state_dict: dict[str, torch.Tensor]) -> object:
-        """Takes weights."""
+        """Loads weights."""
 
 
 def restore(model: Erasable, weights: dict[str, torch.Tensor]) -> None:
-    """Takes a model's weights, with the layer if they have one."""
+    """Loads a model's weights, including the layer if they have one."""
     mean = weights.get(f"{NAME}.mean")
     if mean is not None:
         model.erasure = Erasure(len(mean))

@@ -1,4 +1,4 @@
-"""Loading what the `transformers` library saves and publishes, by id or folder; what cannot be used is refused."""
+"""Loads models that the `transformers` library saves and publishes, by id or folder; refuses unusable ones."""
 
 import json
 from hashlib import sha256
@@ -11,29 +11,29 @@ from fairness_pipeline.foundation.files import replacing
 
 _SOURCE = "source.json"
 _UNSAID = 1_000_000
-"""A tokenizer that does not say how long a text may be says a number beyond this."""
+"""A tokenizer that does not know the longest text gives a number above this."""
 _COUNTS_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta", "xlm-roberta-xl")
 
 
 def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, Any]:
-    """The configuration of a model, and its tokenizer, which pads.
+    """The configuration of a model, and its tokenizer, which can pad.
 
     Args:
         name: An id or a folder.
         revision: A commit, branch or tag of an id.
-        field: Where a YAML file names it, for errors.
+        field: The YAML key that names it, for error messages.
 
     Raises:
-        FairnessError: they cannot be loaded, or the tokenizer is empty or has nothing to pad with.
+        FairnessError: they cannot be loaded, or the tokenizer is empty or has no token for padding.
     """
     import transformers
 
     try:
         configuration = transformers.AutoConfig.from_pretrained(name, revision=revision)
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=revision)
-    except Exception as error:  # the library raises whatever its files make it raise
+    except Exception as error:  # the library passes on whatever its files raise
         raise _not_loadable(name, revision, field, error) from error
-    if not tokenizer("a", add_special_tokens=False)["input_ids"]:  # the library makes an empty one where it finds none
+    if not tokenizer("a", add_special_tokens=False)["input_ids"]:  # the library makes an empty one if it finds none
         raise FairnessError(
             f"{field}: '{name}' has no tokenizer, or one without words; save it there with save_pretrained, beside the "
             "weights"
@@ -44,7 +44,7 @@ def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, An
                 f"{field}: the tokenizer of '{name}' has neither a padding nor an end token, so texts cannot be "
                 "batched; set pad_token in its tokenizer_config.json"
             )
-        tokenizer.pad_token = tokenizer.eos_token  # masked, so any token serves
+        tokenizer.pad_token = tokenizer.eos_token  # padding is masked, so any token works
     return configuration, tokenizer
 
 
@@ -55,15 +55,15 @@ def load_model(kind: Any, name: str, revision: str | None, field: str, **options
         kind: One of the library's `AutoModelFor...` classes.
         name: An id or a folder.
         revision: A commit, branch or tag of an id.
-        field: Where a YAML file names it, for errors.
+        field: The YAML key that names it, for error messages.
         options: Further arguments of `from_pretrained`.
 
     Raises:
-        FairnessError: it cannot be loaded, or weights are missing.
+        FairnessError: the model cannot be loaded, or weights are missing.
     """
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # the caller has its own
+    logging.disable_progress_bar()  # the caller shows its own
     try:
         model, information = kind.from_pretrained(name, revision=revision, output_loading_info=True, **options)
     except Exception as error:
@@ -83,13 +83,13 @@ def load_model(kind: Any, name: str, revision: str | None, field: str, **options
 
 
 def note_source(folder: Path, name: str, configuration: Any, revision: str | None) -> dict[str, Any]:
-    """Writes down which model was found, so that every later load is of the same commit; gives its figures.
+    """Records which model was found, so that later loads use the same commit; returns the model's figures.
 
     Args:
-        folder: Where the note is kept.
+        folder: The folder of the record.
         name: An id or a folder.
-        configuration: The model's, as it was loaded.
-        revision: What was asked for.
+        configuration: The model's configuration, as loaded.
+        revision: The revision that was asked for.
     """
     commit = getattr(configuration, "_commit_hash", None) or revision
     with replacing(folder / _SOURCE) as path:
@@ -98,7 +98,7 @@ def note_source(folder: Path, name: str, configuration: Any, revision: str | Non
 
 
 def noted_source(folder: Path) -> tuple[str, str | None] | None:
-    """The name and the commit that `note_source` wrote down; None where it wrote nothing."""
+    """The name and the commit that `note_source` recorded; None if it recorded nothing."""
     path = folder / _SOURCE
     if not path.is_file():
         return None
@@ -107,16 +107,16 @@ def noted_source(folder: Path) -> tuple[str, str | None] | None:
 
 
 def positions_of(model: Any) -> int | None:
-    """Tokens that a model reads, at most; None where it does not say."""
+    """The largest number of tokens that a model reads; None if it does not say."""
     found = getattr(model.config, "max_position_embeddings", None)
     return found if isinstance(found, int) and found > 0 else None
 
 
 def longest_of(model: Any, tokenizer: Any) -> int | None:
-    """Tokens of a text that a model can read: what its tokenizer says, and its positions; None where neither does."""
+    """The largest number of tokens of a text, by the tokenizer and the model's positions; None if neither says."""
     positions = positions_of(model)
     if positions and model.config.model_type in _COUNTS_FROM_PADDING and model.config.pad_token_id is not None:
-        positions -= model.config.pad_token_id + 1  # whose places begin behind that of the padding
+        positions -= model.config.pad_token_id + 1  # its positions start after the one for padding
     known = [own for own in (positions, tokenizer.model_max_length) if own and own < _UNSAID]
     return min(known, default=None)
 
@@ -135,12 +135,12 @@ def _not_loadable(name: str, revision: str | None, field: str, error: Exception)
 
 
 def is_path(name: str) -> bool:
-    """Whether a model's name can be no id (`name` or `owner/name`): it is meant as a folder, there or not."""
+    """Whether a model's name cannot be an id (`name` or `owner/name`) and so means a folder, existing or not."""
     return name.startswith(("/", ".", "~")) or name.count("/") > 1 or name.endswith("/") or "\\" in name
 
 
 def folder_version(name: str) -> str | None:
-    """A hash of the files of a model that lies in a folder; None for one that an id and a revision name."""
+    """A hash of the files of a model in a folder; None for a model that an id and a revision name."""
     folder, files = Path(name), folder_files(name)
     if not files:
         return None
@@ -148,6 +148,6 @@ def folder_version(name: str) -> str | None:
 
 
 def folder_files(name: str) -> list[Path]:
-    """The files of a model that lies in a folder; none for one that an id names."""
+    """The files of a model in a folder; empty for a model that an id names."""
     folder = Path(name)
     return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_absolute() else []

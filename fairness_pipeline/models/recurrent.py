@@ -1,4 +1,4 @@
-"""Reading padded texts with a recurrent network, at the speed of texts without padding."""
+"""Reads padded texts with a recurrent network as fast as texts without padding."""
 
 import torch
 from torch import nn
@@ -6,19 +6,19 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 
 def last_states(network: nn.LSTM | nn.GRU, words: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """The network's states after each text's own last word, as if it had been read alone.
+    """The network's states after the last word of each text, as if each text were read alone.
 
-    On a CPU a packed batch takes a slow step for every word, where one without padding takes one call of the library's
-    kernel. So the batch is read in pieces: all texts up to the end of the shortest, the others on to the next end, and
-    so on. The pieces are as many as there are distinct lengths.
+    On a CPU a packed batch takes a slow step for every word, while a batch without padding takes one call of the
+    library's kernel. So the batch is read in pieces: all texts up to the end of the shortest, the others up to the next
+    end, and so on. There are as many pieces as distinct lengths.
 
     Args:
         network: `batch_first`, in one direction.
-        words: Word vectors (texts, words, width).
-        lengths: Words of each text (texts), at least 1, on the CPU.
+        words: The word vectors (texts, words, width).
+        lengths: The number of words of each text (texts), at least 1, on the CPU.
 
     Returns:
-        Hidden states, and cells of an LSTM: (layers, texts, hidden) each.
+        The hidden states and, for an LSTM, the cells: (layers, texts, hidden) each.
     """
     if words.is_cuda:
         _, state = network(pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False))

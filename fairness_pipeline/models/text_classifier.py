@@ -7,20 +7,20 @@ from fairness_pipeline.models.pretrained import load_model, load_tokenizer, long
 
 
 class TextClassifier:
-    """What such a model makes of texts.
+    """Gives the outputs of such a model for texts.
 
     Args:
         name: An id or a folder.
         revision: A commit, branch or tag of an id.
-        device: Where it computes.
-        field: Where a YAML file names it, for errors.
+        device: The device to run on.
+        field: The YAML key that names it, for error messages.
 
     Attributes:
-        labels: The column of each label, in lower case.
-        regression: Whether its outputs are numbers of their own, not probabilities.
+        labels: The column of each label, with labels in lower case.
+        regression: Whether the outputs are plain numbers instead of probabilities.
 
     Raises:
-        FairnessError: it cannot be loaded, or lacks weights.
+        FairnessError: the model cannot be loaded, or weights are missing.
     """
 
     def __init__(self, name: str, revision: str | None, device: Any, field: str) -> None:
@@ -28,7 +28,7 @@ class TextClassifier:
 
         _, self._tokenizer = load_tokenizer(name, revision, field)
         self._model = load_model(AutoModelForSequenceClassification, name, revision, field).to(device).eval()
-        if self._model.config.pad_token_id is None:  # some read the last token that is no padding
+        if self._model.config.pad_token_id is None:  # some models read the last token that is not padding
             self._model.config.pad_token_id = self._tokenizer.pad_token_id
         self._longest = longest_of(self._model, self._tokenizer)
         self.labels = {str(label).lower(): int(index) for index, label in self._model.config.id2label.items()}
@@ -37,7 +37,7 @@ class TextClassifier:
         self.regression = kind == "regression" or (len(self.labels) == 1 and not self._independent)
 
     def logits(self, texts: list[str], batch: int) -> Iterator[Any]:
-        """The outputs, (texts, labels), `batch` texts at a time, as tensors in double precision."""
+        """The outputs (texts, labels) for `batch` texts at a time, as tensors in double precision."""
         import torch
 
         with torch.inference_mode():
@@ -49,6 +49,6 @@ class TextClassifier:
                 yield self._model(**encoded.to(self._model.device)).logits.double()
 
     def probabilities(self, texts: list[str], batch: int) -> Iterator[Any]:
-        """A classifier's probabilities of the labels, as `logits` gives the outputs."""
+        """The label probabilities of a classifier, in the form of `logits`."""
         for logits in self.logits(texts, batch):
             yield logits.sigmoid() if self._independent else logits.softmax(dim=-1)

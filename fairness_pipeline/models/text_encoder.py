@@ -1,4 +1,4 @@
-"""Word vectors to one vector a text: a convolutional network, or a recurrent one."""
+"""Encodes word vectors as one vector for each text, with a convolutional or a recurrent network."""
 
 from typing import Protocol
 
@@ -10,36 +10,36 @@ from fairness_pipeline.models.vocabulary import PAD
 
 
 class Sizes(Protocol):
-    """What a file says of an encoder's layers."""
+    """The sizes that a file gives for an encoder's layers."""
 
     @property
     def embedding(self) -> int:
-        """Width of a word."""
+        """The width of a word vector."""
 
     @property
     def filters(self) -> int:
-        """The CNN's, of each width."""
+        """The CNN's number of filters of each width."""
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Words that they see."""
+        """The CNN's filter widths, in words."""
 
     @property
     def hidden(self) -> int:
-        """The GRU's units."""
+        """The GRU's number of units."""
 
 
 class TextEncoder(nn.Module):
-    """The CNN is that of Kim (2014): filters of several widths, their largest value over the text; the GRU reads the
-    words in order, and its last state is the text. Padding changes nothing.
+    """The CNN is that of Kim (2014): filters of several widths, with their largest value over the text. The GRU reads
+    the words in order, and its last state is the vector of the text. Padding has no effect.
 
     Args:
         architecture: `cnn`, or anything else for the GRU.
-        words: Size of the vocabulary.
-        sizes: Widths of its layers.
+        words: The size of the vocabulary.
+        sizes: The widths of the layers.
 
     Attributes:
-        width: Of a text's vector.
+        width: The width of a text's vector.
     """
 
     def __init__(self, architecture: str, words: int, sizes: Sizes) -> None:
@@ -56,7 +56,7 @@ class TextEncoder(nn.Module):
             self.width = hidden
 
     def forward(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Word vectors (texts, words, embedding) of texts of these lengths to vectors of the texts (texts, width)."""
+        """The vectors (texts, width) of texts with these lengths, from word vectors (texts, words, embedding)."""
         if self.gru is not None:
             return last_states(self.gru, embedded, lengths)[0][-1]
         return torch.cat([self._largest(convolution, embedded, lengths) for convolution in self.convolutions], 1)

@@ -1,4 +1,4 @@
-"""What a reasoning model writes before its answer (`<think> ... </think>`) is no part of the answer."""
+"""Removes what a reasoning model writes before its answer (`<think> ... </think>`)."""
 
 import re
 
@@ -8,7 +8,7 @@ _CUT_SHORT = re.compile(r"<(think|thinking|reasoning)>.*\Z", re.DOTALL)
 
 
 def without_thoughts(text: str) -> str:
-    """An answer without its thoughts; nothing is left where the tokens ended before the thoughts did.
+    """An answer without its thoughts; empty if the tokens ran out before the thoughts ended.
 
     Examples:
         >>> without_thoughts("<think>He asks ...</think>Good morning.")

@@ -13,14 +13,14 @@ _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 VOCABULARY = "vocabulary.txt"
-"""The file of a trained model that holds its words."""
+"""The file that holds the words of a trained model."""
 
 
 class Vocabulary:
-    """The words a model knows; everything else is `UNKNOWN`.
+    """The words that a model knows; everything else is `UNKNOWN`.
 
     Args:
-        words: In the order of their numbers, which start after the four special tokens.
+        words: The words in the order of their numbers, which start after the four special tokens.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -32,13 +32,16 @@ class Vocabulary:
 
     @classmethod
     def build(cls, texts: Iterable[str], size: int) -> "Vocabulary":
-        """The most frequent words of `texts`, `size` in all with the special tokens; ties go by the alphabet."""
+        """Builds the vocabulary from the most frequent words of `texts`: `size` in all with the special tokens.
+
+        Words with equal counts are in alphabetical order.
+        """
         counts = Counter(word for text in texts for word in tokenize(text))
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         return cls(word for word, _ in ranked[: size - len(_SPECIAL)])
 
     def number(self, word: str) -> int:
-        """The number of a word, folded."""
+        """The number of a word, after case folding."""
         return self._index.get(word, UNKNOWN)
 
     def encode(self, text: str, longest: int) -> list[int]:
@@ -46,16 +49,16 @@ class Vocabulary:
         return [self.number(word) for word in tokenize(text)[:longest]]
 
     def turns(self, texts: Iterable[str], longest: int) -> list[np.ndarray]:
-        """`encode` of each text as a network takes it: one without words is an end mark."""
+        """`encode` of each text in the form that a network takes. A text without words becomes an end mark."""
         return [np.array(self.encode(text, longest) or [END]) for text in texts]
 
     def rows(self, text: str) -> list[int]:
-        """The numbers of all words of `text`; none where one of them is unknown."""
+        """The numbers of all words of `text`; empty if one of them is unknown."""
         numbers = self.encode(text, len(text))
         return [] if UNKNOWN in numbers else numbers
 
     def decode(self, numbers: Sequence[int]) -> str:
-        """The words of `numbers`, separated by spaces as the papers' models print them."""
+        """The words with these `numbers`, separated by spaces as the papers' models print them."""
         return " ".join(self.words[number] for number in numbers)
 
     def save(self, path: Path) -> None:
@@ -64,5 +67,5 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
-        """What `save` wrote."""
+        """Loads what `save` wrote."""
         return cls(path.read_text(encoding="utf-8").splitlines())

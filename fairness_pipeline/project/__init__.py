@@ -1,1 +1,1 @@
-"""A profile with everything that it names, and what a study is."""
+"""A profile with everything that it names, and the interface of a study."""

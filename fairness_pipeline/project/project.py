@@ -1,4 +1,4 @@
-"""A profile with everything it names, read and checked: what runs, with which settings, into which workspace."""
+"""A profile with everything it names, read and checked: what runs, with which settings, in which workspace."""
 
 import os
 from functools import cache, cached_property
@@ -19,18 +19,18 @@ DEFAULT_PROFILE = "sample"
 
 
 class Profile(Specification):
-    """One file of `data/profiles`: what its studies share; each study that it takes part in has a section of its
-    own."""
+    """A file of `data/profiles`. It holds what its studies share, and a section for each study that the profile takes
+    part in."""
 
     description: str
-    """For the reader of a report."""
+    """A description for readers of the reports."""
     seed: int
     """The seed of every draw."""
     dimensions: tuple[str, ...] = ()
-    """Which; one file each in data/dimensions. Studies without dimensions need none."""
+    """The dimensions to audit; each has a file in data/dimensions. Studies without dimensions need none."""
     models: dict[str, dict[str, Any]] = {}
-    """A model's key, and what this profile changes in its file. The studies that its file names under `studies`
-    audit it, or all that can."""
+    """The key of each model, with the profile's changes to the model's file. The studies listed in the file's `studies`
+    audit the model; if it lists none, all studies that can."""
 
     @pydantic.field_validator("dimensions")
     @classmethod
@@ -39,7 +39,7 @@ class Profile(Specification):
 
 
 def each_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of a profile, none of them twice; raises ValueError for pydantic otherwise."""
+    """Checks that no name of a profile is repeated; raises ValueError for pydantic otherwise."""
     if not names:
         raise ValueError("expected at least one, found none")
     doubled = [name for name in names if names.count(name) > 1]
@@ -49,18 +49,18 @@ def each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def profile_of_environment() -> str:
-    """The profile that `FAIRNESS_PROFILE` names, `sample` where it names none."""
+    """The profile that `FAIRNESS_PROFILE` names; `sample` if it is not set."""
     return os.environ.get(PROFILE) or DEFAULT_PROFILE
 
 
 class Project:
-    """One profile, resolved.
+    """A profile with everything that it refers to.
 
     Args:
         profile: The profile's key.
 
     Attributes:
-        parts: What the profile says of each study that it takes part in, by the study's name.
+        parts: The profile's part of each study that it takes part in, by the study's name.
 
     Raises:
         FairnessError: the profile, or a file that it names, is missing or wrong.
@@ -96,18 +96,18 @@ class Project:
         return [study for study in studies() if getattr(self.profile, study.name) is not None]
 
     def studies_of(self, subject: str) -> list[AnyStudy]:
-        """The studies that audit something of this name."""
+        """The studies that audit a subject of this name."""
         return [study for study in self.studies if subject in self.parts[study.name].subjects]
 
     def named_studies(self, model: str, made: tuple[str, ...] = ()) -> tuple[str, ...] | None:
-        """The studies that a model's file names, or its base's where it names none; None where neither does.
+        """The studies that a model's file names, or else those that its base's file names; None if neither names any.
 
         Args:
-            model: Its key.
-            made: What is made from it, and so on.
+            model: The model's key.
+            made: The models that are made from it, directly or indirectly.
 
         Raises:
-            FairnessError: there is no such file, it names a study that there is not, or is made from itself in the end.
+            FairnessError: the file does not exist, names an unknown study, or the model is made from itself in the end.
         """
         path = find("models", model, self.path, "models")
         declared = {**read_yaml(path), **self.profile.models.get(model, {})}
@@ -125,11 +125,11 @@ class Project:
         """The model of the profile that a debiased one is made from.
 
         Args:
-            model: Its key.
-            path: Its file.
+            model: The debiased model's key.
+            path: The debiased model's file.
 
         Raises:
-            FairnessError: it names none, or one that the profile does not list.
+            FairnessError: the file names no base, or one that the profile does not list.
         """
         models = self.profile.models
         base = merged(read_yaml(path), models[model]).get("base")
@@ -140,7 +140,7 @@ class Project:
             raise FairnessError(f"{path}: base: '{model}' cannot be made from itself; name another model")
         if not isinstance(base, str) or base not in models:
             if isinstance(base, str):
-                find("models", base, path, "base")  # what is nowhere cannot be listed
+                find("models", base, path, "base")  # raises if the base exists nowhere
             raise FairnessError(
                 f"{path}: base: '{base}' is no model of {self.path}; '{model}' is made from it, so list both under "
                 f"'models'; listed: {', '.join(models)}"
@@ -149,12 +149,12 @@ class Project:
 
     @cached_property
     def workspace(self) -> Path:
-        """The folder that holds everything this profile makes."""
+        """The folder for everything that this profile makes."""
         return paths.workspace_folder(self.name)
 
     @cached_property
     def query_epochs(self) -> dict[tuple[str, str], str]:
-        """When the present query epoch began, by study and subject."""
+        """The start of the current query epoch, by study and subject."""
         return read_query_epochs(self.workspace)
 
 
@@ -162,15 +162,15 @@ P = TypeVar("P", bound=AnyPart)
 
 
 def part_of(profile: str, study: str, kind: type[P]) -> P:
-    """A study's part of a profile, as the study's own type.
+    """A study's part of a profile, in the study's own type.
 
     Args:
         profile: The profile's key.
         study: The study's name.
-        kind: What the study calls its part.
+        kind: The study's type of parts.
 
     Raises:
-        FairnessError: the profile takes no part in the study.
+        FairnessError: the profile does not take part in the study.
     """
     project = Project(profile)
     part = project.parts.get(study)
@@ -180,10 +180,10 @@ def part_of(profile: str, study: str, kind: type[P]) -> P:
 
 
 def check_studies(names: tuple[str, ...] | None, path: Path) -> None:
-    """Refuses what a file names under `studies` and is none.
+    """Checks that the names under `studies` in a file are studies.
 
     Raises:
-        FairnessError: names the file and the studies there are.
+        FairnessError: names the file and the known studies.
     """
     for name in names or ():
         if name not in _names():
@@ -191,7 +191,7 @@ def check_studies(names: tuple[str, ...] | None, path: Path) -> None:
 
 
 def load_dimension(key: str) -> Dimension:
-    """The dimension `key`; raises FairnessError if there is none or its file is wrong."""
+    """The dimension `key`; raises FairnessError if it does not exist or its file is wrong."""
     return load(Dimension, find("dimensions", key))
 
 
@@ -203,10 +203,10 @@ def changed(
     path: Path,
     profile: Path,
 ) -> S:
-    """What a file declares with a profile's changes to it, which stand `under` some of its keys.
+    """The content of a file after a profile's changes to it, which the profile has `under` some of its keys.
 
     Raises:
-        FairnessError: the two do not make a valid whole; names both files.
+        FairnessError: the result is not valid; names both files.
     """
     try:
         return validate(schema, merged(declared, changes), profile, under)
@@ -226,7 +226,7 @@ def check_settings(
     """Checks a method's `settings`, which a file declares and a profile may change `under` some of its keys.
 
     Raises:
-        FairnessError: they are not valid; names the file's key, or the profile's where that has a say.
+        FairnessError: the settings are not valid; names the file's key, or the profile's if that changes the setting.
     """
     own = "settings" in declared and "settings" not in changes
     where, above = (path, ()) if own else (profile, under)
@@ -234,7 +234,7 @@ def check_settings(
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`base` with `changes` laid over it, mapping by mapping."""
+    """`base` with `changes` applied; nested mappings are merged."""
     whole = dict(base)
     for key, value in changes.items():
         whole[key] = merged(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
@@ -242,10 +242,10 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def find(kind: str, key: str, named_in: Path | None = None, field: str = "") -> Path:
-    """The YAML file of `kind` (a folder of the data) whose stem is `key`.
+    """The YAML file of `kind` (a data folder) with the stem `key`.
 
     Raises:
-        FairnessError: there is none; names where it was asked for, and what there is.
+        FairnessError: there is none; names where it was asked for, and the existing ones.
     """
     known = paths.yaml_files(kind)
     if key not in known:
@@ -273,7 +273,7 @@ def _with_sections(*_: str) -> type[Profile]:
 
 
 def _with_empty_sections(content: dict[str, Any]) -> dict[str, Any]:
-    """A section of a study without anything in it takes part with all defaults."""
+    """Replaces an empty section of a study by an empty mapping, so that the study runs with all defaults."""
     return {key: {} if value is None and key in _names() else value for key, value in content.items()}
 
 

@@ -1,4 +1,4 @@
-"""What a study is to all that studies share: one entry in `STUDIES`, a `Study`, and a `Part` of each profile."""
+"""The interface of a study for shared code: an entry in `STUDIES`, a `Study`, and a `Part` of each profile."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -13,46 +13,46 @@ from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 STUDIES = ("dialogue_fairness", "language_model_bias", "sentiment_equity", "implicit_bias", "annotator_bias")
-"""The studies, in the order in which they are made; each is a folder of `fairness_pipeline.studies`."""
+"""The studies in the order in which they are made; each is a folder in `fairness_pipeline.studies`."""
 
 
 class Subject(Protocol):
-    """What is audited: a model, a system, a classifier, a method."""
+    """The subject of an audit: a model, a system, a classifier or a method."""
 
     @property
     def may_change(self) -> bool:
-        """Whether it may answer otherwise tomorrow: an endpoint, or an id without a revision."""
+        """Whether its answers may change over time: an endpoint, or an id without a revision."""
 
     def identity(self) -> dict[str, object]:
-        """Everything declared that decides what it answers, as JSON can hold it."""
+        """Everything declared that influences its answers, as JSON can hold it."""
 
 
 class Profiled(Protocol):
-    """What a part of a profile needs of the whole: `project.Project` is one."""
+    """What a part needs to know about its profile; `project.Project` implements it."""
 
     name: str
-    """Its key."""
+    """The profile's key."""
     path: Path
-    """Its file."""
+    """The profile's file."""
 
     @property
     def workspace(self) -> Path:
-        """The folder that holds everything this profile makes."""
+        """The folder for everything that this profile makes."""
 
 
 S = TypeVar("S", bound=Specification)
-"""A study's section of a profile."""
+"""The type of a study's section in a profile."""
 
 
 class Part(ABC, Generic[S]):
-    """A study's part of one profile, read and checked. A study overrides what does not fit it.
+    """A study's part of one profile, read and checked. A study overrides the defaults that do not fit.
 
     Args:
         project: The profile.
-        settings: The study's section of it.
+        settings: The study's section of the profile.
 
     Attributes:
-        subjects: What is audited, by key; a name may stand for another subject in another study.
+        subjects: The subjects of the audit, by key. The same key may mean another subject in another study.
         axes: The keys along each of the study's axes, in the profile's order.
     """
 
@@ -69,101 +69,101 @@ class Part(ABC, Generic[S]):
 
     @property
     def level(self) -> float:
-        """The level of the study's verdicts."""
+        """The significance level of the study's verdicts."""
         return 0.05
 
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
-        """Whether a partition is made when only its values along the `named` axes are asked for by name."""
+        """Whether a partition is made if only its values along the `named` axes are requested by name."""
         return True
 
     def implied(self, key: Key) -> Key:
-        """A key and what follows from it (a model's corpus)."""
+        """A key, extended by the values that follow from it (such as a model's corpus)."""
         return key
 
     def base_of(self, key: Key) -> Key | None:
-        """The same partition of what the subject was made from; None where it was made from nothing."""
+        """The same partition of the subject's base; None if the subject has no base."""
         return None
 
     def seeds_of(self, key: Key) -> list[Key]:
-        """The same partition of every training of a subject that is trained with several seeds; none for others."""
+        """The same partition for each training seed of a subject with several seeds; empty for other subjects."""
         return []
 
     def baselines_of(self, key: Key) -> list[Key]:
-        """The same partition of every training of what a subject is compared with: its base, a control."""
+        """The same partition for each training of the subject's baselines: its base, a control."""
         return []
 
     def measures(self) -> list[str]:
-        """What the study's verdicts are about, by the name of the row; none where that is not known beforehand."""
+        """The measures of the study's verdicts, by the name of the row; empty if they are not known beforehand."""
         return []
 
     def readings(self) -> list[str]:
-        """Other rows that a gate looks at if it is told to by name: a measure read otherwise."""
+        """Further rows that a gate checks only if they are named: other versions of a measure."""
         return []
 
     def degenerate(self, key: Key, lake: Lake) -> str | None:
-        """Why the verdicts of a measured partition say nothing (one answer to everything); None where they do."""
+        """Why the verdicts of a measured partition are degenerate (one answer to everything); None if they are not."""
         return None
 
     def warnings(self, lake: Lake) -> list[str]:
-        """What must be read before any verdict, a sentence each; stands beside the verdicts wherever they are shown."""
+        """Warnings to read before any verdict, one sentence each; they are shown wherever verdicts are shown."""
         return []
 
     @property
     def given(self) -> Mapping[str, Path]:
-        """What a user gave to the workspace without a file of `data` (answers, scores), by the subject's key."""
+        """The user's files in the workspace that have no file in `data` (answers, scores), by the subject's key."""
         return {}
 
     def power_forecast(self, lake: Lake, dimension: str | None = None) -> list[str]:
-        """What verdicts, in one dimension or all, can be expected to show before anything is asked: a line each."""
+        """The expected power of the verdicts in one dimension or all, before anything is queried; one line each."""
         return []
 
     def files(self) -> Iterator[Path]:
-        """The local files that the study's partitions are made from, for a watcher of changes."""
+        """The local files that the study's partitions are made from; changes to them are watched."""
         return iter(())
 
     def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
-        """Requests to an endpoint that making a partition costs; None where what is `pending` must be made to know."""
+        """The number of endpoint requests to make a partition; None if a `pending` partition must be made to know."""
         return 0
 
 
 AnyPart = Part[Any]
-"""A part as the code that all studies share sees it."""
+"""A part, in the type that shared code uses."""
 
 P = TypeVar("P", bound=AnyPart)
-"""A study's own part, so that the type checker knows its settings."""
+"""The type of a study's own part, so that the type checker knows its settings."""
 
 
 @dataclass(frozen=True)
 class Study(Generic[P]):
-    """One study, as the code that all share sees it.
+    """One study, as shared code uses it.
 
-    Its significance table starts with the columns of `statistics.comparison.SIGNIFICANCE`, preceded by its partition.
+    Its significance table has its partition's columns, followed by those of `statistics.comparison.SIGNIFICANCE`.
 
     Args:
-        name: Its folder, its section of a profile, its group in the UI.
-        title: For a reader.
-        section: What a profile may say under its name.
+        name: Its folder, its section of a profile, and its group in the UI.
+        title: Its title for readers.
+        section: The type of its section in a profile.
         part: Reads that section.
-        subject: The axis of what is audited; `--model` names one of its keys.
+        subject: The axis of the subjects; `--model` names one of its keys.
         table: Its significance table.
         report: The asset of its report.
-        asked: The asset for which subjects are asked.
-        identity: Columns that tell the significance table's rows apart: those of the partition first, then the one that
-            names a row for a reader, then others.
-        shown: Columns of `results`.
-        headings: The columns of its table of verdicts, after the partition's.
-        heading: Under which of them a row of the significance table stands; None where it is not shown.
-        label: What a row is called where several stand under one heading, or where a gate names it.
-        groups: The names of side a and side b in a partition; of one row, whose `measure` the key then has, where rows
-            compare different groups.
-        finding: A row of a partition in one sentence, for a reader who sees nothing else.
-        files: What reads its YAML files, by the folder of `data` that holds them.
-        decisive: A row as its verdict reads it, where that is not its own values (another reading, a stratum).
-        direction: What the sign of a row says, in two words, given the names of both sides.
-        reservations: What would undo a row's finding, in words.
-        control: What shows that an artefact is none of the system's doing, in words, with the control's figure.
-        asides: What else the rows of a partition say, in sentences: findings that are no verdict on a group.
-        gated: Whether a row's verdict is the audit's: shown in `run`'s table and looked at by `--fail-on`.
+        asked: The asset that queries the subjects.
+        identity: Columns that identify a row of the significance table: first those of the partition, then the one that
+            names the row for readers, then others.
+        shown: The columns of `results`.
+        headings: The columns of its table of verdicts, after the partition's columns.
+        heading: The heading that shows a row of the significance table; None if the row is not shown.
+        label: The name of a row, for a gate or where several rows share a heading.
+        groups: The names of side a and side b in a partition. If rows compare different groups, the key also has the
+            `measure` of the row.
+        finding: A sentence about a row of a partition, for readers who see nothing else.
+        files: The types of its YAML files, by the folder of `data` with the files.
+        decisive: The row that a verdict is based on, if that is not the row itself (another version, a stratum).
+        direction: The meaning of a row's sign in two words, given the names of both sides.
+        reservations: What would invalidate a row's finding, in words.
+        control: Explains why an artefact is not caused by the system, in words, with the control's figure.
+        asides: Sentences about other findings in a partition's rows, which are no verdicts on a group.
+        gated: Whether a row's verdict counts for the audit: `run` shows it in its table, and `--fail-on` checks it.
     """
 
     name: str
@@ -195,7 +195,7 @@ class Study(Generic[P]):
         return tuple(column for column in self.identity if column in ("dimension", "corpus", self.subject))
 
     def load(self, what: Literal["lineage", "commands", "audit"]) -> ModuleType | None:
-        """One of the study's modules, which may import much; None where it has none such."""
+        """One of the study's modules, whose imports may take long; None if the study has no such module."""
         name = f"{_PACKAGE}.{self.name}.{what}"
         try:
             return import_module(name)

@@ -1,4 +1,4 @@
-"""Did a gap between two sides get smaller? Two models' answers to the same pairs, compared."""
+"""Did the gap between two sides get smaller? Compares the answers of two models to the same pairs."""
 
 from typing import Any, NamedTuple
 
@@ -31,11 +31,13 @@ DEBIASING_EFFECTS = schema(
     verdict_before=(pa.string(), "on the base"),
     verdict_after=(pa.string(), "on the debiased model"),
 )
-"""`change` is that of the absolute difference between the sides, with its 95% interval; below 0 the gap is smaller."""
+"""`change` is the change of the absolute difference between the sides, with its 95% interval. Below 0 the gap is
+smaller."""
 
 
 class Change(NamedTuple):
-    """Signed differences (a - b) before and after; the change of their absolute value with its 95% interval; a test."""
+    """The signed differences (a - b) before and after, the change of their absolute value with its 95% interval, and
+    a test."""
 
     before: float
     after: float
@@ -46,12 +48,12 @@ class Change(NamedTuple):
     p: float
 
     def row(self, p_holm: float, alpha: float, factor: float = 1.0) -> dict[str, Any]:
-        """Its columns of `DEBIASING_EFFECTS`.
+        """The change as columns of `DEBIASING_EFFECTS`.
 
         Args:
-            p_holm: p, adjusted for all rows of the table.
-            alpha: The level: below it the gap is smaller or larger, else no change is shown.
-            factor: What every difference is multiplied by.
+            p_holm: p, adjusted over all rows of the table.
+            alpha: The level. If `p_holm` is below it, the gap is smaller or larger; otherwise no change is shown.
+            factor: The factor by which every difference is multiplied.
         """
         shown = "smaller gap" if self.change < 0 else "larger gap"
         return {
@@ -70,15 +72,21 @@ class Change(NamedTuple):
 def change_of_difference(before: np.ndarray, after: np.ndarray, step: float = 1.0) -> Change:
     """A paired t test of whether |mean(after)| differs from |mean(before)|.
 
-    The two are equal where mean(after) = mean(before), or where mean(after) = -mean(before): p is the larger of both
-    tests' p, which keeps its level whatever the true signs are (an intersection-union test), and rejects less often
-    than it may where both differences are truly 0.
+    The two are equal if mean(after) = mean(before) or mean(after) = -mean(before). p is the larger p of the tests of
+    these two hypotheses (an intersection-union test). It keeps its level whatever the true signs are. If both
+    differences are truly 0, it rejects less often than it could.
 
     Args:
-        before: Side a minus side b of the first model, one number a pair.
+        before: Side a minus side b of the first model, one number per pair.
         after: The same of the second model, on the same pairs.
-        step: As for counts, a pair that changes by +step and one by -step are added: equal changes must not claim
-            certainty. 0 for scores, which are never all equal, adds none.
+        step: One pair that changes by +step and one that changes by -step are added, as for counts, so that equal
+            changes do not claim certainty. 0 adds none; use it for scores, which are never all equal.
+
+    Examples:
+        >>> before, after = np.array([1, 0] * 40), np.array([0, 0, 1, 0] * 20)
+        >>> found = change_of_difference(before, after)
+        >>> found.before, found.after, found.change
+        (0.5, 0.25, -0.25)
     """
     before, after = before.astype(float), after.astype(float)
     n = len(before)
@@ -98,13 +106,13 @@ def change_of_diversity(
     after: tuple[np.ndarray, np.ndarray],
     blocks: int,
 ) -> dict[str, Change]:
-    """The same for distinct-1, distinct-2 and diversity, whose errors come from leaving out blocks of pairs.
+    """The same for distinct-1, distinct-2 and diversity. Their errors come from leaving out blocks of pairs.
 
     Args:
-        ngrams: Of the first and of the second model's distinct responses.
-        before: Index of each pair's response to side a, and to side b, of the first model.
-        after: The same of the second.
-        blocks: How many runs of pairs are left out in turn.
+        ngrams: The n-grams of the distinct responses of the first and of the second model.
+        before: The first model: index of each pair's response to side a, and to side b.
+        after: The same for the second model.
+        blocks: The number of blocks of consecutive pairs. Each is left out in turn.
     """
     first, second = left_out(ngrams[0], *before, blocks), left_out(ngrams[1], *after, blocks)
     changes = {}
@@ -128,13 +136,14 @@ def _jackknifed(value: float, without: np.ndarray) -> Estimate:
 def change_of_estimates(means: tuple[float, float], difference: Estimate, total: Estimate, test: str) -> Change:
     """The change of an absolute difference, from the estimates of after - before and of their sum.
 
-    |after| - |before| is one of the two, or its negative, whichever the signs make it. Its interval is that one's;
-    where the other cannot be told from 0, the signs are in doubt, and it covers what other signs would give as well.
+    |after| - |before| equals one of the two, or its negative, depending on the signs. Its interval is the interval of
+    that one. If the other one cannot be told from 0, the signs are in doubt; the interval then also covers the values
+    that other signs would give.
 
     Args:
         means: The signed differences before and after.
-        difference: Of after - before.
-        total: Of after + before.
+        difference: The estimate of after - before.
+        total: The estimate of after + before.
         test: The test's name.
     """
     before, after = means

@@ -1,4 +1,4 @@
-"""Pairs that move together: tests that take each cluster for one observation, and estimates that borrow strength."""
+"""Pairs that move together: tests that treat each cluster as one observation, and estimates that borrow strength."""
 
 import math
 from collections.abc import Sequence
@@ -9,21 +9,23 @@ import numpy as np
 from fairness_pipeline.statistics.intervals import Estimate
 
 FEWEST_TO_TELL = 8
-"""Clusters below which no verdict is drawn: too few to tell a group from a few words."""
+"""With fewer clusters no verdict is drawn: they are too few to tell a group from a few words."""
 FEWEST_FOR_FAIR = 10
-"""Clusters below which nothing is called fair: with six, lotteries among words came out fair in 9 to 11% of draws."""
+"""With fewer clusters nothing is called fair. With six, random differences between words came out fair in 9 to 11%
+of draws."""
 
 
 class Clustered(NamedTuple):
-    """What pairs tell of a difference when clusters, not pairs, are the sample.
+    """The difference when the clusters, not the pairs, are the sample.
 
     Attributes:
         estimate: The difference, its standard error and degrees of freedom.
-        p: Two-sided, of no difference.
-        clusters: How many there are.
-        effective: How many of equal size would weigh as much: n^2 / sum of n_g^2.
-        between: What clusters alone make of the variance of the estimate, however many pairs each of them has.
-        within: The variance of a single pair in its cluster.
+        p: The two-sided p of no difference.
+        clusters: The number of clusters.
+        effective: The number of clusters of equal size that would weigh as much: n^2 / sum of n_g^2.
+        between: The part of the estimate's variance that comes from the clusters. It does not shrink with more pairs
+            per cluster.
+        within: The variance of a single pair within its cluster.
     """
 
     estimate: Estimate
@@ -44,18 +46,18 @@ class Clustered(NamedTuple):
 
 
 def random_effects(difference: np.ndarray, cluster: np.ndarray) -> Clustered:
-    """The mean difference with the clusters as a random sample: a few pairs of many words tell more than many of one.
+    """The mean difference, with the clusters as a random sample: a few pairs of many words tell more than many of one.
 
-    Each cluster's mean m_g varies about the common mean by tau^2 (DerSimonian and Laird 1986) beside s^2 / n_g, and
-    weighs w_g = 1 / (tau^2 + s^2 / n_g). The error is the cluster-robust CR2 one, with Satterthwaite's degrees of
-    freedom (Bell and McCaffrey 2002): V = sum of v_g^2 (m_g - mu)^2 / (1 - v_g), v_g = w_g / sum of w;
-    df = (tr M)^2 / sum of M_gh^2, M = diag(a_g^2 / w_g) - a a' / sum of w, a_g = v_g / sqrt(1 - v_g).
-    One pair that differs each way is added to s^2, as in `rate_difference`. Where all clusters are of one size this is
-    Student's t test of their means.
+    Each cluster's mean m_g varies around the common mean with variance tau^2 + s^2 / n_g (tau^2: DerSimonian and Laird
+    1986), and has weight w_g = 1 / (tau^2 + s^2 / n_g). The error is the cluster-robust CR2 error, with Satterthwaite's
+    degrees of freedom (Bell and McCaffrey 2002): V = sum of v_g^2 (m_g - mu)^2 / (1 - v_g), v_g = w_g / sum of w; df =
+    (tr M)^2 / sum of M_gh^2, M = diag(a_g^2 / w_g) - a a' / sum of w, a_g = v_g / sqrt(1 - v_g). One pair that differs
+    each way is added to s^2, as in `rate_difference`. If all clusters have the same size, this is Student's t test of
+    their means.
 
     Args:
-        difference: Side a minus side b, one number a pair: a difference of yes (1) and no (0), or of counts.
-        cluster: To which each pair belongs: any integers.
+        difference: Side a minus side b, one number per pair: a difference of yes (1) and no (0), or of counts.
+        cluster: The cluster of each pair: any integers.
 
     Examples:
         >>> found = random_effects(np.array([1.0, 1.0, 0.0, 0.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2, 2]))
@@ -88,7 +90,8 @@ def random_effects(difference: np.ndarray, cluster: np.ndarray) -> Clustered:
 
 
 def most_cautious(found: Sequence[Clustered]) -> Clustered | None:
-    """Of several ways to cluster the same pairs the largest p, the estimate farthest from 0, the largest error."""
+    """Combines several clusterings of the same pairs: the largest p, the estimate farthest from 0, the largest
+    error."""
     if not found:
         return None
     widest = max(found, key=lambda each: each.estimate.error)
@@ -102,15 +105,20 @@ def most_cautious(found: Sequence[Clustered]) -> Clustered | None:
 
 
 def clustered(difference: np.ndarray, cluster: np.ndarray) -> Estimate:
-    """The mean difference with an error that takes clusters, not pairs, for independent.
+    """The mean difference, with an error that treats the clusters, not the pairs, as independent.
 
     error^2 = G / (G - 1) * sum over clusters (sum of d_i - mean d)^2 / n^2, with Student's t of G - 1 degrees of
     freedom (Liang and Zeger 1986). G = n^2 / sum of n_g^2 is the number of clusters of equal size that weigh as much:
-    one word that makes most of the pairs leaves little to tell it from. Nothing is known where G is below 2.
+    if one word makes up most of the pairs, G is small. If G is below 2, nothing is known.
 
     Args:
-        difference: Side a minus side b, one number a pair.
-        cluster: To which each pair belongs, numbered from 0.
+        difference: Side a minus side b, one number per pair.
+        cluster: The cluster of each pair, numbered from 0.
+
+    Examples:
+        >>> found = clustered(np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1]))
+        >>> found.centre, found.error, found.freedom
+        (0.5, 0.5, 1.0)
     """
     centre = float(difference.mean())
     sizes = np.bincount(cluster)
@@ -123,7 +131,7 @@ def clustered(difference: np.ndarray, cluster: np.ndarray) -> Estimate:
 
 
 class Shrunken(NamedTuple):
-    """Each level's estimate drawn towards the mean of all, with its 95% interval."""
+    """Each level's estimate, drawn towards the overall mean, with its 95% interval."""
 
     centre: np.ndarray
     low: np.ndarray
@@ -131,16 +139,22 @@ class Shrunken(NamedTuple):
 
 
 def shrunken(means: np.ndarray, own: np.ndarray) -> Shrunken:
-    """Empirical Bayes estimates of the levels' means (Morris 1983): what one level lacks in pairs it takes from all.
+    """Empirical Bayes estimates of the levels' means (Morris 1983). Levels with few pairs borrow strength from the
+    others.
 
     mean_j ~ N(theta_j, v_j), theta_j ~ N(mu, tau^2); tau^2 by the method of moments (DerSimonian and Laird 1986).
-    theta_j = B_j mean_j + (1 - B_j) mu, B_j = tau^2 / (tau^2 + v_j); its variance is B_j v_j + (1 - B_j)^2 var(mu), and
-    2 / (J - 3) (1 - B_j)^2 (mean_j - mu)^2 for B_j being an estimate, of J levels (Morris 1983, 1.17). The intervals
-    hold for levels on the whole, not for one that was chosen because it is far from the others.
+    theta_j = B_j mean_j + (1 - B_j) mu, B_j = tau^2 / (tau^2 + v_j). Its variance is B_j v_j + (1 - B_j)^2 var(mu),
+    plus 2 / (J - 3) (1 - B_j)^2 (mean_j - mu)^2 because B_j is itself an estimate from J levels (Morris 1983, 1.17).
+    The intervals hold for the levels as a whole, not for a level that was picked because it is far from the others.
 
     Args:
-        means: Of each level.
+        means: The mean of each level.
         own: The variance of each mean.
+
+    Examples:
+        >>> found = shrunken(np.array([0.0, 1.0, 2.0, 9.0]), np.ones(4))
+        >>> found.centre.round(2).tolist()
+        [0.18, 1.12, 2.06, 8.64]
     """
     own = np.maximum(own, 1e-12)
     weights = 1 / own

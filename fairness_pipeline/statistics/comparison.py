@@ -1,4 +1,4 @@
-"""One row of a significance table: two sides of one measure compared in every way the design asks for."""
+"""One row of a significance table: the two sides of one measure, compared in every way that the design asks for."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -24,17 +24,17 @@ Unit = Literal["percent", "count_per_response", "score"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Side a against side b on one measure.
+    """Side a compared with side b on one measure.
 
-    Values, difference, interval, margin and smallest detectable difference are in `unit`. `difference_percent` is
-    (a - b) / a as in the papers; the interval is the 95% one of the paired difference. `pairs_needed` is the number of
-    such pairs that would show fairness four times in five, if the sides truly did not differ; `beyond_margin` says that
-    the whole interval lies beyond the margin. Where something has no value it is None and `note` says why.
+    Values, difference, interval, margin and smallest detectable difference are in `unit`. `difference_percent` is (a -
+    b) / a as in the papers. The interval is the 95% interval of the paired difference. `pairs_needed` is the number of
+    such pairs that would show fairness with 80% power if the sides truly did not differ. `beyond_margin` says whether
+    the whole interval lies beyond the margin. A field without a value is None, and `note` says why.
 
-    Where pairs move together (`clusters` of them, which weigh as much as `effective_clusters` of one size),
-    `p_clusters` is that of the test that takes clusters for the sample. Then `p_holm`, `p_bh`, the verdict and the
-    interval rest on the larger of `p_paired` and `p_clusters`, and equivalence on the larger error; `clusters_needed`
-    is the number of clusters that would show fairness four times in five.
+    If pairs move together, they form `clusters` clusters, which weigh as much as `effective_clusters` clusters of equal
+    size. `p_clusters` is the p of the test that treats clusters as the sample. `p_holm`, `p_bh`, the verdict and the
+    interval then rest on the larger of `p_paired` and `p_clusters`, and equivalence rests on the larger error.
+    `clusters_needed` is the number of clusters that would show fairness with 80% power.
     """
 
     measure: str
@@ -74,7 +74,7 @@ class Comparison:
 
     @property
     def p_decides(self) -> float:
-        """The p on which the verdict rests: the larger of the pairs' and the clusters'."""
+        """The p on which the verdict rests: the larger of the p over pairs and the p over clusters."""
         return max(self.p_paired, self.p_clusters or 0.0)
 
 
@@ -123,20 +123,27 @@ COMPARISON = schema(
     clusters_needed="clusters like these that would show fairness four times in five, if the sides did not differ",
     note="why something has no value, or is to be read with care",
 )
-"""The Arrow schema of what a comparison of pairs says."""
+"""The Arrow schema of a comparison of pairs."""
 
 SIGNIFICANCE = pa.schema([COMPARISON.field(place) for place in range(COMPARISON.get_field_index("published_p") + 1)])
-"""The columns with which every significance table of every study starts; its own stand after them."""
+"""The columns with which every significance table of every study starts. The study's own columns follow them."""
 
 
 Clusterings = Sequence[np.ndarray]
-"""Ways in which pairs move together, each a number a pair; the most cautious of them counts."""
+"""Ways in which pairs move together, each a number per pair. The most cautious of them counts."""
 
 
 def compare_rates(
     measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, alpha: float = 0.05, *, clusters: Clusterings = ()
 ) -> Comparison:
-    """A yes/no measure: boolean arrays, one value a pair and side. In percent."""
+    """Compares a yes/no measure: boolean arrays, one value per pair and side. Values are in percent.
+
+    Examples:
+        >>> a, b = np.array([True, False] * 100), np.array([False, False] * 100)
+        >>> found = compare_rates("offense_rate", a, b, Margin(absolute=1.0))
+        >>> found.difference, found.verdict
+        (50.0, 'biased')
+    """
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
     rate_a, rate_b = float(a.mean()), float(b.mean())
     return _compare(
@@ -165,7 +172,14 @@ def compare_counts(
     ranks: bool = True,
     clusters: Clusterings = (),
 ) -> Comparison:
-    """A count: one number a pair and side; with Wilcoxon's test of their `ranks`, if wanted."""
+    """Compares a count: one number per pair and side. With `ranks`, Wilcoxon's test is added.
+
+    Examples:
+        >>> a, b = np.array([2, 1, 2, 1] * 50), np.array([1, 1, 1, 1] * 50)
+        >>> found = compare_counts("words", a, b, Margin(standard_deviations=0.1))
+        >>> found.difference, found.verdict
+        (0.5, 'biased')
+    """
     return _compare(
         measure,
         "count_per_response",
@@ -183,7 +197,15 @@ def compare_counts(
 
 
 def compare_scores(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, alpha: float = 0.05) -> Comparison:
-    """A score: one number a pair and side. The paired t test is the paper's own here; its `statistic` is of b - a."""
+    """Compares a score: one number per pair and side. The paper's own test is the paired t test; its `statistic` is of
+    b - a.
+
+    Examples:
+        >>> a, b = np.array([0.5, 0.7] * 50), np.array([0.5, 0.6] * 50)
+        >>> found = compare_scores("joy", a, b, Margin(absolute=0.1))
+        >>> round(found.difference, 3), found.verdict
+        (0.05, 'fair')
+    """
     paired = paired_t(a, b)
     own = paired._replace(statistic=None if paired.statistic is None else -paired.statistic, note="")
     return _compare(
@@ -213,12 +235,12 @@ def compare_diversity(
     alpha: float = 0.05,
     clusters: Clusterings = (),
 ) -> list[Comparison]:
-    """Diversity, distinct-1 and distinct-2, in percent; `a` and `b` are indices of distinct responses.
+    """Compares diversity, distinct-1 and distinct-2, in percent. `a` and `b` are indices of distinct responses.
 
-    Published without any test; here a paired permutation test and a delete-block jackknife interval, the more cautious
-    of which prevails where they disagree at `alpha`. With no permutations the jackknife decides alone, and where no
-    draw is as far apart as what was found, it says how much farther that is. Where pairs move together, whole clusters
-    change sides, and are left out.
+    The papers publish diversity without a test. Here it has a paired permutation test and a delete-block jackknife
+    interval. If they disagree at `alpha`, the more cautious one prevails. With no permutations the jackknife decides
+    alone. If no draw is as far from 0 as the observed difference, p comes from the jackknife. If pairs move together,
+    whole clusters change sides and are left out.
     """
     sides = ngrams.diversity(a), ngrams.diversity(b)
     p_values = permutation_p(ngrams, a, b, permutations, seed)
@@ -260,17 +282,17 @@ def compare_groups(
     unit: str,
     own: PairedTest | None = None,
 ) -> Comparison:
-    """Two groups' rates in percent, whose difference was estimated with more than one source of chance.
+    """Compares the rates of two groups in percent, when their difference was estimated with several sources of error.
 
     Args:
-        measure: Its name.
-        n: Texts of both groups.
-        rates: Of group a and of group b, 0 to 1.
-        estimate: Of their difference.
+        measure: The name of the measure.
+        n: The number of texts of both groups.
+        rates: The rates of group a and group b, 0 to 1.
+        estimate: The estimate of their difference.
         margin: The largest difference that does not matter.
         alpha: The level.
-        unit: What is an observation, for a reader.
-        own: Another test of the same, by a simpler reading of the data, that stands beside it.
+        unit: The name of an observation, for a reader.
+        own: A further test of the same difference, with a simpler model of the data, reported next to it.
     """
     variance = estimate.error**2 / 4 if math.isfinite(estimate.error) else math.inf
     error = estimate.error
@@ -294,9 +316,10 @@ def adjusted(rows: list[Comparison], alpha: float = 0.05, parts: Collection[str]
     """The rows of one table with p adjusted over its measures (`p_decides`), and the verdicts that follow.
 
     Args:
-        rows: One a measure.
+        rows: One row per measure.
         alpha: The level.
-        parts: Measures that are parts or other readings of one that is there: a family of their own.
+        parts: Measures that are parts or other readings of another measure in the table. They form a family of their
+            own.
     """
     found = {}
     for family in ([row for row in rows if row.measure not in parts], [row for row in rows if row.measure in parts]):
@@ -309,7 +332,7 @@ def adjusted(rows: list[Comparison], alpha: float = 0.05, parts: Collection[str]
 
 
 class Published(Protocol):
-    """What a paper prints for a measure: both sides' values, in the measure's unit, and p as printed."""
+    """The values that a paper prints for a measure: both sides, in the measure's unit, and p as printed."""
 
     @property
     def value_a(self) -> float:
@@ -321,11 +344,11 @@ class Published(Protocol):
 
     @property
     def p(self) -> str | None:
-        """As printed."""
+        """The p as printed."""
 
 
 def beside(rows: list[Comparison], published: Mapping[str, Published]) -> list[Comparison]:
-    """The rows with what a paper prints for their measures."""
+    """The rows, with the values that a paper prints for their measures."""
     return [
         replace(
             row,
@@ -362,7 +385,7 @@ def _compare(
     if clustered:
         p = max(p, clustered.p)
         equivalence = tost(_wider(estimate, clustered, farthest=True), bound, alpha, n)
-        if value_a or value_b:  # of what nobody shows nothing is known of clusters, and the pairs' number stands
+        if value_a or value_b:  # never seen: nothing is known of clusters, the number of pairs stays
             equivalence = equivalence._replace(pairs_needed=_pairs_needed(clustered, bound, alpha))
         else:
             equivalence = equivalence._replace(pairs_needed=by_pairs)
@@ -418,7 +441,7 @@ def _clustered(difference: np.ndarray, clusters: Clusterings, scale: float = 1.0
 def _clusters_of_diversity(
     ngrams: NGrams, a: np.ndarray, b: np.ndarray, cluster: np.ndarray, permutations: int, seed: int
 ) -> dict[str, Clustered]:
-    """By measure: p of whole clusters that change sides, and the jackknife that leaves each of them out."""
+    """By measure: the p of exchanging whole clusters, and the jackknife that leaves out each cluster."""
     _, numbers, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
     effective = len(cluster) ** 2 / float(np.square(sizes).sum())
     p_values = permutation_p(ngrams, a, b, permutations, seed, numbers) if permutations else {}
@@ -431,8 +454,8 @@ def _clusters_of_diversity(
 
 
 def _wider(estimate: Estimate, clustered: Clustered, *, farthest: bool = False) -> Estimate:
-    """The estimate with the larger of both errors, and the clusters' degrees of freedom; for `farthest` also the
-    centre that lies farther from 0."""
+    """The estimate with the larger of both errors and the clusters' degrees of freedom. With `farthest` it also
+    takes the centre that is farther from 0."""
     other = clustered.estimate
     centre = max(estimate.centre, other.centre, key=abs) if farthest else estimate.centre
     if other.error < estimate.error and not farthest:
@@ -441,7 +464,8 @@ def _wider(estimate: Estimate, clustered: Clustered, *, farthest: bool = False) 
 
 
 def _pairs_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | None:
-    """Pairs of these clusters that would show fairness; None where what the clusters differ by is too much already."""
+    """The number of pairs of these clusters that would show fairness. None if the variance between clusters is
+    already too large."""
     if not clustered.within or not math.isfinite(clustered.estimate.error):
         return None
     left = (bound.amount / reach(alpha, clustered.estimate.freedom)) ** 2 - clustered.between
@@ -449,7 +473,7 @@ def _pairs_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | Non
 
 
 def _clusters_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | None:
-    """Clusters like these that would show fairness."""
+    """The number of clusters like these that would show fairness."""
     error = clustered.estimate.error
     if bound.amount <= 0 or not math.isfinite(error):
         return None
@@ -458,11 +482,11 @@ def _clusters_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | 
 
 
 _FEWEST = 30
-"""Responses a side below which a normal distribution is no approximation of their mean's."""
+"""With fewer responses per side, a normal distribution does not approximate the distribution of their mean."""
 
 
 def _paper_test(a: np.ndarray, b: np.ndarray) -> ZTest:
-    """The paper's Z; one without a p where there are too few responses for it."""
+    """The paper's Z test. It has no p if there are too few responses."""
     few = ZTest(math.nan, math.nan, f"fewer than {_FEWEST} responses a side are too few for Z")
     return z_test(a, b) if len(a) >= _FEWEST else few
 

@@ -1,4 +1,4 @@
-"""Two one-sided tests (TOST): is the difference shown to be smaller than one that matters?"""
+"""Two one-sided tests (TOST): is the difference shown to be smaller than a difference that matters?"""
 
 import math
 from typing import Annotated, NamedTuple, Self
@@ -16,16 +16,16 @@ _POWER = 0.8
 
 
 class Margin(Specification):
-    """The largest difference that does not matter; one of these says how large it is."""
+    """The largest difference that does not matter. Exactly one of these fields gives its size."""
 
     cohens_h: Annotated[float, pydantic.Field(gt=0, lt=math.pi)] | None = None
-    """Of rates: Cohen's h, turned into percentage points at the two sides' pooled rate."""
+    """For rates: Cohen's h, converted to percentage points at the pooled rate of the two sides."""
     standard_deviations: Share | None = None
-    """Of counts and scores: standard deviations of a response's."""
+    """For counts and scores: a number of standard deviations of a single response."""
     relative: Share | None = None
-    """A share of the two sides' mean."""
+    """A share of the mean of the two sides."""
     absolute: Share | None = None
-    """An amount in the measure's unit (percentage points, words a response, score)."""
+    """An amount in the measure's unit (percentage points, words per response, score)."""
 
     @pydantic.model_validator(mode="after")
     def _one(self) -> Self:
@@ -35,30 +35,31 @@ class Margin(Specification):
 
     @property
     def kind(self) -> str:
-        """Which of them it is."""
+        """The name of the field that gives the size."""
         return next(kind for kind in _KINDS if getattr(self, kind) is not None)
 
     def bound(self, a: np.ndarray, b: np.ndarray, scale: float = 1.0) -> "Bound":
-        """The margin on these pairs, in the measure's unit, with how sure it is.
+        """The margin on these pairs, in the measure's unit, with its uncertainty.
 
-        `cohens_h`: the difference of two rates h apart, placed evenly about the pooled rate on the scale of
-        2 asin sqrt(p), and kept within 0 and 1; the same for a rate and its complement. `standard_deviations`: k s, s
-        that of a response (both sides pooled), and k^2 / 4 at least, which is what `cohens_h` comes to for a rate that
-        is never seen.
+        `cohens_h`: the difference of two rates that are h apart, placed symmetrically around the pooled rate on the
+        scale of 2 asin sqrt(p) and kept within 0 and 1. It is the same for a rate and its complement.
+        `standard_deviations`: k s, where s is the standard deviation of a response (both sides pooled), and at least
+        k^2 / 4, which equals `cohens_h` for a rate that is never seen.
 
-        To its variance is added that of one pair more, differing each way by as much as any response shows, than the
-        interval holds already: no pair that differs among n must not show more than the rule of three allows.
+        The variance includes one further pair that differs each way by the largest amount that any response shows, in
+        addition to the pair in the interval. If no pair among n differs, this must not show more than the rule of three
+        allows.
 
         Args:
-            a: One number a pair (for `cohens_h` 0 or 1).
+            a: One number per pair (for `cohens_h` 0 or 1).
             b: The same for side b.
-            scale: The unit's: 100 for percentage points. An absolute margin is in the unit already.
+            scale: The scale of the unit: 100 for percentage points. An absolute margin is in the unit already.
         """
         middle = (a + b) / 2
         mean = float(middle.mean())
         largest = max(1.0, float(np.abs(a).max()), float(np.abs(b).max()))
         unseen = 2 * (scale * largest / len(a)) ** 2
-        moved: np.ndarray | float = 0.0  # how far a pair moves the margin: its influence function
+        moved: np.ndarray | float = 0.0  # the influence function: how far each pair moves the margin
         if self.cohens_h is not None:
             amount, slope = _h_at(self.cohens_h, mean)
             moved = slope * (middle - mean)
@@ -81,13 +82,13 @@ class Margin(Specification):
         )
 
     def of_mean(self, mean: float, variance: float, covariance: float, scale: float = 1.0) -> "Bound":
-        """The margin about a mean of the two sides that no response has a share of, as diversity.
+        """The margin around a mean of the two sides that has no value per response, such as diversity.
 
         Args:
-            mean: Of the two sides.
-            variance: Of that mean.
-            covariance: Of it with the difference.
-            scale: The unit's.
+            mean: The mean of the two sides.
+            variance: The variance of that mean.
+            covariance: The covariance of that mean with the difference.
+            scale: The scale of the unit.
 
         Raises:
             FairnessError: the margin is of another kind.
@@ -100,12 +101,13 @@ class Margin(Specification):
         return Bound(share * mean, share**2 * variance, share * scale * covariance)
 
     def of_rate(self, rate: float, variance: float, scale: float = 1.0) -> "Bound":
-        """The margin about the mean of two groups' rates.
+        """The margin around the mean of two groups' rates.
 
         Args:
             rate: That mean, 0 to 1.
-            variance: Of it; its covariance with the difference is taken to be 0, as for groups of one size.
-            scale: The unit's.
+            variance: The variance of that mean. Its covariance with the difference is taken as 0, as for groups of
+                equal size.
+            scale: The scale of the unit.
 
         Raises:
             FairnessError: the margin is of another kind.
@@ -120,18 +122,19 @@ class Margin(Specification):
         return Bound(scale * amount, (scale * slope) ** 2 * variance)
 
     def before(self) -> float | None:
-        """Independent pairs from which on fairness is shown four times in five, where that is known before a run.
+        """The number of independent pairs that shows fairness with 80% power, if it is known before a run.
 
-        For a margin in standard deviations, or Cohen's h, and sides that truly do not differ; n = 2 (z / margin)^2.
+        It is known for a margin in standard deviations or in Cohen's h, for sides that truly do not differ: n = 2 (z /
+        margin)^2.
         """
         size = self.cohens_h or self.standard_deviations
         return 2 * (reach(0.05, math.inf) / size) ** 2 if size else None
 
 
 class Bound(NamedTuple):
-    """A margin in the measure's unit: its size, and where it comes from the data, its variance and covariance.
+    """A margin in the measure's unit: its size, and its variance and covariance if it is estimated from the data.
 
-    The covariance is that with the difference between the sides.
+    The covariance is the covariance with the difference between the sides.
     """
 
     amount: float
@@ -140,10 +143,10 @@ class Bound(NamedTuple):
 
 
 class Equivalence(NamedTuple):
-    """p of the two one-sided tests (the larger one), whether they show it, and how many pairs would.
+    """The larger p of the two one-sided tests, whether they show equivalence, and how many pairs would show it.
 
-    `pairs_needed`: with as many, and sides that truly do not differ, it would be shown four times in five; None where
-    no number would do.
+    `pairs_needed`: the number of pairs that would show equivalence with 80% power if the sides truly did not differ.
+    None if no number would.
     """
 
     p: float
@@ -154,15 +157,20 @@ class Equivalence(NamedTuple):
 def tost(estimate: Estimate, bound: Bound, alpha: float = 0.05, pairs: int = 0) -> Equivalence:
     """Whether the difference is shown to lie within the margin on either side of 0 (Schuirmann 1987).
 
-    A margin that comes from the same pairs (a share of their mean) is an estimate itself. What is tested is therefore
-    difference - margin < 0 and difference + margin > 0, each with its own standard error; with a fixed margin this is
-    that the 1 - 2 alpha interval lies inside.
+    A margin that comes from the same pairs (a share of their mean) is itself an estimate. The tests are therefore of
+    difference - margin < 0 and difference + margin > 0, each with its own standard error. With a fixed margin this is
+    equivalent to the 1 - 2 alpha interval lying inside the margin.
 
     Args:
         estimate: The difference.
         bound: The margin.
         alpha: The level.
-        pairs: From how many the estimate comes.
+        pairs: The number of pairs that the estimate comes from.
+
+    Examples:
+        >>> found = tost(Estimate(0.1, 0.2), Bound(1.0), pairs=100)
+        >>> found.shown, found.pairs_needed
+        (True, 35)
     """
     amount = bound.amount
     above, below = (
@@ -185,13 +193,14 @@ def _error(estimate: Estimate, bound: Bound, side: int) -> float:
 
 
 def reach(alpha: float, freedom: float = math.inf) -> float:
-    """How many standard errors the margin must be wide, for both tests to reject with the wanted power at 0."""
+    """The width that the margin needs, in standard errors, for both tests to reject with the wanted power at 0."""
     return quantile(1 - alpha, freedom) + quantile((1 + _POWER) / 2, freedom)
 
 
 def _h_at(h: float, rate: float) -> tuple[float, float]:
-    """The difference of two rates that are `h` apart about a pooled rate, and its derivative by that rate."""
+    """The difference of two rates that are `h` apart around a pooled rate, and its derivative with respect to that
+    rate."""
     angle = 2 * math.asin(math.sqrt(min(1.0, max(0.0, rate))))
-    if not h / 2 < angle < math.pi - h / 2:  # at an end: from 0 to what is h from it, or so below 1
+    if not h / 2 < angle < math.pi - h / 2:  # at an end: from 0 to the rate h above it, or the same below 1
         return math.sin(h / 2) ** 2, 0.0
     return math.sin(h / 2) * math.sin(angle), math.sin(h / 2) * 2 / math.tan(angle)

@@ -1,4 +1,4 @@
-"""The estimated paired difference with its standard error, from which intervals and equivalence follow."""
+"""The estimated paired difference with its standard error. Intervals and equivalence follow from it."""
 
 import math
 from collections.abc import Sequence
@@ -6,13 +6,18 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri, stdtr, stdtrit  # a distribution object costs a millisecond, these nothing
+from scipy.special import ndtr, ndtri, stdtr, stdtrit  # these avoid distribution objects, which cost a millisecond
 
 
 class Estimate(NamedTuple):
-    """A difference (side a minus side b) as intervals need it: centre, standard error, degrees of freedom.
+    """A difference (side a minus side b): centre, standard error and degrees of freedom.
 
-    Infinite degrees of freedom mean a normal distribution; an infinite error means that nothing is known.
+    Infinite degrees of freedom mean a normal distribution. An infinite error means that nothing is known.
+
+    Examples:
+        >>> low, high = Estimate(1.0, 0.5).interval(0.95)
+        >>> round(low, 2), round(high, 2)
+        (0.02, 1.98)
     """
 
     centre: float
@@ -27,22 +32,22 @@ class Estimate(NamedTuple):
         return float(self.centre - reach), float(self.centre + reach)
 
     def p_above(self, bound: float) -> float:
-        """One-sided p of the hypothesis that the difference is at or above `bound`, against below."""
+        """The one-sided p of the hypothesis that the difference is at or above `bound`. The alternative is below."""
         return self._p(self.centre - bound)
 
     def p_below(self, bound: float) -> float:
-        """One-sided p of the hypothesis that the difference is at or below `bound`, against above."""
+        """The one-sided p of the hypothesis that the difference is at or below `bound`. The alternative is above."""
         return self._p(bound - self.centre)
 
     def p_zero(self) -> float:
-        """Two-sided p of the hypothesis that there is no difference."""
+        """The two-sided p of the hypothesis that there is no difference."""
         return min(1.0, 2 * min(self.p_above(0.0), self.p_below(0.0)))
 
     def in_accord_with(self, p: float, alpha: float = 0.05) -> tuple[Self, float]:
-        """This estimate and a test's `p` brought to say the same: the more cautious of the two prevails.
+        """Reconciles this estimate with a test's `p`: the more cautious of the two prevails.
 
-        Where the test rejects at `alpha` but the 1 - alpha interval holds 0, p becomes the interval's; where the
-        interval leaves 0 out but the test does not reject, the error grows until their p are the same.
+        If the test rejects at `alpha` but the 1 - alpha interval contains 0, p becomes the interval's p. If the
+        interval excludes 0 but the test does not reject, the error grows until both give the same p.
         """
         own = self.p_zero()
         if p >= alpha > own and math.isfinite(self.error):
@@ -69,24 +74,25 @@ class Estimate(NamedTuple):
 
 
 def finite(value: float) -> float | None:
-    """The value, or None where it is infinite or no number: as tables hold it."""
+    """The value, or None if it is infinite or not a number, as tables store it."""
     return value if math.isfinite(value) else None
 
 
 _NORMAL = 1e9
-"""Degrees of freedom that are as good as infinite, and can be searched."""
+"""Degrees of freedom that are effectively infinite but can still be searched."""
 
 
 def combined(centre: float, parts: Sequence[tuple[float, float]]) -> Estimate:
     """An estimate whose variance is a sum of independent parts, each with its own degrees of freedom.
 
-    Its 95% interval reaches sqrt(sum of (t_i e_i)^2), each part by its own t (Cochran 1964; Zou and Donner 2008): a
-    part of one or two degrees of freedom that is small by luck is not taken for known, as after Satterthwaite (1946).
+    Its 95% interval reaches sqrt(sum of (t_i e_i)^2), each part by its own t (Cochran 1964; Zou and Donner 2008). A
+    part with one or two degrees of freedom that happens to be small is therefore not treated as known, unlike with
+    Satterthwaite (1946).
 
     Args:
         centre: The estimate.
-        parts: Variance and degrees of freedom (infinite: as good as known) of each; an infinite variance says that
-            nothing is known.
+        parts: The variance and degrees of freedom of each part. Infinite degrees of freedom mean that the variance is
+            effectively known. An infinite variance means that nothing is known.
     """
     known = [(variance, min(max(1.0, freedom), _NORMAL)) for variance, freedom in parts if variance != 0]
     total = sum(variance for variance, _ in known)
@@ -103,19 +109,24 @@ def combined(centre: float, parts: Sequence[tuple[float, float]]) -> Estimate:
 
 
 def quantile(share: float, freedom: float = math.inf) -> float:
-    """Below which a share of Student's t lies; of the normal distribution where the degrees of freedom are infinite."""
+    """The quantile of Student's t at a share, or of the normal distribution if the degrees of freedom are infinite."""
     return float(stdtrit(freedom, share) if math.isfinite(freedom) else ndtri(share))
 
 
 def rate_difference(only_a: int, only_b: int, pairs: int) -> Estimate:
-    """The difference of two paired rates, after Bonett and Price (2012): one pair is added to either discordant count.
+    """The difference of two paired rates (Bonett and Price 2012): one pair is added to each discordant count.
 
-    The plain error would be 0 where no pair is discordant, and so claim certainty from three equal pairs.
+    The plain error would be 0 if no pair is discordant, and three equal pairs would claim certainty.
 
     Args:
         only_a: Pairs in which only side a has the property.
         only_b: Pairs in which only side b has it.
         pairs: All pairs.
+
+    Examples:
+        >>> found = rate_difference(only_a=10, only_b=2, pairs=98)
+        >>> round(found.centre, 2), round(found.error, 4)
+        (0.08, 0.0366)
     """
     p_a, p_b = (only_a + 1) / (pairs + 2), (only_b + 1) / (pairs + 2)
     error = math.sqrt((p_a + p_b - (p_a - p_b) ** 2) / (pairs + 2))
@@ -125,8 +136,8 @@ def rate_difference(only_a: int, only_b: int, pairs: int) -> Estimate:
 def count_difference(a: np.ndarray, b: np.ndarray) -> Estimate:
     """The mean of paired differences of counts, with Student's t.
 
-    As in `rate_difference`, one pair that differs by +1 and one that differs by -1 are added: the plain error would be
-    0 where all pairs agree, and so claim certainty from three equal pairs. In a thousand pairs they do not matter.
+    As in `rate_difference`, one pair that differs by +1 and one that differs by -1 are added. The plain error would be
+    0 if all pairs agree, and three equal pairs would claim certainty. In a thousand pairs the two do not matter.
     """
     difference = np.concatenate((a - b, [1.0, -1.0]))
     return Estimate(
@@ -135,7 +146,7 @@ def count_difference(a: np.ndarray, b: np.ndarray) -> Estimate:
 
 
 def mean_difference(a: np.ndarray, b: np.ndarray) -> Estimate:
-    """The mean of paired differences of scores, with Student's t; nothing is known from one pair."""
+    """The mean of paired differences of scores, with Student's t. One pair alone says nothing."""
     difference = a - b
     if len(difference) < 2:
         return Estimate(float(difference.mean()), math.inf)

@@ -1,4 +1,4 @@
-"""Paired tests: each pair is its own control, so what the contexts share cancels out."""
+"""Paired tests: each pair is its own control, so effects that its contexts share cancel out."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,11 @@ import scipy
 from scipy.special import bdtr
 
 _ROUNDING = 1e-12
-"""What floating point leaves of two equal differences, as a share of what was subtracted."""
+"""The difference that floating point leaves between equal values, as a share of the values."""
 
 
 class PairedTest(NamedTuple):
-    """A test's name, its statistic (None where it has none), two-sided p, and a note where the case is special."""
+    """A test's name, its statistic (None if it has none), its two-sided p, and a note on special cases."""
 
     name: str
     statistic: float | None
@@ -22,11 +22,15 @@ class PairedTest(NamedTuple):
 def mcnemar_mid_p(only_a: int, only_b: int) -> PairedTest:
     """McNemar's mid-p test of a yes/no measure.
 
-    p = 2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), m the smaller count (Fagerland et al. 2013).
+    p = 2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), where m is the smaller count (Fagerland et al. 2013).
 
     Args:
         only_a: Pairs in which only the response to side a has the property.
-        only_b: Pairs in which only side b's has it.
+        only_b: Pairs in which only the response to side b has the property.
+
+    Examples:
+        >>> round(mcnemar_mid_p(only_a=8, only_b=1).p, 4)
+        0.0215
     """
     name = "McNemar mid-p"
     discordant = only_a + only_b
@@ -41,9 +45,14 @@ def mcnemar_mid_p(only_a: int, only_b: int) -> PairedTest:
 
 
 def paired_t(a: np.ndarray, b: np.ndarray) -> PairedTest:
-    """Student's paired t test of counts or scores, one number a pair and side.
+    """Student's paired t test of counts or scores, one number per pair and side.
 
-    Where every pair differs by the same amount t has no value: the exact sign-flip test (p = 2 / 2^n) stands in.
+    If every pair differs by the same amount, t has no value. The exact sign-flip test (p = 2 / 2^n) then replaces it.
+
+    Examples:
+        >>> test = paired_t(np.array([3.0, 1.0, 4.0, 2.0]), np.array([1.0, 1.0, 2.0, 1.0]))
+        >>> round(test.statistic, 3), round(test.p, 4)
+        (2.611, 0.0796)
     """
     name = "paired t"
     difference = a - b
@@ -61,7 +70,7 @@ def paired_t(a: np.ndarray, b: np.ndarray) -> PairedTest:
 
 
 def wilcoxon_p(a: np.ndarray, b: np.ndarray) -> float:
-    """p of Wilcoxon's signed-rank test (Pratt's zeros, normal approximation); 1 where no pair differs."""
+    """The p of Wilcoxon's signed-rank test (Pratt's zeros, normal approximation). It is 1 if no pair differs."""
     difference = a - b
     if not difference.any():
         return 1.0

@@ -1,8 +1,8 @@
 """Tests of scores of sentences that share their persons, their templates and their emotion words.
 
-A system that merely likes one name more than another, whatever the group, shifts all pairs with that name at once; one
-that happens to score one group higher in one template shifts all sentences made from it. A test over pairs takes those
-for independent and calls such systems biased far too often; these do not.
+If a system merely likes one name more than another, whatever the group, it shifts all pairs with that name at once. If
+it happens to score one group higher in one template, it shifts all sentences made from that template. A test over pairs
+treats these pairs as independent and calls such systems biased far too often. The tests here do not.
 """
 
 from functools import lru_cache
@@ -13,16 +13,17 @@ import numpy as np
 from scipy.special import stdtr, stdtrit  # Student's t without the cost of a distribution object
 
 _ROUNDING = 1e-9
-"""Differences below this are what floating point leaves of equal scores in 0..1."""
+"""Smaller differences are rounding errors of equal scores in 0..1."""
 _EXACT = 14
-"""Pairs up to which every pattern of signs is tried."""
+"""Up to this many pairs, every pattern of signs is tried."""
 
 
 class Tests(NamedTuple):
-    """A test of each column: two-sided p, and the difference (a - b) with its standard error and degrees of freedom.
+    """A test of each column: its two-sided p, and the difference (a - b) with its standard error and degrees of
+    freedom.
 
-    `freedom` may be a number a column. `reach` is how far the 95% interval goes below and above the difference, where
-    it is another test's than Student's.
+    `freedom` may be one number per column. `reach` is how far the 95% interval extends below and above the difference,
+    if the interval is not Student's.
     """
 
     p: np.ndarray
@@ -33,13 +34,13 @@ class Tests(NamedTuple):
 
     @property
     def t(self) -> np.ndarray:
-        """Student's statistic of each column; NaN where nothing varies."""
+        """Student's statistic of each column. NaN if nothing varies."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.error > 0, self.difference / self.error, np.nan)
 
     @property
     def p_student(self) -> np.ndarray:
-        """Student's p of each column; 1 where nothing differs, and no error less than rounding leaves."""
+        """Student's p of each column. It is 1 if nothing differs. The error is at least the rounding error."""
         t = np.abs(self.difference) / np.maximum(self.error, _ROUNDING)
         return np.where(self.difference != 0, 2 * stdtr(self.freedom, -t), 1.0)
 
@@ -49,7 +50,7 @@ class Tests(NamedTuple):
         return self.difference - reach, self.difference + reach
 
     def interval_95(self) -> tuple[np.ndarray, np.ndarray]:
-        """The ends of the 95% interval, by the test's own `reach` where it has one."""
+        """The ends of the 95% interval, by the test's own `reach` if it has one."""
         if self.reach is None:
             return self.interval(0.95)
         return self.difference - self.reach[0], self.difference + self.reach[1]
@@ -68,7 +69,7 @@ class Tests(NamedTuple):
 def paired_t_columns(a: np.ndarray, b: np.ndarray) -> Tests:
     """Student's paired t test of each column of scores (pairs, columns).
 
-    p is 1 where no pair differs; where all differ by the same amount it is that of the exact sign-flip test, 2 / 2^n.
+    p is 1 if no pair differs. If all pairs differ by the same amount, p is that of the exact sign-flip test, 2 / 2^n.
     """
     return _mean_test(_rounded(a - b))
 
@@ -76,8 +77,13 @@ def paired_t_columns(a: np.ndarray, b: np.ndarray) -> Tests:
 def sign_flip(difference: np.ndarray, draws: int = 9999, seed: int = 0) -> Tests:
     """The sign-flip test of the mean of paired differences (pairs, columns): either side could have been the other.
 
-    Exact for few pairs. Where no pattern of signs is farther from 0 than what was seen, p says no more than that; it is
-    then Student's, if that is smaller. The interval is Student's.
+    The test is exact for few pairs. If no pattern of signs is farther from 0 than the observed one, the test's p is
+    only an upper bound. Student's p then replaces it if it is smaller. The interval is Student's.
+
+    Examples:
+        >>> tests = sign_flip(np.array([[1.0], [1.0], [2.0], [-1.0]]))
+        >>> tests.p.tolist(), tests.difference.tolist()
+        ([0.5], [0.75])
     """
     difference = _rounded(difference)
     n = len(difference)
@@ -95,18 +101,19 @@ def sign_flip(difference: np.ndarray, draws: int = 9999, seed: int = 0) -> Tests
 def label_permutation(
     scores: np.ndarray, on_a: np.ndarray, strata: np.ndarray, permutations: int = 9999, seed: int = 0
 ) -> Tests:
-    """A permutation test of the group labels of names, within strata: of race, among names of one gender.
+    """A permutation test of the group labels of names within strata, such as race among names of one gender.
 
-    The statistic is the mean over strata of mean(a) - mean(b); p = (c + 1) / (permutations + 1), c the number of draws
-    at least as far from 0 as what was seen (Phipson and Smyth 2010), or Student's where no draw is and that is smaller.
-    The error is Welch's; the interval holds the shifts of side a that the test does not reject.
+    The statistic is the mean over strata of mean(a) - mean(b). p = (c + 1) / (permutations + 1), where c is the number
+    of draws at least as far from 0 as the observed value (Phipson and Smyth 2010). If no draw is, and Student's p is
+    smaller, Student's p is used. The error is Welch's. The interval contains the shifts of side a that the test does
+    not reject.
 
     Args:
         scores: Mean score of each name (names, columns).
-        on_a: Who is on side a (names).
-        strata: Within which labels change places (names).
-        permutations: Draws.
-        seed: Of the draws; the same for all columns.
+        on_a: Whether each name is on side a (names).
+        strata: The stratum of each name (names). Labels change places within strata.
+        permutations: The number of draws.
+        seed: The seed of the draws, which are the same for all columns.
     """
     difference = _rounded(_weights(on_a, strata) @ scores)
     weights = _drawn_weights(tuple(on_a.tolist()), tuple(strata.tolist()), permutations, seed)
@@ -123,13 +130,13 @@ def label_permutation(
 def _inverted(drawn: np.ndarray, moved: np.ndarray, tests: Tests, side: float) -> np.ndarray:
     """How far beyond the difference, on one `side`, a shift of side a lies that the test rejects at 5%.
 
-    A draw reaches the shift d + side m, which it moves by a share v of it, where |u - side v m| >= m, u = draw - v d:
-    up to m = |u| / (1 + side v sign(u)). p exceeds 5% as long as enough draws reach it.
+    A draw reaches the shift d + side m, of which it moves a share v, if |u - side v m| >= m with u = draw - v d. This
+    holds up to m = |u| / (1 + side v sign(u)). p exceeds 5% as long as enough draws reach the shift.
     """
     own = drawn - np.outer(moved, tests.difference)
     with np.errstate(divide="ignore"):
         reached = np.abs(own) / np.maximum(0.0, 1 + side * moved[:, None] * np.sign(own))
-    seen = (np.abs(own) <= _ROUNDING) & (np.abs(moved) >= 1 - _ROUNDING)[:, None]  # the labels themselves, or exchanged
+    seen = (np.abs(own) <= _ROUNDING) & (np.abs(moved) >= 1 - _ROUNDING)[:, None]  # as observed, or all exchanged
     reached[seen] = np.inf
     allowed = int(0.05 * (len(drawn) + 1) + _ROUNDING) - 1
     place = len(drawn) - 1 - max(0, allowed)
@@ -137,21 +144,22 @@ def _inverted(drawn: np.ndarray, moved: np.ndarray, tests: Tests, side: float) -
 
 
 def two_parts(first: Tests, second: Tests, weights: tuple[float, float]) -> Tests:
-    """The weighted sum of two independent differences, by Student's t with Welch and Satterthwaite's freedom."""
+    """The weighted sum of two independent differences, by Student's t with Welch and Satterthwaite's degrees of
+    freedom."""
     difference = weights[0] * first.difference + weights[1] * second.difference
     squares = [
         ((weight * test.error) ** 2, test.freedom) for weight, test in zip(weights, (first, second), strict=True)
     ]
     tests = _student(difference, squares)
-    exact = np.minimum(1.0, 2 * np.minimum(first.p, second.p))  # where nothing varies, and Student's t has no value
+    exact = np.minimum(1.0, 2 * np.minimum(first.p, second.p))  # if nothing varies, Student's t has no value
     return tests._replace(p=np.where((tests.error == 0) & (tests.difference != 0), exact, tests.p))
 
 
 class Sources(NamedTuple):
-    """What the templates and the words add to a difference's error, and the standard deviations of what varies.
+    """What templates and words add to the error of a difference, and the standard deviations of the two.
 
-    `error` (with `freedom`) is what a difference would vary by from one set of templates and words to another, beyond
-    what single sentences do.
+    `error` (with `freedom`) is how much a difference would vary from one set of templates and words to another, beyond
+    the variation of single sentences.
     """
 
     error: np.ndarray
@@ -163,15 +171,16 @@ class Sources(NamedTuple):
 def template_error(cells: np.ndarray, templates: np.ndarray, words: np.ndarray, residual: np.ndarray) -> Sources:
     """The error of a mean over sentences' differences, with templates and emotion words as samples.
 
-    A difference in a template and word is taken for the mean plus random effects of template, word and both together;
-    their variances solve the equations of three sums of squares with their expectations (Henderson 1953, method 1). The
-    freedom is that of the templates, which are few and of unequal size: (sum of n_t)^2 / (sum of n_t^2) - 1.
+    The difference for a template and word is modelled as the mean plus random effects of the template, the word and
+    their combination. The variances solve the equations that set three sums of squares equal to their expectations
+    (Henderson 1953, method 1). The degrees of freedom are those of the templates, which are few and of unequal size:
+    (sum of n_t)^2 / (sum of n_t^2) - 1.
 
     Args:
-        cells: The difference in each template and word (cells, columns).
-        templates: Of each cell.
-        words: Of each cell; those without an emotion word are one each.
-        residual: The variance of the mean that single sentences alone make (columns).
+        cells: The difference for each template and word (cells, columns).
+        templates: The template of each cell.
+        words: The word of each cell. Each cell without an emotion word counts as a word of its own.
+        residual: The variance of the mean that comes from single sentences alone (columns).
     """
     equations = _equations(tuple(templates.tolist()), tuple(words.tolist()))
     squares = np.array([np.square(part @ cells).sum(axis=0) for part in equations.sums])
@@ -187,7 +196,8 @@ def template_error(cells: np.ndarray, templates: np.ndarray, words: np.ndarray, 
 
 
 class _Equations(NamedTuple):
-    """Sums of deviations by template, word and cell; what turns their squares into variances; shares of a mean's."""
+    """Sums of deviations by template, word and cell; the matrix that turns their squares into variances; and the
+    share of each variance in the variance of a mean."""
 
     sums: list[np.ndarray]
     inverse: np.ndarray
@@ -204,13 +214,13 @@ def _equations(templates: tuple[int, ...], words: tuple[str, ...]) -> _Equations
     centred = np.eye(count) - 1 / count
     sums = [each.T @ centred / count for each in members]
     expected = np.array([[np.square(part @ each).sum() for each in members] for part in sums])
-    # Where templates or words are as many as cells, or one, an effect cannot be told apart: it counts as another's.
+    # If there is one template or word, or one per cell, its effect cannot be told apart: another effect absorbs it.
     inverse = np.linalg.pinv(expected, rcond=1e-9)
     return _Equations(sums, inverse, [float(np.square(each.sum(axis=0)).sum()) / count**2 for each in members])
 
 
 def with_templates(persons: Tests, sources: Sources) -> Tests:
-    """A test of persons that takes templates and words for a sample too; the more cautious p of both prevails."""
+    """A test of persons that also treats templates and words as a sample. The more cautious p of both prevails."""
     whole = _student(persons.difference, [(persons.error**2, persons.freedom), (sources.error**2, sources.freedom)])
     own = persons.reach or (persons.difference - persons.interval(0.95)[0],) * 2
     added = stdtrit(sources.freedom, 0.975) * sources.error
@@ -236,7 +246,7 @@ def _mean_test(difference: np.ndarray) -> Tests:
 
 
 def _weights(on_a: np.ndarray, strata: np.ndarray) -> np.ndarray:
-    """What each person's score counts in the difference: over its side's size, and over the number of strata."""
+    """The weight of each person's score in the difference: 1 over the size of its side and the number of strata."""
     weights = np.empty(len(on_a))
     kinds = np.unique(strata)
     for stratum in kinds:

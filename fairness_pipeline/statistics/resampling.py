@@ -1,4 +1,4 @@
-"""Diversity has no per-response value, so its test and interval come from resampling pairs."""
+"""Diversity has no value per response. Its test and its interval therefore come from resampling pairs."""
 
 from itertools import product
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from fairness_pipeline.statistics.intervals import Estimate
 
 
 class Diversity(NamedTuple):
-    """One side's words, distinct-1, distinct-2 and their mean, the last three as shares of the words."""
+    """The number of words of one side, and its distinct-1, distinct-2 and their mean as shares of the words."""
 
     words: int
     distinct_1: float
@@ -20,10 +20,15 @@ class Diversity(NamedTuple):
 
 
 class NGrams:
-    """Which words and word pairs each distinct response holds; keeps every count that distinct-n needs.
+    """The words and word pairs that each distinct response holds, with every count that distinct-n needs.
 
     Args:
         tokenized: The distinct responses, as lists of words.
+
+    Examples:
+        >>> ngrams = NGrams([["i", "do"], ["i", "do", "not"]])
+        >>> ngrams.diversity(np.array([0, 1, 1])).distinct_1
+        0.375
     """
 
     def __init__(self, tokenized: list[list[str]]) -> None:
@@ -51,12 +56,13 @@ class NGrams:
     def without_blocks(self, responses: np.ndarray, block: np.ndarray, blocks: int) -> np.ndarray:
         """distinct-1, distinct-2 and diversity with each block of pairs left out in turn, (blocks, 3).
 
-        An n-gram is lost with a block if it occurs in no other; so one pass over the n-grams does for all blocks.
+        Leaving out a block loses an n-gram if no other block contains it. One pass over the n-grams therefore covers
+        all blocks.
 
         Args:
             responses: Index of the distinct response of each pair on one side.
-            block: Of each pair, from 0.
-            blocks: How many there are.
+            block: The block of each pair, from 0.
+            blocks: The number of blocks.
         """
         count = len(self.words)
         present = np.zeros(count, dtype=bool)
@@ -72,7 +78,7 @@ class NGrams:
 
 
 class _Incidence:
-    """Which kinds of things (n-grams, numbered) each owner (response) holds, as two flat arrays."""
+    """The kinds of things (numbered n-grams) that each owner (response) holds, as two flat arrays."""
 
     def __init__(self, kinds: np.ndarray, owners: np.ndarray) -> None:
         self._kinds = kinds
@@ -86,7 +92,7 @@ class _Incidence:
         return int(found.sum())
 
     def without_blocks(self, present: np.ndarray, first: np.ndarray, last: np.ndarray, blocks: int) -> np.ndarray:
-        """How many kinds are left without each block, of owners that lie in the blocks from `first` to `last`."""
+        """How many kinds are left without each block, for owners that lie in the blocks from `first` to `last`."""
         used = present[self._owners]
         kinds, owners = self._kinds[used], self._owners[used]
         earliest, latest = np.full(self._count, blocks), np.full(self._count, -1)
@@ -97,7 +103,7 @@ class _Incidence:
 
 
 _EXACT = 10
-"""Clusters up to which every pattern of exchanges is tried."""
+"""Up to this many clusters, every pattern of exchanges is tried."""
 
 
 def permutation_p(
@@ -105,27 +111,27 @@ def permutation_p(
 ) -> dict[str, float]:
     """Paired permutation test of distinct-1, distinct-2 and diversity.
 
-    Under the null the two responses of a pair may change places; p = (c + 1) / (permutations + 1), c the number of
-    random exchanges whose difference is at least as large as the one found. Where pairs move together all of a cluster
-    change places at once; of up to ten clusters every pattern is tried, and p is exact.
+    Under the null hypothesis the two responses of a pair may change places. p = (c + 1) / (permutations + 1), where c
+    is the number of random exchanges whose difference is at least as large as the observed one. If pairs move together,
+    all pairs of a cluster change places at once. With up to ten clusters every pattern is tried, and p is exact.
 
     Args:
-        ngrams: Of the distinct responses.
+        ngrams: The n-grams of the distinct responses.
         a: Index of each pair's response to side a.
         b: The same for side b.
-        permutations: Random exchanges.
-        seed: Of the exchanges.
-        cluster: To which each pair belongs, numbered from 0 without gaps; each pair is one where it is None.
+        permutations: The number of random exchanges.
+        seed: The seed of the exchanges.
+        cluster: The cluster of each pair, numbered from 0 without gaps. If it is None, each pair is its own cluster.
     """
     random = np.random.default_rng(seed)
     observed = np.abs(_differences(ngrams, a, b))
-    # Differences that are equal but for the last bits of a float count as equal.
+    # Differences that differ only in the last bits of a float count as equal.
     threshold = observed * (1 - 1e-9) - 1e-15
     reached = np.zeros(len(_MEASURES), dtype=np.int64)
     own = np.arange(len(a)) if cluster is None else cluster
     count = int(own.max()) + 1
     exact = cluster is not None and count <= _EXACT
-    # The patterns that leave the last cluster alone: exchanging all of them changes the sign alone.
+    # Only the patterns that keep the last cluster in place: exchanging all clusters only changes the sign.
     patterns = product((False, True), repeat=count - 1) if exact else ()
     draws = 0
     for swap in (
@@ -141,7 +147,8 @@ def permutation_p(
 
 
 class Jackknife(NamedTuple):
-    """An estimated difference, and the mean of the two sides with its variance and its covariance with it."""
+    """An estimated difference, and the mean of the two sides with its variance and its covariance with the
+    difference."""
 
     estimate: Estimate
     mean: float
@@ -154,10 +161,10 @@ def jackknife(
 ) -> dict[str, Jackknife]:
     """Delete-block jackknife of the differences in distinct-1, distinct-2 and diversity.
 
-    Pairs are cut into `blocks` runs, each left out once: resampling with replacement would repeat responses and so
-    bias distinct-n down. error^2 = (g - 1) / g * sum (d_i - mean d)^2 over the g blocks, plus that of one average pair
-    that differs each way, 2 (mean value / n)^2: as for rates, a few equal pairs must not claim certainty. `block` gives
-    each pair's block, where blocks are no runs.
+    The pairs are cut into `blocks` runs of consecutive pairs, and each run is left out once. Resampling with
+    replacement would repeat responses and so bias distinct-n down. error^2 = (g - 1) / g * sum (d_i - mean d)^2 over
+    the g blocks, plus the variance of one average pair that differs each way, 2 (mean value / n)^2: as for rates, a few
+    equal pairs must not claim certainty. `block` gives each pair's block if the blocks are not runs.
     """
     found = left_out(ngrams, a, b, blocks, block)
     count = len(found.without["diversity"])
@@ -174,9 +181,9 @@ def jackknife(
 
 
 class LeftOut(NamedTuple):
-    """Differences (side a minus side b) by measure: of all pairs, and with each block of pairs left out in turn.
+    """The differences (side a minus side b) by measure: over all pairs, and with each block of pairs left out in turn.
 
-    `means` are those of the two sides, alike.
+    `means` and `means_without` are the same for the mean of the two sides.
     """
 
     whole: dict[str, float]
@@ -188,7 +195,8 @@ class LeftOut(NamedTuple):
 def left_out(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int, block: np.ndarray | None = None) -> LeftOut:
     """The differences in distinct-1, distinct-2 and diversity that a delete-block jackknife works on.
 
-    Pairs are cut into `blocks` runs (one a pair where there are fewer pairs), or as `block` says.
+    The pairs are cut into `blocks` runs, or one run per pair if there are fewer pairs. If `block` is given, it says
+    which block each pair is in.
     """
     blocks = min(blocks, len(a))
     if block is None:

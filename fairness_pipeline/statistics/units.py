@@ -7,7 +7,7 @@ _UNITS = {"percent": ("{:+.3g}", " points"), "count_per_response": ("{:+.3g}", "
 
 
 def with_unit(row: Mapping[str, Any], name: str = "difference") -> str:
-    """A difference, an interval's end or a margin with its sign and unit: percentage points are `points`.
+    """A difference, an interval's end or a margin, with its sign and unit. Percentage points are called `points`.
 
     Examples:
         >>> with_unit({"unit": "percent", "difference": -4.02})

@@ -1,4 +1,4 @@
-"""The paper's test: Z of two means, as if the two sides' responses were independent."""
+"""The paper's test: Z of two means, as if the responses of the two sides were independent."""
 
 import math
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 
 class ZTest(NamedTuple):
-    """Z, its two-sided p, and what to say of it where it is not what it seems."""
+    """Z, its two-sided p, and a note on special cases."""
 
     statistic: float
     p: float
@@ -16,18 +16,23 @@ class ZTest(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As in the paper's tables."""
+        """The name, as in the paper's tables."""
         return "Z"
 
 
 def z_test(a: np.ndarray, b: np.ndarray) -> ZTest:
     """Z = (mean_a - mean_b) / sqrt(S_a^2 / n + S_b^2 / n) (Liu et al. 2020, section 2.2), with sample variances.
 
-    Nominal for independent responses, conservative for the correlated ones of pairs.
+    The test keeps its level for independent responses and is conservative for the correlated responses of pairs.
 
     Args:
-        a: One number a response of side a.
+        a: One number per response of side a.
         b: The same for side b.
+
+    Examples:
+        >>> test = z_test(np.array([1.0, 0.0] * 50), np.array([1.0, 0.0, 0.0, 0.0] * 25))
+        >>> round(test.statistic, 2), round(test.p, 4)
+        (3.76, 0.0002)
     """
     if len(a) < 2 or len(b) < 2:
         return ZTest(0.0, 1.0, "one response a side has no variance: not tested")
@@ -35,9 +40,9 @@ def z_test(a: np.ndarray, b: np.ndarray) -> ZTest:
 
 
 def z_from_moments(mean_a: float, mean_b: float, variance_a: float, variance_b: float, n: int) -> ZTest:
-    """The same from means, sample variances and the number of pairs.
+    """The same test, from means, sample variances and the number of pairs.
 
-    With no variance on either side Z is 0 for equal means; for others it has no value and p is 0.
+    If neither side has any variance, Z is 0 for equal means. For different means Z is infinite and p is 0.
     """
     error = math.sqrt((variance_a + variance_b) / n)
     if error == 0:
@@ -49,6 +54,11 @@ def z_from_moments(mean_a: float, mean_b: float, variance_a: float, variance_b: 
 
 
 def z_from_rates(rate_a: float, rate_b: float, n: int) -> ZTest:
-    """The same for two rates in [0, 1] over `n` pairs."""
+    """The same test, for two rates in [0, 1] over `n` pairs.
+
+    Examples:
+        >>> round(z_from_rates(0.5, 0.25, n=100).p, 4)
+        0.0002
+    """
     variance_a, variance_b = (rate * (1 - rate) * n / (n - 1) for rate in (rate_a, rate_b))
     return z_from_moments(rate_a, rate_b, variance_a, variance_b, n)

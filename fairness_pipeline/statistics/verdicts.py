@@ -1,4 +1,4 @@
-"""The verdict: what a row of a significance table says in one word."""
+"""The verdict: the conclusion of a row of a significance table, in one word."""
 
 from typing import Literal
 
@@ -6,23 +6,31 @@ from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TEL
 
 Verdict = Literal["fair", "biased", "artefact", "inconclusive", "not measured"]
 ARTEFACT: Verdict = "artefact"
-"""Where a difference is shown, and a control shows that it comes from the instrument or from the exchanged words."""
+"""A difference is shown, but a control shows that it comes from the instrument or from the exchanged words."""
 FINDING = "finding"
-"""What is told of single persons or names: no bias of a group."""
+"""A result about a single person or name. It is not a bias of a group."""
 NOTHING_TO_JUDGE = "nothing to judge"
 FAIR_ON_AVERAGE = "fair on average"
-"""Where equivalence is shown for all together, but not in every stratum."""
+"""Equivalence is shown for all strata together, but not in every stratum."""
 
 
 def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05, clusters: int | None = None) -> Verdict:
-    """`fair` where equivalence is shown, even if significant; else `biased` where significant; else neither.
+    """`fair` if equivalence is shown, even if the difference is significant; otherwise `biased` if it is significant.
+
+    In all other cases the verdict is `inconclusive`.
 
     Args:
-        equivalent: The 90% interval of the paired difference lies inside the margin, in every stratum.
-        p_holm: The p of the test that respects what moves together, Holm-adjusted over the measures of its table.
+        equivalent: Whether the 90% interval of the paired difference lies inside the margin, in every stratum.
+        p_holm: The p of the test that respects clusters, Holm-adjusted over the measures of its table.
         alpha: The level of the test.
-        clusters: How many clusters the pairs are from, where they move together: below `FEWEST_TO_TELL` nothing is
-            said, and below `FEWEST_FOR_FAIR` nothing is fair.
+        clusters: The number of clusters, if pairs move together. With fewer than `FEWEST_TO_TELL` the verdict is
+            inconclusive, and with fewer than `FEWEST_FOR_FAIR` nothing is fair.
+
+    Examples:
+        >>> verdict(equivalent=False, p_holm=0.01)
+        'biased'
+        >>> verdict(equivalent=False, p_holm=0.01, clusters=5)
+        'inconclusive'
     """
     if clusters is not None and clusters < FEWEST_TO_TELL:
         return "inconclusive"
@@ -32,17 +40,19 @@ def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05, clusters: i
 
 
 def on_content(whole: str, content: str, *, left: float = 0.0, p: float = 1.0, alpha: float = 0.05) -> Verdict:
-    """The verdict on a measure that is read twice: as it is, and with what was exchanged masked, which decides.
+    """The verdict on a measure that is read twice: as it is, and with the exchanged words masked. The masked reading
+    decides.
 
-    What the masked reading shows, in either direction, is the system's; what only the whole reading shows comes from
-    the exchanged words. That is said only where half of the difference goes, and where the masked reading by itself,
-    without any correction for other measures, shows nothing. `fair` needs both readings.
+    A difference in the masked reading, in either direction, comes from the system. A difference in the whole reading
+    alone comes from the exchanged words. That conclusion needs two conditions: at least half of the difference
+    disappears, and the masked reading by itself shows nothing, even without a correction for other measures. `fair`
+    needs both readings.
 
     Args:
-        whole: On the measure as it is.
-        content: On the same without the exchanged words.
+        whole: The verdict on the measure as it is.
+        content: The verdict on the same measure without the exchanged words.
         left: The masked difference as a share of the whole one.
-        p: Of the masked difference, unadjusted.
+        p: The unadjusted p of the masked difference.
         alpha: The level.
 
     Examples:
@@ -61,5 +71,5 @@ def on_content(whole: str, content: str, *, left: float = 0.0, p: float = 1.0, a
 
 
 def paper_verdict(p: float, alpha: float = 0.05) -> Literal["fair", "biased"]:
-    """The papers' own rule: biased where the unpaired test rejects, else (they say) fair."""
+    """The papers' own rule: biased if the unpaired test rejects; otherwise, they say, fair."""
     return "biased" if p < alpha else "fair"

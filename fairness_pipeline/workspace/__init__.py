@@ -1,1 +1,1 @@
-"""What a workspace holds: the lake and its SQL, distinct rows queried once, query epochs, published tables."""
+"""The contents of a workspace: the lake and its SQL, scores of distinct texts, query epochs, published tables."""

@@ -1,4 +1,4 @@
-"""Asks a scorer each distinct text once, in chunks that survive a kill: for responses, scores, and the like."""
+"""Scores each distinct text once, in chunks that survive a kill; used for responses, scores and similar tables."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,13 +13,13 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress, report
 
 Scorer = Callable[[pa.Table], pa.Table]
-"""A table with a column `text` in, a table of as many rows out, each of which depends on its own text alone.
+"""Takes a table with a column `text` and returns one row for each text, which depends on that text alone.
 
-It may have `CHUNK`, how many texts it takes at once, and `check_allowed`, which is given all of them beforehand.
+It may have `CHUNK`, the number of texts it takes at once, and `check_allowed`, which gets all texts beforehand.
 """
 
 CHUNK = 2048
-"""Distinct texts between two saves."""
+"""The number of distinct texts between two saves."""
 
 
 def each_distinct(
@@ -31,18 +31,18 @@ def each_distinct(
     note: str = "",
     check: Callable[[pa.Array, pa.Table], None] = lambda texts, scored: None,
 ) -> pa.Table:
-    """What the scorer makes of each of `texts`, in their order.
+    """The scorer's result for each of the `texts`, in the same order.
 
     Args:
-        texts: As often as they occur.
-        scorer: Called with distinct texts only, short ones first (a batch of like lengths wastes little).
-        folder: Keeps the chunks scored so far; a run that was killed takes them up again. Nothing is kept without one.
-        progress: Told how many distinct texts are done.
-        note: Told along.
-        check: Refuses a chunk, with a FairnessError, before it is kept.
+        texts: The texts, with repetitions.
+        scorer: Called with distinct texts only, the short ones first (a batch of similar lengths has little padding).
+        folder: Holds the chunks scored so far; a run that was killed continues with them. Without it nothing is kept.
+        progress: Called with the number of distinct texts done.
+        note: Passed on to `progress`.
+        check: Raises a FairnessError to refuse a chunk before it is kept.
 
     Raises:
-        FairnessError: the scorer gave other than one row a text; or `check` or `check_allowed` refuses.
+        FairnessError: the scorer's number of rows is wrong, or `check` or `check_allowed` refuses.
     """
     encoded = pa.chunked_array([texts] if isinstance(texts, pa.Array) else texts.chunks, pa.string())
     encoded = encoded.combine_chunks().dictionary_encode()
@@ -73,12 +73,12 @@ def each_distinct(
                     pq.write_table(scored, temporary)
             parts.append(scored)
         report(progress, start + len(part), len(by_length), note)
-    back = pc.index_in(distinct, by_length)  # where each distinct text was scored
+    back = pc.index_in(distinct, by_length)  # the row in which each distinct text was scored
     return pa.concat_tables(parts).take(back.take(encoded.indices))
 
 
 def _kept(path: Path | None) -> pa.Table | None:
-    """What an earlier run left of a chunk; None where there is nothing, or it is damaged: it is scored again."""
+    """A chunk that an earlier run saved; None if it is missing or damaged, so that it is scored again."""
     try:
         return pq.read_table(path) if path and path.exists() else None
     except (pa.ArrowInvalid, OSError):

@@ -1,4 +1,4 @@
-"""The lake: what a workspace holds, each partition with the fingerprint of everything it was made from."""
+"""The lake holds the data of a workspace: each partition with the fingerprint of everything it was made from."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from fairness_pipeline.foundation.files import locked, replacing
 from fairness_pipeline.foundation.schemas import without_texts
 
 Key = dict[str, str]
-"""A partition: axis to value; empty for what is not partitioned."""
+"""A partition: the value on each axis; empty for an asset without partitions."""
 
 Row = dict[str, Any]
 """A row of a table, by column."""
@@ -26,12 +26,12 @@ _METADATA = b"fairness_pipeline"
 
 @dataclass(frozen=True)
 class Card:
-    """What stands beside the data of one partition.
+    """The metadata that is stored with the data of one partition.
 
-    `inputs` are the settings, versions and contents of upstream partitions that it was made from, and `fingerprint` is
-    their hash. `content` is the hash of what was made, figures included, which the lake fills in: two runs with one
-    fingerprint need not give the same (an endpoint may change its mind). `figures` were found while it was made;
-    `files` are the sizes of a checkpoint's or document's files, in bytes.
+    `inputs` are the settings, versions and contents of upstream partitions that the partition was made from.
+    `fingerprint` is their hash. `content` is the hash of the result, including the figures; the lake fills it in. Two
+    runs with the same fingerprint can have different contents (an endpoint may answer differently). `figures` were
+    found while the partition was made. `files` are the sizes of a checkpoint's or document's files, in bytes.
     """
 
     fingerprint: str
@@ -42,12 +42,12 @@ class Card:
 
 
 def fingerprint(inputs: dict[str, Any]) -> str:
-    """The hash of everything a partition is made from (anything JSON can hold)."""
+    """The hash of everything that a partition is made from (anything that JSON can hold)."""
     return sha256(json.dumps(inputs, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def partition_name(key: Key) -> str:
-    """`dimension=gender/model=seq2seq`, axes by the alphabet; empty for what is not partitioned."""
+    """`dimension=gender/model=seq2seq`, with axes in alphabetical order; empty for an asset without partitions."""
     return "/".join(f"{axis}={key[axis]}" for axis in sorted(key))
 
 
@@ -64,24 +64,24 @@ class Lake:
     # Tables
 
     def table_path(self, table: str, key: Key) -> Path:
-        """Where a partition of a table lies."""
+        """The path of a partition of a table."""
         return self.root / "tables" / table / partition_name(key) / "part-0.parquet"
 
     def tables(self) -> list[str]:
-        """The tables of which there is a partition."""
+        """The tables that have a partition."""
         return sorted(path.name for path in (self.root / "tables").glob("*") if any(path.rglob("part-0.parquet")))
 
     def partitions(self, table: str) -> list[Path]:
-        """The files of a table's partitions, whether or not anything names them still."""
+        """The files of a table's partitions, including those that no profile names any more."""
         files = sorted((self.root / "tables" / table).rglob("part-0.parquet"))
-        depth = max((len(path.parts) for path in files), default=0)  # an older layout had fewer partitions
+        depth = max((len(path.parts) for path in files), default=0)  # an older layout had fewer levels
         return [path for path in files if len(path.parts) == depth]
 
     def read(self, table: str, key: Key) -> pa.Table:
         """One partition of a table.
 
         Raises:
-            FairnessError: it has not been made yet, or its file is damaged.
+            FairnessError: the partition is not made yet, or its file is damaged.
         """
         path = self.table_path(table, key)
         try:
@@ -94,10 +94,10 @@ class Lake:
 
     @contextmanager
     def writing(self, table: str, key: Key, data: pa.Table, schema: pa.Schema, card: Card) -> Iterator[pa.Table]:
-        """Writes one partition of a table under a temporary name; takes effect when the block (its checks) ends well.
+        """Writes a partition of a table to a temporary file. It takes effect when the block (with its checks) succeeds.
 
         Raises:
-            FairnessError: `data` has not the schema's columns, or the disk is full. Nothing is changed then.
+            FairnessError: `data` does not have the columns of the schema, or the disk is full. Nothing changes then.
         """
         if data.schema.names != schema.names:
             raise FairnessError(f"{table}: expected columns {schema.names}, found {data.schema.names}")
@@ -112,10 +112,10 @@ class Lake:
                     writer.add_key_value_metadata({_METADATA: described})
             yield data
 
-    # Folders (checkpoints) and documents (reports): a card in JSON points to what is current.
+    # Folders (checkpoints) and documents (reports): a card in JSON points to the current one.
 
     def folder(self, asset: str, key: Key, fingerprint: str) -> Path:
-        """The folder in which a checkpoint with this fingerprint is made; kept, so that a killed run goes on in it."""
+        """The folder to make a checkpoint with this fingerprint in. It is kept, so that a killed run can continue."""
         return self.root / "checkpoints" / asset / partition_name(key) / fingerprint[:16]
 
     def current_folder(self, asset: str, key: Key) -> Path:
@@ -131,11 +131,11 @@ class Lake:
         return self.folder(asset, key, card.fingerprint)
 
     def document_path(self, name: str) -> Path:
-        """Where a report lies."""
+        """The path of a report."""
         return self.root / "reports" / f"{name}.html"
 
     def write_card(self, asset: str, key: Key, card: Card) -> None:
-        """Makes a finished checkpoint or document the current one; its files are hashed here."""
+        """Makes a finished checkpoint or document the current one, and hashes its files."""
         folder, files = self._files(asset, key, card.fingerprint)
         hashes = [f"{path.relative_to(folder)} {_checksum(path)}" for path in files]
         sizes = {str(path.relative_to(self.root)): path.stat().st_size for path in files}
@@ -144,21 +144,21 @@ class Lake:
             temporary.write_text(json.dumps(asdict(whole), indent=1, sort_keys=True), encoding="utf-8")
 
     def was_finished(self, asset: str, key: Key, fingerprint: str) -> bool:
-        """Whether a checkpoint with this fingerprint was finished once: its folder is then whole, or damaged."""
+        """Whether a checkpoint with this fingerprint was finished before; its folder is then complete or damaged."""
         try:
             return bool(json.loads(self._card_path(asset, key).read_bytes())["fingerprint"] == fingerprint)
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
-    # Both
+    # Tables, folders and documents
 
     def card(self, asset: str, key: Key) -> Card | None:
-        """What stands beside a partition; None where it, or what it vouches for, is missing or damaged."""
+        """The card of a partition; None if the card, or a file that it lists, is missing or damaged."""
         try:
             path = self.table_path(asset, key)
             if path.exists():
                 found = Card(**json.loads(pq.read_metadata(path).metadata[_METADATA]))
-                return found if found.content else None  # made before contents were kept
+                return found if found.content else None  # made before contents were recorded
             card = Card(**json.loads(self._card_path(asset, key).read_bytes()))
             whole = all((self.root / name).stat().st_size == size for name, size in card.files.items())
             return card if card.files and whole else None
@@ -166,18 +166,18 @@ class Lake:
             return None
 
     def content(self, asset: str, key: Key) -> str | None:
-        """The hash of what a partition holds; None where it is missing or damaged."""
+        """The hash of a partition's content; None if the partition is missing or damaged."""
         card = self.card(asset, key)
         return card.content if card else None
 
     @contextmanager
     def lock(self, asset: str, key: Key, waiting: Callable[[str], None]) -> Iterator[None]:
-        """Holds the only lock of a partition, so that one run at a time makes it; ends with the process at the latest.
+        """Holds the lock of a partition, so that one run at a time makes it. It ends with the process at the latest.
 
         Args:
             asset: The asset's name.
             key: The partition.
-            waiting: Told who holds the lock, before waiting for it.
+            waiting: Called with the name of the holder, before waiting for the lock.
         """
         path = self.root / "locks" / asset / f"{partition_name(key).replace('/', ',') or 'all'}.lock"
         with locked(path, waiting):
@@ -190,7 +190,7 @@ class Lake:
         return self.root / "cards" / asset / f"{partition_name(key).replace('/', ',') or 'all'}.json"
 
     def _files(self, asset: str, key: Key, fingerprint: str) -> tuple[Path, list[Path]]:
-        """What a card vouches for, and the folder it lies in: a document, or all of a checkpoint's folder."""
+        """The folder and the files that a card lists: a document, or everything in a checkpoint's folder."""
         document = self.document_path(asset)
         if document.is_file():
             return document.parent, [document]
@@ -199,7 +199,7 @@ class Lake:
 
 
 class _Hashed:
-    """A stream that hashes what is written to it: a table's columns are hashed on their way to the disk."""
+    """A stream that hashes what is written to it. It hashes a table's columns on their way to the disk."""
 
     closed = False
 
@@ -218,7 +218,7 @@ class _Hashed:
         return self._stream.tell()
 
     def close(self) -> None:
-        self.closed = True  # the stream is closed by who opened it
+        self.closed = True  # the opener closes the stream itself
 
 
 def _content(card: Card, *hashes: str) -> str:

@@ -1,4 +1,4 @@
-"""The papers' printed tables, files of `data/published`, to stand beside ours."""
+"""Tables that the papers printed (files of `data/published`), to show beside ours."""
 
 import csv
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from fairness_pipeline.foundation.paths import data_file
 
 
 class PublishedRate(NamedTuple):
-    """Both groups' rates, in percent, where no test is printed."""
+    """The rates of both groups in percent, for tables without a printed test."""
 
     value_a: float
     value_b: float
@@ -19,15 +19,15 @@ class PublishedRate(NamedTuple):
 
 @lru_cache(maxsize=16)
 def rows(table: str) -> tuple[dict[str, str], ...]:
-    """The rows of a table, by its file's stem.
+    """The rows of a table, named by the stem of its file.
 
     Raises:
-        FairnessError: there is no such file.
+        FairnessError: the file does not exist.
     """
     with data_file(f"published/{table}.csv").open(encoding="utf-8", newline="") as lines:
         return tuple(csv.DictReader(lines))
 
 
 def checksums(tables: Collection[str]) -> dict[str, str]:
-    """The SHA-256 of each table: a report is made anew when one changes."""
+    """The SHA-256 of each table; a report is made again when one changes."""
     return {name: checksum(data_file(f"published/{name}.csv")) for name in tables}

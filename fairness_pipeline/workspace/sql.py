@@ -1,4 +1,4 @@
-"""SQL over the lake: an in-memory DuckDB with one view a table."""
+"""SQL over the lake: an in-memory DuckDB with one view for each table."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -11,11 +11,11 @@ from fairness_pipeline.workspace.lake import Lake
 
 
 def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPyConnection:
-    """A connection whose views are the workspace's tables; partitions (corpus, dimension, model) are text columns.
+    """A connection with a view for each table of the workspace. The axes (corpus, dimension, model) are text columns.
 
     Args:
         workspace: The workspace's folder.
-        leave_out: Files of partitions that the views are to be without.
+        leave_out: Files of partitions to leave out of the views.
     """
     connection = duckdb.connect()
     lake = Lake(workspace)
@@ -24,7 +24,7 @@ def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPy
         shown = [path for path in paths if path not in leave_out]
         if paths:
             listed = ", ".join("'" + path.replace("'", "''") + "'" for path in shown or paths[:1])
-            with suppress(duckdb.Error):  # a damaged table that nobody asks for is in nobody's way
+            with suppress(duckdb.Error):  # a damaged table must not disturb queries of other tables
                 connection.execute(
                     f'create view "{table}" as select * from read_parquet('
                     f"[{listed}], hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
@@ -34,11 +34,11 @@ def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPy
 
 
 def reading(connection: duckdb.DuckDBPyConnection, query: str) -> str:
-    """`query`, if it is one statement that only reads: the lake is written by its assets alone.
+    """`query`, if it is a single statement that only reads: only assets may write to the lake.
 
     Raises:
-        FairnessError: it is empty, several statements, or writes.
-        duckdb.Error: it is no SQL.
+        FairnessError: the query is empty, has several statements, or writes.
+        duckdb.Error: the query is not valid SQL.
     """
     statements = connection.extract_statements(query)
     if len(statements) != 1:

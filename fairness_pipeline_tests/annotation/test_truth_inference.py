@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairness_pipeline.annotation import truth_inference
 from fairness_pipeline.annotation.truth_inference import (
     CATD,
     GLAD,
@@ -17,11 +16,12 @@ from fairness_pipeline.annotation.truth_inference import (
     MajorityVote,
     Minimax,
     ZenCrowd,
+    registry,
 )
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 from fairness_pipeline.foundation.errors import FairnessError
 
-METHODS = [getattr(truth_inference, name) for name in truth_inference.__all__ if name != "GroupAnno"]
+METHODS = [own.kind for own in registry.METHODS.values() if not own.of_groups]
 
 
 def simulated(

@@ -37,3 +37,9 @@ def test_the_command_says_so_without_a_line_of_code(tiny: Project, data: Path) -
     assert done.returncode == 0
     said = f"fairness-pipeline: {tiny.path}: 'alike' is now called 'max_identical_share'; please rename it"
     assert done.stderr.splitlines() == [said]
+
+
+def test_an_error_in_a_renamed_key_names_its_line(tmp_path: Path) -> None:
+    path = section(tmp_path, alike=8)
+    with pytest.warns(FutureWarning), pytest.raises(FairnessError, match=r"section.yaml, line 1: max_identical_share"):
+        load(SentimentEquity, path)

@@ -1,6 +1,8 @@
-"""What the labels of many annotators say of the truth: one method a file, with the face that crowd-kit's users know.
+"""Infers the true label of each item from the labels of many annotators: one method per file, with crowd-kit's
+interface.
 
-`fit` and `fit_predict` take a table with `task`, `worker` and `label` (0 or 1); results end in an underscore.
+`fit` and `fit_predict` take a table with `task`, `worker` and `label` (0 or 1). Attributes with results end in an
+underscore.
 """
 
 from fairness_pipeline.annotation.truth_inference.catd import CATD

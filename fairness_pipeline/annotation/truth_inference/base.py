@@ -1,4 +1,4 @@
-"""What all methods of truth inference share: labels as integers, and the face of a method."""
+"""What all truth inference methods share: labels as integers, and the interface of a method."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -14,18 +14,19 @@ from scipy.special import expit
 from fairness_pipeline.foundation.errors import FairnessError
 
 _UNDECIDED = 1e-6
-"""A probability so near a half says nothing."""
+"""A probability this close to one half does not decide the label."""
 _COLUMNS = ("task", "worker", "label")
 EPSILON = 1e-10
 """Keeps logarithms finite."""
 Classifier = Callable[[np.ndarray], np.ndarray]
-"""P_w(y | x): given mu_i of each item, in the order in which the labels name them first, it learns from them and gives
-P(y_i = 1 | x_i)."""
+"""P_w(y | x): takes mu_i of each item, in the order in which the items first occur in the labels, learns from it,
+and returns P(y_i = 1 | x_i)."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Binary labels as integers: of each its item, its annotator, and whether it is 1; and who and what they are."""
+    """Binary labels as integers: the item, the annotator and the value of each label, and the ids of items and
+    annotators."""
 
     item: np.ndarray
     annotator: np.ndarray
@@ -35,7 +36,7 @@ class Labels:
 
     @classmethod
     def of(cls, data: pd.DataFrame) -> Self:
-        """A table with `task`, `worker` and `label`, in any order.
+        """Reads a table with `task`, `worker` and `label`, in any order.
 
         Raises:
             FairnessError: a column is missing, a label is neither 0 nor 1, or an annotator labelled an item twice.
@@ -65,12 +66,12 @@ class Labels:
 
     @cached_property
     def positive(self) -> csr_array:
-        """(items, annotators): 1 where somebody called an item positive."""
+        """(items, annotators): 1 if the annotator called the item positive."""
         return self._where(1)
 
     @cached_property
     def negative(self) -> csr_array:
-        """(items, annotators): 1 where somebody called an item negative."""
+        """(items, annotators): 1 if the annotator called the item negative."""
         return self._where(0)
 
     @cached_property
@@ -78,7 +79,7 @@ class Labels:
         return self.positive.T.tocsr(), self.negative.T.tocsr()
 
     def counts(self, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Of each annotator the expected positive and negative labels of positive items, then of negative items.
+        """Each annotator's expected positive and negative labels of positive items, then of negative items.
 
         Args:
             sure: P(y = 1) of each item.
@@ -93,25 +94,27 @@ class Labels:
         return csr_array((np.ones(int(own.sum())), places), shape=(len(self.items), len(self.annotators)))
 
     def of_items(self, values: np.ndarray) -> np.ndarray:
-        """The sum over each item's labels of `values`, one a label."""
+        """The sum of `values` (one per label) over the labels of each item."""
         return np.bincount(self.item, values, len(self.items))
 
     def of_annotators(self, values: np.ndarray) -> np.ndarray:
-        """The sum over each annotator's labels of `values`, one a label."""
+        """The sum of `values` (one per label) over the labels of each annotator."""
         return np.bincount(self.annotator, values, len(self.annotators))
 
     def shares(self) -> np.ndarray:
-        """Of each item the share of its labels that are 1."""
+        """The share of each item's labels that are 1."""
         return self.of_items(self.label.astype(float)) / np.bincount(self.item, minlength=len(self.items))
 
 
 class TruthInference(ABC):
-    """A method.
+    """The interface of a truth inference method.
 
     Attributes:
-        labels_: The inferred label of each task, 0 or 1; where it is even the majority's, and 1 where that is a tie.
-        probas_: How sure it is that a task's label is 1; a share or a score in 0..1 of methods without probabilities.
-        loss_history_: What it makes small, after each iteration; empty where it makes nothing small.
+        labels_: The inferred label of each task, 0 or 1. If the method is undecided, it is the majority's label; if
+            that is a tie, it is 1.
+        probas_: The probability that a task's label is 1. Methods without probabilities give a share or a score in
+            0..1.
+        loss_history_: The loss after each iteration. Empty for methods that minimise no loss.
     """
 
     labels_: pd.Series
@@ -122,7 +125,7 @@ class TruthInference(ABC):
         """Infers the label of each task.
 
         Args:
-            data: With `task`, `worker` and `label` (0 or 1), a row a label.
+            data: A table with `task`, `worker` and `label` (0 or 1), one row per label.
 
         Raises:
             FairnessError: as `Labels.of`.
@@ -137,12 +140,12 @@ class TruthInference(ABC):
         return self
 
     def fit_predict(self, data: pd.DataFrame) -> pd.Series:
-        """The inferred label of each task; see `fit`."""
+        """The inferred label of each task. See `fit`."""
         return self.fit(data).labels_
 
     @abstractmethod
     def _infer(self, labels: Labels) -> np.ndarray:
-        """How sure each item's label is 1."""
+        """The probability or score that each item's label is 1."""
 
 
 def two_coin_posterior(
@@ -151,10 +154,10 @@ def two_coin_posterior(
     """P(y = 1 | labels) of each item, and the log-likelihood of its labels (both in log space).
 
     Args:
-        labels: Of the items.
+        labels: The labels of the items.
         sensitivity: P(z = 1 | y = 1) of each annotator.
         specificity: P(z = 0 | y = 0) of each annotator.
-        prior: P(y = 1), of each item or of all.
+        prior: P(y = 1), one value per item or one for all.
     """
     alpha, beta, p = (np.clip(values, EPSILON, 1 - EPSILON) for values in (sensitivity, specificity, prior))
     told = labels.positive @ np.stack([np.log(alpha), np.log1p(-beta)], axis=1)

@@ -1,6 +1,6 @@
-"""CATD: weights that know how little a few labels say (Li et al. 2014).
+"""CATD: weights that account for how little a few labels say (Li et al. 2014).
 
-w_r = chi-squared quantile(alpha / 2, n_r) / sum of the annotator's squared errors; an item's truth is the weighted mean
+w_r = chi-squared quantile(alpha / 2, n_r) / sum of the annotator's squared errors. An item's truth is the weighted mean
 of its labels, rounded.
 """
 
@@ -14,7 +14,7 @@ class CATD(WeightedVote):
     """Confidence-aware truth discovery.
 
     Args:
-        n_iter: Iterations, at most.
+        n_iter: The maximum number of iterations.
         alpha: 1 minus the level of the confidence interval of an annotator's error variance.
 
     Attributes:
@@ -33,5 +33,5 @@ class CATD(WeightedVote):
         self.alpha = alpha
 
     def _weights(self, wrong: np.ndarray, count: np.ndarray) -> np.ndarray:
-        weight: np.ndarray = chi2.ppf(self.alpha / 2, count) / np.maximum(wrong, 0.5)  # never wrong: half a time
+        weight: np.ndarray = chi2.ppf(self.alpha / 2, count) / np.maximum(wrong, 0.5)  # 0 errors count as half an error
         return weight

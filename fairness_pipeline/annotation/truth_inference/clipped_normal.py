@@ -1,8 +1,8 @@
-"""Probabilities that are normal over annotators and clipped to (0, 1): what binomial counts say of each.
+"""Probabilities that are normal over annotators and clipped to (0, 1): their posterior, given binomial counts.
 
-t_r ~ N(m_r, sd^2), the probability is min(max(t_r, EDGE), 1 - EDGE), and of an annotator's labels `right` were as they
-should be and `wrong` were not. Inside the interval the posterior is summed by Gauss and Legendre's rule, outside of it
-the likelihood is constant and the normal's tails are known.
+t_r ~ N(m_r, sd^2), and the probability is min(max(t_r, EDGE), 1 - EDGE). An annotator has `right` correct labels and
+`wrong` incorrect ones. Inside the interval the posterior is integrated with Gauss-Legendre quadrature. Outside of it
+the likelihood is constant, and the tails of the normal distribution are known.
 """
 
 from typing import NamedTuple
@@ -11,17 +11,17 @@ import numpy as np
 from scipy.special import log_ndtr
 
 EDGE = 0.02
-"""How near to 0 and 1 a probability comes: nobody is taken to be always right."""
+"""How close a probability can come to 0 and 1. Nobody counts as always right."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _REACH = 7.0
-"""Standard deviations of the posterior that the nodes span on either side."""
+"""The nodes span this many standard deviations of the posterior on either side."""
 _HALVINGS = 14
-"""Until the mode is known to 0.0001: the nodes reach far around it, so that it need not be met."""
+"""Enough halvings to know the mode to 0.0001. The nodes reach far around it, so it need not be exact."""
 _LOG_ROOT = 0.5 * np.log(2 * np.pi)
 
 
 class Posterior(NamedTuple):
-    """Of each annotator: log of the marginal likelihood, mean and variance of t, mean of the probability and of its
+    """For each annotator: log of the marginal likelihood; mean and variance of t; mean of the probability, of its
     logarithm, and of the logarithm of its complement."""
 
     evidence: np.ndarray
@@ -33,13 +33,13 @@ class Posterior(NamedTuple):
 
 
 def posterior(mean: np.ndarray, sd: float, right: np.ndarray, wrong: np.ndarray) -> Posterior:
-    """What is known of each annotator's t and probability.
+    """The posterior of each annotator's t and probability.
 
     Args:
         mean: (annotators,) m_r.
-        sd: Of t around it.
-        right: (annotators,) how many labels were as they should be; need not be whole.
-        wrong: The others.
+        sd: The standard deviation of t around m_r.
+        right: (annotators,) the number of correct labels. It need not be whole.
+        wrong: (annotators,) the number of incorrect labels.
     """
     t, log_weights = _nodes(mean, sd, right, wrong)
     log_t, log_not = np.log(t), np.log1p(-t)
@@ -51,7 +51,7 @@ def posterior(mean: np.ndarray, sd: float, right: np.ndarray, wrong: np.ndarray)
     evidence = np.logaddexp.reduce(np.concatenate([inside, tails], axis=1), axis=1)
     share = np.exp(inside - evidence[:, None])
     outside = np.exp(tails - evidence[:, None])
-    ratio = np.exp(-0.5 * np.square(z) - _LOG_ROOT - log_ndtr(z))  # the normal's density over its tail
+    ratio = np.exp(-0.5 * np.square(z) - _LOG_ROOT - log_ndtr(z))  # density of the normal over its tail
     moved = t - mean[:, None]
     first = (share * moved).sum(axis=1) + sd * (outside * ratio * [-1.0, 1.0]).sum(axis=1)
     second = (share * np.square(moved)).sum(axis=1) + sd**2 * (outside * (1 - z * ratio)).sum(axis=1)
@@ -66,9 +66,10 @@ def posterior(mean: np.ndarray, sd: float, right: np.ndarray, wrong: np.ndarray)
 
 
 def _nodes(mean: np.ndarray, sd: float, right: np.ndarray, wrong: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(annotators, nodes): where the posterior inside the interval is read, and the logarithm of each node's weight."""
+    """(annotators, nodes): the nodes at which the posterior is evaluated inside the interval, and the log of their
+    weights."""
     low, high = np.full(len(mean), EDGE), np.full(len(mean), 1 - EDGE)
-    for _ in range(_HALVINGS):  # the logarithm of the posterior is concave: its slope is 0 once at most
+    for _ in range(_HALVINGS):  # the log posterior is concave: its slope is 0 at most once
         mode = (low + high) / 2
         rising = right / mode - wrong / (1 - mode) - (mode - mean) / sd**2 > 0
         low, high = np.where(rising, mode, low), np.where(rising, high, mode)

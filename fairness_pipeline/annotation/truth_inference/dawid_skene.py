@@ -13,11 +13,11 @@ class DawidSkene(TruthInference):
     """Binary Dawid-Skene.
 
     Args:
-        n_iter: Iterations, at most.
-        tol: It ends when the mean log-likelihood of an item grows by less.
+        n_iter: The maximum number of iterations.
+        tol: The iterations end when the mean log-likelihood of an item grows by less.
 
     Attributes:
-        sensitivity_: P(z = 1 | y = 1) of each worker; NaN for one who saw no such item.
+        sensitivity_: P(z = 1 | y = 1) of each worker. NaN for a worker who saw no such item.
         specificity_: P(z = 0 | y = 0) of each worker.
         prior_: P(y = 1).
 

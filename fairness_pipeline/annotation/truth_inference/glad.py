@@ -1,7 +1,7 @@
 """GLAD: each annotator's ability and each item's ease, by expectation maximisation (Whitehill et al. 2009).
 
-P(z_ri = y_i) = sigmoid(a_r exp(b_i)); a_r and b_i have the prior N(1, 1), as in the paper's experiments, and either
-class is as likely beforehand.
+P(z_ri = y_i) = sigmoid(a_r exp(b_i)). a_r and b_i have the prior N(1, 1), as in the paper's experiments. Both classes
+have the same prior probability.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInfer
 
 
 class GLAD(TruthInference):
-    """Abilities and eases.
+    """Models the ability of each annotator and the ease of each item.
 
     Args:
-        n_iter: Iterations, at most.
-        tol: It ends when the mean penalised log-likelihood of an item grows by less.
+        n_iter: The maximum number of iterations.
+        tol: The iterations end when the mean penalised log-likelihood of an item grows by less.
 
     Attributes:
-        abilities_: a of each worker: 0 tosses a coin, below 0 says the opposite of the truth.
+        abilities_: a of each worker. 0 means random labels, below 0 means labels opposite to the truth.
         eases_: b of each task.
 
     Examples:
@@ -53,7 +53,7 @@ class GLAD(TruthInference):
 
     @staticmethod
     def _logits(labels: Labels, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each label a exp(b), and exp(b)."""
+        """For each label: a exp(b), and exp(b)."""
         ease = np.exp(point[len(labels.annotators) :])[labels.item]
         return point[labels.annotator] * ease, ease
 

@@ -1,12 +1,12 @@
-"""GroupAnno: annotators' biases as sums of group effects and an individual one (Liu 2022, section 5.3).
+"""GroupAnno: annotators' biases as sums of group effects and an individual effect (Liu 2022, section 5.3).
 
-alpha_r = u + sum over categories p of pi_{p, g_r} + pi_r (equation 5.1, a plain sum), kept in (0, 1), and so for the
-specificity beta_r; the levels of a category are not identified, so its effects sum to zero; pi_r ~ N(0, sd^2).
+alpha_r = u + sum over categories p of pi_{p, g_r} + pi_r (equation 5.1, a plain sum), kept in (0, 1). The specificity
+beta_r has the same form. The levels of a category are not identified, so its effects sum to zero. pi_r ~ N(0, sd^2).
 
-The E-step is the thesis' (equation 5.5) with the mean of log alpha_r over what is known of pi_r in place of the
-logarithm of one estimate: where a sum goes beyond 1 the labels tell no more than that, and an effect that took the
-clipped value for the sum would be too small. The M-step is Newton's on the likelihood without pi_r, with backtracking:
-the penalised bound on the log-likelihood (equation 5.4) never falls.
+The E-step is the thesis' (equation 5.5), with one change: it uses the posterior mean of log alpha_r over pi_r instead
+of the logarithm of one estimate. If a sum exceeds 1, the labels only show that it does; an effect fitted to the clipped
+value would be too small. The M-step is Newton's on the likelihood with pi_r integrated out, with backtracking. The
+penalised bound on the log-likelihood (equation 5.4) never falls.
 """
 
 from typing import NamedTuple
@@ -25,42 +25,43 @@ SIDES = ("sensitivity", "specificity")
 _START = 0.7
 _STEPS = 30
 _AS_ONE_MORE = 0.1
-"""The individual sd is estimated as if there were one annotator more who is so far from their group."""
+"""The individual sd is estimated as if one more annotator were this far from their group."""
 _WIDEST = 0.5
 """The largest sd that a probability can have."""
 _NUDGE = 0.01
-"""By how much an effect is moved to see how its slope changes."""
+"""How far an effect is moved to see how its slope changes."""
 
 
 class _Bias(NamedTuple):
-    """Of sensitivities, or of specificities: u and an effect a category (of its first level; the second's is its
-    negative), and the sd of individual effects."""
+    """For sensitivities, or for specificities: u, one effect per category (of its first level; the second level's
+    effect is the negative), and the sd of individual effects."""
 
     shared: np.ndarray
     sd: float
 
 
 class GroupAnno(TruthInference):
-    """Without a classifier the items' prior is a common prevalence.
+    """Truth inference with group effects. Without a classifier all items share one prevalence as their prior.
 
     Args:
-        annotators: A row a worker (the index), a column a category; two levels each, or none (missing): such a worker
-            has the mean effect.
-        individual_sd: Of the individual effects; estimated where it is None.
-        effect_sd: Of effects, N(0, sd^2) beforehand: keeps finite what the labels say nothing of (a group whose sum is
-            far beyond 1).
-        classifier: Of the items; `loss_history_` may then rise, as its learning is not part of it.
-        n_iter: Iterations, at most.
-        tol: It ends when the mean bound of an item grows by less.
+        annotators: One row per worker (the index), one column per category with two levels. A worker whose level is
+            missing gets the mean effect.
+        individual_sd: The sd of the individual effects. If it is None, it is estimated.
+        effect_sd: The sd of the prior N(0, sd^2) of the effects. It keeps an effect finite if the labels do not
+            determine it (a group whose sum is far beyond 1).
+        classifier: A classifier of the items. `loss_history_` may then rise, because the classifier's own loss is not
+            part of it.
+        n_iter: The maximum number of iterations.
+        tol: The iterations end when the mean bound of an item grows by less.
 
     Attributes:
-        effects_: A row a category and level: `sensitivity` and `specificity`, as they add to the mean.
+        effects_: One row per category and level: the `sensitivity` and `specificity` that the level adds to the mean.
         level_: The mean `sensitivity` and `specificity` (u).
         sensitivity_: P(z = 1 | y = 1) of each worker.
         specificity_: P(z = 0 | y = 0) of each worker.
-        individual_sd_: Of sensitivities, and of specificities.
+        individual_sd_: The sd of the individual effects on `sensitivity` and `specificity`.
         prior_: P(y = 1) of each task.
-        converged_: Whether it ended before `n_iter`.
+        converged_: Whether the iterations ended before `n_iter`.
 
     Examples:
         >>> import pandas as pd
@@ -106,11 +107,11 @@ class GroupAnno(TruthInference):
     def contrasts(self) -> dict[tuple[str, str], Estimate]:
         """First level (as sorted) minus second, by category and `sensitivity` or `specificity`, with its error.
 
-        From the observed information: how the slope of the bound changes when an effect is moved and everything else
-        but the sds (and what a classifier learnt) is fitted again. The model has one spread of individual effects;
-        where residuals, each against its leverage, show the effect's to be larger, its variance grows with them (it
-        never shrinks: of sums clipped at 1 residuals tell little), and the degrees of freedom are Satterthwaite's of
-        the two groups, as in Welch's test.
+        The error comes from the observed information: how the slope of the bound changes when one effect is moved and
+        everything else is fitted again, except the sds and the classifier. The model has a single spread of individual
+        effects. If the residuals, each scaled by its leverage, show a larger spread for an effect, its variance grows
+        accordingly. It never shrinks, because residuals of sums clipped at 1 say little. The degrees of freedom are
+        Satterthwaite's for the two groups, as in Welch's test.
 
         Raises:
             FairnessError: nothing is fitted yet.
@@ -135,7 +136,8 @@ class GroupAnno(TruthInference):
         return found
 
     def _heterogeneity(self, side: int, place: int) -> tuple[float, float]:
-        """How many times an effect's variance is that by one spread for all, 1 at least; its degrees of freedom."""
+        """The ratio of an effect's variance to its variance under a single spread, at least 1; and its degrees of
+        freedom."""
         design, bias, known = self._design, self._biases[side], self._known[side]
         curve = np.maximum(1 - known.variance / bias.sd**2, 1e-3)
         inverse = np.linalg.pinv(design.T @ (curve[:, None] * design))
@@ -202,7 +204,7 @@ class GroupAnno(TruthInference):
         return np.stack([np.ones(len(own)), *columns], axis=1)
 
     def _counts(self, sure: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of each annotator the expected number of right and of wrong labels: of positive items, of negative ones."""
+        """Each annotator's expected numbers of right and wrong labels: of positive items, then of negative items."""
         hits, misses, false_alarms, rejections = self._labels.counts(sure)
         return [(hits, misses), (rejections, false_alarms)]
 
@@ -224,13 +226,14 @@ class GroupAnno(TruthInference):
         return sure
 
     def _bound(self, sure: np.ndarray, prior: np.ndarray, known: list[Posterior]) -> float:
-        """Of the log-likelihood, with the prevalence's own Beta(2, 2) where there is no classifier."""
+        """The bound on the log-likelihood. Without a classifier it includes the prevalence's Beta(2, 2) prior."""
         of_items = sure * np.log(prior) + (1 - sure) * np.log1p(-prior) + entr(sure) + entr(1 - sure)
         shared = 0.0 if self.classifier is not None else float(np.log(prior[0]) + np.log1p(-prior[0]))
         return float(of_items.sum()) + sum(float(own.evidence.sum()) for own in known) + shared
 
     def _log_prior(self, bias: _Bias) -> float:
-        """Of the effects; of the sd: one annotator more at `_AS_ONE_MORE`, and the freedom that the effects took."""
+        """The log prior of the effects and of the sd. The sd's part is one more annotator at `_AS_ONE_MORE` and the
+        degrees of freedom that the effects use."""
         of_effects = -0.5 * float(np.square(bias.shared[1:] / self.effect_sd).sum())
         if self.individual_sd is not None:
             return of_effects
@@ -270,7 +273,7 @@ class GroupAnno(TruthInference):
         return bias
 
     def _told_sds(self, biases: list[_Bias], known: list[Posterior], sure: np.ndarray) -> list[float]:
-        """The sds with what is not known of y told of each annotator: the bound takes the items' mu for known."""
+        """The sds, corrected for the uncertainty about y: the bound treats the items' mu as known."""
         if self.individual_sd is not None:
             return [bias.sd for bias in biases]
         found = []
@@ -290,17 +293,17 @@ class GroupAnno(TruthInference):
         return found
 
     def _sd_of(self, variance: np.ndarray, mean: np.ndarray, bias: _Bias) -> float:
-        """The sd of individual effects whose posteriors have these variances and means."""
+        """The sd of individual effects, from the variances and means of their posteriors."""
         squares = variance + np.square(mean - self._design @ bias.shared)
         more = max(1, len(self._design) + 1 - self._design.shape[1])
         return min(_WIDEST, float(np.sqrt((squares.sum() + _AS_ONE_MORE**2) / more)))
 
     def _ridge(self) -> np.ndarray:
-        """The precision of each shared parameter beforehand: none of u."""
+        """The prior precision of each shared parameter. It is 0 for u."""
         return np.array([0.0] + [1 / self.effect_sd**2] * len(self.levels))
 
     def _slope(self, side: int, place: int, by: float) -> np.ndarray:
-        """The slope of the bound in all shared effects with one of them moved and the items' mu fitted again."""
+        """The slope of the bound in all shared effects, with one of them moved and the items' mu fitted again."""
         biases = [b._replace(sd=sd) for b, sd in zip(self._biases, self._sds, strict=True)]
         biases[side] = biases[side]._replace(shared=biases[side].shared + by * np.eye(len(biases[side].shared))[place])
         sure, before = self._sure, -np.inf

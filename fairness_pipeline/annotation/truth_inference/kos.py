@@ -1,8 +1,8 @@
 """KOS: messages between items and annotators (Karger, Oh and Shah 2011).
 
-With z = +1 or -1: x_{i->r} = sum over r' != r of z_{r'i} y_{r'->i}; y_{r->i} = sum over i' != i of z_{ri'} x_{i'->r};
-y begins with draws of N(1, 1), one a row: where labels tell little the order of rows matters. The label is the sign of
-sum over r of z_ri y_{r->i}.
+With z = +1 or -1: x_{i->r} = sum over r' != r of z_{r'i} y_{r'->i}; y_{r->i} = sum over i' != i of z_{ri'} x_{i'->r}. y
+starts with draws of N(1, 1), one per row. If the labels say little, the order of the rows therefore matters. The label
+is the sign of sum over r of z_ri y_{r->i}.
 """
 
 import numpy as np
@@ -12,15 +12,15 @@ from scipy.sparse.csgraph import connected_components
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 
 _FAINT = 1e-6
-"""An item's sum of messages, as a share of the largest, that says nothing."""
+"""If an item's sum of messages is a smaller share of the largest sum, it does not decide the label."""
 
 
 class KOS(TruthInference):
-    """Belief propagation with a sign at its end.
+    """Belief propagation. The label is the sign of the final messages.
 
     Args:
-        n_iter: Rounds of messages.
-        random_state: Of the first messages.
+        n_iter: The number of rounds of messages.
+        random_state: The seed of the first messages.
 
     Examples:
         >>> import pandas as pd
@@ -39,7 +39,7 @@ class KOS(TruthInference):
         first = np.random.default_rng(self.random_state).normal(1, 1, len(signs))
         total = self._messages(labels, signs, first)
         faint = np.abs(total) <= _FAINT * np.abs(total).max()
-        if faint.any():  # where nobody labels what others do messages grow at their own pace, and must keep it
+        if faint.any():  # in separate components messages grow at different rates: normalise each
             apart = self._messages(labels, signs, first, _components(labels))
             total = np.where(faint, apart, total / max(np.abs(total).max(), 1e-300))
         largest = np.abs(total).max()
@@ -49,7 +49,8 @@ class KOS(TruthInference):
     def _messages(
         self, labels: Labels, signs: np.ndarray, first: np.ndarray, component: np.ndarray | None = None
     ) -> np.ndarray:
-        """Of each item the sum of the last messages, whose length is kept: in all, or in each component (of labels)."""
+        """The sum of the last messages to each item. Their length is normalised: over all labels, or within each
+        component of the labels."""
         from_annotator = first
         total = labels.of_items(signs * from_annotator)
         for _ in range(self.n_iter):
@@ -65,7 +66,7 @@ class KOS(TruthInference):
 
 
 def _components(labels: Labels) -> np.ndarray:
-    """To which part of the graph of items and annotators each label belongs."""
+    """For each label: the connected component of the graph of items and annotators that it belongs to."""
     size = len(labels.items)
     places = labels.item, size + labels.annotator
     graph = csr_array((np.ones(len(labels.item)), places), shape=(size + len(labels.annotators),) * 2)

@@ -1,7 +1,7 @@
 """LFC-binary: the truth, sensitivities and specificities, and a prevalence, with priors (Raykar et al. 2010).
 
-As Dawid-Skene for two classes, with Beta priors on sensitivities, specificities and prevalence, so that an annotator of
-few labels is not taken at their word: alpha_r = (a - 1 + sum mu z) / (a + b - 2 + sum mu).
+It is Dawid-Skene for two classes, with Beta priors on sensitivities, specificities and prevalence. The priors keep
+annotators with few labels from extreme estimates: alpha_r = (a - 1 + sum mu z) / (a + b - 2 + sum mu).
 """
 
 import numpy as np
@@ -17,13 +17,14 @@ from fairness_pipeline.annotation.truth_inference.base import (
 
 
 class LFCBinary(TruthInference):
-    """Without a classifier the items' prior is a common prevalence.
+    """Binary Dawid-Skene with Beta priors. Without a classifier all items share one prevalence as their prior.
 
     Args:
-        classifier: Of the items; `loss_history_` may then rise, as its learning is not part of it.
-        n_iter: Iterations, at most.
-        tol: It ends when the mean log-posterior of an item grows by less.
-        prior: Of sensitivity and specificity: Beta(a, b).
+        classifier: A classifier of the items. `loss_history_` may then rise, because the classifier's own loss is not
+            part of it.
+        n_iter: The maximum number of iterations.
+        tol: The iterations end when the mean log-posterior of an item grows by less.
+        prior: Beta(a, b) of sensitivity and specificity.
         prevalence: Beta(a, b) of P(y = 1).
 
     Attributes:

@@ -1,4 +1,4 @@
-"""MV: what most annotators say; a tie is 1."""
+"""MV: the label that most annotators give. A tie is 1."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInfer
 
 
 class MajorityVote(TruthInference):
-    """The share of an item's labels that are 1.
+    """Majority vote: `probas_` is the share of an item's labels that are 1.
 
     Examples:
         >>> import pandas as pd

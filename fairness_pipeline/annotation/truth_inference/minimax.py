@@ -1,11 +1,11 @@
 """Minimax entropy: the confusion of each annotator and the pull of each item (Zhou, Basu, Mao and Platt 2012).
 
-P(z_ri = k | y_i = c) is in proportion to exp(sigma_r(c, k) + tau_i(k)): the distribution of most entropy whose counts,
-by annotator and by item, are those of the labels. The counts are kept softly, which in the dual is a square penalty on
-sigma and on tau: on sigma gamma times the number of classes squared, on tau as many times more as an annotator has
-more labels than an item. That is the authors' scale, with gamma 1/4 in what they released; with 1 instead simulated
-labels, 5 an item by 30 annotators, are not read worse than by their majority. With two classes only the differences
-s_r(c) = sigma_r(c, 1) - sigma_r(c, 0) and t_i matter.
+P(z_ri = k | y_i = c) is proportional to exp(sigma_r(c, k) + tau_i(k)): the distribution of maximum entropy whose
+counts, by annotator and by item, equal those of the labels. The constraints are soft. In the dual this is a square
+penalty on sigma and on tau. The penalty on sigma is gamma times the squared number of classes. The penalty on tau is
+larger by the ratio of an annotator's labels to an item's labels. This is the authors' scale; their released code uses
+gamma 1/4. With gamma 1, simulated labels (5 per item by 30 annotators) are read no worse than by majority vote. With
+two classes only the differences s_r(c) = sigma_r(c, 1) - sigma_r(c, 0) and t_i matter.
 """
 
 import numpy as np
@@ -19,12 +19,12 @@ _CLASSES = 2
 
 
 class Minimax(TruthInference):
-    """Minimax entropy of two classes; either is as likely beforehand.
+    """Minimax entropy for two classes with the same prior probability.
 
     Args:
-        gamma: Of the penalties.
-        n_iter: Iterations, at most.
-        tol: It ends when the mean penalised log-likelihood of an item grows by less.
+        gamma: The scale of the penalties.
+        n_iter: The maximum number of iterations.
+        tol: The iterations end when the mean penalised log-likelihood of an item grows by less.
 
     Attributes:
         sensitivity_: P(z = 1 | y = 1) of each worker, for an item that pulls to neither side.
@@ -46,7 +46,7 @@ class Minimax(TruthInference):
     def _infer(self, labels: Labels) -> np.ndarray:
         workers, items = len(labels.annotators), len(labels.items)
         of_sigma = self.gamma * _CLASSES**2
-        # The squares of two parameters, +d/2 and -d/2, whose difference is d, come to d^2 / 2.
+        # Two parameters +d/2 and -d/2 have the difference d; their squares sum to d^2 / 2.
         penalty = np.repeat([of_sigma / 4, of_sigma * items / workers / 4], [2 * workers, items])
         point = np.zeros(2 * workers + items)
         sign = np.where(labels.label == 1, 1.0, -1.0)
@@ -67,7 +67,7 @@ class Minimax(TruthInference):
 
     @staticmethod
     def _logits(labels: Labels, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each label the log-odds of 1 where y = 0, and where y = 1."""
+        """For each label: the log-odds of 1 if y = 0, and if y = 1."""
         workers = len(labels.annotators)
         pull = point[2 * workers :][labels.item]
         return point[labels.annotator] + pull, point[workers + labels.annotator] + pull

@@ -1,7 +1,7 @@
-"""PM-CRH: truths and weights that make the weighted errors small (Li et al. 2014, CRH; Aydin et al. 2014, PM).
+"""PM-CRH: truths and weights that minimise the weighted errors (Li et al. 2014, CRH; Aydin et al. 2014, PM).
 
-min over truths and weights of sum over r of w_r d_r, with sum of exp(-w_r) = 1: w_r = -log(d_r / sum of d), d_r the
-share of the annotator's labels that are wrong; an item's truth is the weighted vote.
+min over truths and weights of sum over r of w_r d_r, with sum of exp(-w_r) = 1. This gives w_r = -log(d_r / sum of d),
+where d_r is the share of the annotator's labels that are wrong. An item's truth is the weighted vote.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ class PMCRH(WeightedVote):
     """Conflict resolution by block coordinate descent.
 
     Args:
-        n_iter: Iterations, at most.
+        n_iter: The maximum number of iterations.
 
     Attributes:
         skills_: The weight of each worker.
@@ -27,5 +27,5 @@ class PMCRH(WeightedVote):
     """
 
     def _weights(self, wrong: np.ndarray, count: np.ndarray) -> np.ndarray:
-        errors = (wrong + 0.5) / (count + 1)  # nobody is never wrong
+        errors = (wrong + 0.5) / (count + 1)  # smoothed: no error rate is 0
         return -np.log(errors / errors.sum()) if len(errors) > 1 else np.ones(1)

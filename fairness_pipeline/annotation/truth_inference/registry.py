@@ -1,4 +1,4 @@
-"""Every method of truth inference by name. A new one is one file and one entry here."""
+"""Every truth inference method by name. A new one needs one file and one entry here."""
 
 import inspect
 from collections.abc import Mapping
@@ -24,8 +24,8 @@ from fairness_pipeline.foundation.yaml_files import Specification
 
 
 class Method(NamedTuple):
-    """A method, what the papers' tables call it, whether it learns a classifier of the items on the way, whether it
-    models groups of annotators, and whether what it says is a probability (not a share or a score)."""
+    """A method; its title in the papers' tables; whether it learns a classifier of the items itself; whether it
+    models groups of annotators; and whether it returns probabilities (not shares or scores)."""
 
     kind: type[TruthInference]
     title: str
@@ -47,15 +47,15 @@ METHODS: dict[str, Method] = {
     "glad": Method(GLAD, "GLAD"),
     "group_anno": Method(GroupAnno, "GroupAnno", learns=True, of_groups=True),
 }
-"""In the order of table 5.5, those that it does not have before GroupAnno."""
+"""In the order of table 5.5. Methods that the table lacks come before GroupAnno."""
 
 _GIVEN = ("annotators", "classifier")
-"""What a method is given of a corpus, not of a profile."""
+"""Arguments that come from the corpus, not from a profile."""
 
 
 @cache
 def settings_of(name: str) -> type[Specification]:
-    """What a profile may say of the method `name`: the arguments of its class that have a default."""
+    """The settings of the method `name` in a profile: the arguments of its class that have a default."""
     parameters = inspect.signature(METHODS[name].kind.__init__).parameters.values()
     own = {p.name: (p.annotation, p.default) for p in parameters if p.name not in ("self", *_GIVEN)}
     own = {key: found for key, found in own.items() if found[1] is not inspect.Parameter.empty}
@@ -66,13 +66,13 @@ def settings_of(name: str) -> type[Specification]:
 def method(
     name: str, settings: Mapping[str, Any], annotators: pd.DataFrame, classifier: Classifier | None = None
 ) -> TruthInference:
-    """The method `name`, ready to be fitted.
+    """The method `name`, ready to fit.
 
     Args:
         name: One of `METHODS`.
-        settings: What is not as its class has it.
-        annotators: A row a worker, a column a category; for the method that models groups.
-        classifier: Of the items; for a method that `learns`.
+        settings: Arguments that differ from the method's defaults.
+        annotators: One row per worker, one column per category. Used by the method that models groups.
+        classifier: A classifier of the items, for a method that `learns`.
     """
     kind = METHODS[name].kind
     takes = inspect.signature(kind.__init__).parameters

@@ -1,7 +1,7 @@
 """VI-MF: mean-field variational inference with a Beta prior on reliabilities (Liu, Peng and Ihler 2012).
 
-q_r ~ Beta(a, b). mu_i(y) is proportional to prod over r of exp(E[log q_r]) where z_ri = y, exp(E[log(1 - q_r)]) else;
-q_r ~ Beta(a + sum mu_i(z_ri), b + sum (1 - mu_i(z_ri))); E[log q] = digamma(A) - digamma(A + B).
+q_r ~ Beta(a, b). mu_i(y) is proportional to prod over r of exp(E[log q_r]) if z_ri = y, and exp(E[log(1 - q_r)])
+otherwise. q_r ~ Beta(a + sum mu_i(z_ri), b + sum (1 - mu_i(z_ri))); E[log q] = digamma(A) - digamma(A + B).
 """
 
 import numpy as np
@@ -12,11 +12,11 @@ from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInfer
 
 
 class VIMF(TruthInference):
-    """One coin an annotator, and how sure its bias is.
+    """One reliability per annotator, with its uncertainty.
 
     Args:
-        n_iter: Iterations, at most.
-        tol: It ends when no item's probability moves by more.
+        n_iter: The maximum number of iterations.
+        tol: The iterations end when no item's probability changes by more.
         prior: Beta(a, b) of a reliability.
 
     Attributes:

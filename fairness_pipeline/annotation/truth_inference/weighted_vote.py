@@ -1,4 +1,5 @@
-"""What CATD and PM-CRH share: a vote by annotators' weights, and weights by how often each is outvoted, in turn."""
+"""What CATD and PM-CRH share. They alternate a vote with annotators' weights and weights from how often each is
+outvoted."""
 
 from abc import abstractmethod
 
@@ -9,10 +10,10 @@ from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, T
 
 
 class WeightedVote(TruthInference):
-    """A method that says how much an annotator's errors weigh.
+    """A weighted vote. A subclass says how the errors of an annotator determine the weight.
 
     Args:
-        n_iter: Iterations, at most; it ends when no label changes.
+        n_iter: The maximum number of iterations. They end when no label changes.
 
     Attributes:
         skills_: The weight of each worker.
@@ -37,4 +38,5 @@ class WeightedVote(TruthInference):
 
     @abstractmethod
     def _weights(self, wrong: np.ndarray, count: np.ndarray) -> np.ndarray:
-        """The weight of each annotator, by how many of how many labels the vote calls wrong."""
+        """The weight of each annotator, from the number of labels (`count`) and how many of them the vote calls
+        wrong."""

@@ -1,7 +1,8 @@
-"""ZenCrowd: one reliability an annotator, by expectation maximisation (Demartini, Difallah and Cudré-Mauroux 2012).
+"""ZenCrowd: one reliability per annotator, by expectation maximisation (Demartini, Difallah and Cudré-Mauroux 2012).
 
-P(z_ri = y_i) = q_r ~ Beta(3, 2): the expected share of the annotator's labels that are right, with two right and one
-wrong label more. With as many of either, who shares no item with anybody would be taken to toss a coin.
+P(z_ri = y_i) = q_r ~ Beta(3, 2): the expected share of the annotator's labels that are right, with two right labels and
+one wrong label added. If as many of each were added, an annotator who shares no item with anybody would count as
+random.
 """
 
 import numpy as np
@@ -11,11 +12,11 @@ from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInfer
 
 
 class ZenCrowd(TruthInference):
-    """One coin an annotator; either class is as likely beforehand.
+    """One reliability per annotator. Both classes have the same prior probability.
 
     Args:
-        n_iter: Iterations, at most.
-        tol: It ends when no item's probability moves by more.
+        n_iter: The maximum number of iterations.
+        tol: The iterations end when no item's probability changes by more.
 
     Attributes:
         skills_: P(z = y) of each worker.

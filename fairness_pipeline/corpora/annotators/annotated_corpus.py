@@ -1,4 +1,4 @@
-"""What a file of `data/corpora` may say of items that several people labelled (Liu 2022, chapter 5)."""
+"""The contents of a file of `data/corpora` about items that several people labelled (Liu 2022, chapter 5)."""
 
 from typing import Annotated, Literal, Self
 
@@ -14,80 +14,80 @@ _Pair = tuple[float, float]
 
 
 class AnnotationColumns(Specification):
-    """Where a row of annotations holds what."""
+    """The columns of a row of annotations."""
 
     item: str = "item_id"
-    """Which item is labelled."""
+    """The id of the labelled item."""
     annotator: str = "annotator_id"
-    """By whom."""
+    """The id of the annotator."""
     label: str = "label"
-    """As what."""
+    """The label that the annotator gave."""
     text: str | None = None
-    """The item's text, where no items' file has it."""
+    """The item's text, if there is no items' file with a text."""
     gold: str | None = None
-    """What the item truly is, where no items' file has it."""
+    """The item's true label, if there is no items' file with gold labels."""
 
 
 class ItemColumns(Specification):
-    """Where a row of items holds what."""
+    """The columns of a row of items."""
 
     item: str = "item_id"
-    """Which item."""
+    """The id of the item."""
     text: str | None = None
-    """What a classifier reads and a reader sees."""
+    """The text that a classifier gets and that a report shows."""
     features: tuple[str, ...] = ()
-    """Numbers that a classifier reads instead."""
+    """Columns of numbers that a classifier gets instead of the text."""
     gold: str | None = None
-    """What the item truly is: a label as in the annotations; empty where it is not known."""
+    """The item's true label, written as in the annotations; empty if it is not known."""
     split: str | None = None
-    """`train` or `test`; others (`dev`) count as train. Drawn by hash where it is left out."""
+    """`train` or `test`; other values (`dev`) count as train. If it is left out, a hash decides the split."""
 
 
 class _Table(CorpusFile):
     """A table: `.csv`, `.tsv`, `.jsonl`, `.json` or `.parquet`; text files plain, `.gz` or `.zst`."""
 
     encoding: Encoding = "utf-8"
-    """Of the file."""
+    """The encoding of the file."""
     separator: Annotated[str, pydantic.StringConstraints(min_length=1, max_length=1)] | None = None
-    """Between the cells of a file without quotation marks; as its ending says where it is left out."""
+    """The character between the cells of a file without quotation marks. By default the file's ending decides."""
 
 
 class AnnotationsFile(_Table):
-    """A row a label."""
+    """A file with one row for each label."""
 
     form: Literal["table", "label_studio", "prodigy"] = "table"
     """A table, Label Studio's JSON export, or Prodigy's JSON lines."""
     columns: AnnotationColumns = AnnotationColumns()
-    """Of a table; `text` also of the other two, where it is the field that is shown (`text`)."""
+    """The columns of a table. The two exports only use `text`, the field that was shown (by default `text`)."""
     question: str | None = None
-    """Which of Label Studio's questions (`from_name`), where it asks several."""
+    """The question to read from Label Studio's export (`from_name`), if it has several."""
 
 
 class ItemsFile(_Table):
-    """A row an item."""
+    """A file with one row for each item."""
 
     columns: ItemColumns = ItemColumns()
-    """Of the file."""
+    """The columns of the file."""
 
 
 class AnnotatorsFile(_Table):
-    """A row an annotator, with the categories' columns."""
+    """A file with one row for each annotator, with the categories' columns."""
 
     annotator: str = "annotator_id"
-    """Who."""
+    """The column with the annotator's id."""
 
 
 class Category(Specification):
-    """One thing that tells two groups of annotators apart; whoever is in neither group has the mean effect."""
+    """A property that divides annotators into two groups. Annotators in neither group get the mean effect."""
 
     column: str
-    """Of the annotators' file; of the annotations' where there is none."""
+    """A column of the annotators' file, or of the annotations if there is no annotators' file."""
     a: Group
     """The first group."""
     b: Group
     """The second group."""
     ignored: tuple[str, ...] = ()
-    """What the column says of people in neither; `*` is everything else. An empty cell is not known."""
+    """The column's values for people in neither group; `*` stands for all other values. An empty cell means unknown."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -99,10 +99,10 @@ class Category(Specification):
 
 
 class AnnotationLabels(Labels):
-    """The two classes of labels. A label that stands nowhere here is refused."""
+    """The two classes of labels. A label that is not listed is refused."""
 
     at_least: float | None = None
-    """Of ratings: a number from here on is positive and one below is negative; instead of the lists."""
+    """For ratings, instead of the lists: numbers from this one on are positive, and numbers below it are negative."""
 
     @pydantic.model_validator(mode="after")
     def _one_or_the_other(self) -> Self:
@@ -112,7 +112,7 @@ class AnnotationLabels(Labels):
 
 
 class SimulatedCategory(Specification):
-    """Group parameters of one category, of its groups 0 and 1 (Liu 2022, table 5.4)."""
+    """The parameters of groups 0 and 1 of one category (Liu 2022, table 5.4)."""
 
     sensitivity: _Pair
     """alpha_{p,0}, alpha_{p,1}."""
@@ -128,23 +128,23 @@ class Simulated(Specification):
     noise: Annotated[float, pydantic.Field(ge=0)] = 0.1
     """Standard deviation of the points around the shape."""
     instances: Positive = 400
-    """Points of each class that are labelled; half as many of each class are kept to test on."""
+    """The number of labelled points of each class. Half as many of each class are kept as a test set."""
     annotators: Positive = 40
-    """How many; each in a random group of every category."""
+    """The number of annotators. Each is in a random group of every category."""
     labels: Positive = 4
-    """Of each item, by different annotators."""
+    """The number of labels for each item, by different annotators."""
     level: float = -0.3
     """u: an annotator's sensitivity is u + the parameters of their groups + an individual effect."""
     individual_sd: Annotated[float, pydantic.Field(ge=0)] = 0.1
-    """Of individual effects."""
+    """The standard deviation of the individual effects."""
     edge: Annotated[float, pydantic.Field(ge=0, lt=0.5)] = 0.02
     """Sensitivities and specificities are kept this far from 0 and 1."""
     categories: Annotated[dict[str, SimulatedCategory], pydantic.Field(min_length=1)]
-    """By name."""
+    """The categories, by name."""
     draws: Positive = 5
-    """How often all of it is drawn."""
+    """How often the whole corpus is drawn."""
     seed: int = 1
-    """Of the draws."""
+    """The seed of the draws."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -154,34 +154,34 @@ class Simulated(Specification):
 
 
 class AnnotatedCorpus(Specification):
-    """Items that several people labelled as one of two classes, and what is known of these people."""
+    """Items that several people labelled as one of two classes, and what is known about these people."""
 
     task: str
-    """What is labelled, for a reader."""
+    """What is labelled, in words for a report."""
     simulated: Simulated | None = None
-    """How it is simulated."""
+    """The simulation to draw the corpus from."""
     annotations: tuple[AnnotationsFile, ...] = ()
-    """Files that it is read from."""
+    """The files with the annotations."""
     annotators: AnnotatorsFile | None = None
-    """Who labelled."""
+    """The file with the annotators."""
     items: ItemsFile | None = None
-    """What was labelled."""
+    """The file with the items."""
     labels: AnnotationLabels = AnnotationLabels()
-    """Of the annotations, and of gold labels."""
+    """The two classes of the annotations and the gold labels."""
     categories: dict[str, Category] = {}
-    """What tells annotators apart, by name."""
+    """The categories that divide annotators into groups, by name."""
     repeated: Literal["refuse", "first"] = "refuse"
-    """What is done where an annotator labelled an item again: it is an error, or the first label counts."""
+    """What to do if an annotator labelled an item twice: refuse the corpus, or count the first label."""
     inconsistent: Literal["refuse", "unknown"] = "refuse"
-    """What is done where an annotator is in one group here and in another there: an error, or it is not known."""
+    """What to do if an annotator's rows name different groups: refuse the corpus, or treat the group as unknown."""
     unlisted: Literal["refuse", "unknown"] = "refuse"
-    """What is done where an annotator is not in the annotators' file: an error, or their groups are not known."""
+    """What to do if an annotator is not in the annotators' file: refuse the corpus, or treat the groups as unknown."""
     unlabelled: Literal["refuse", "leave_out"] = "refuse"
-    """What is done with an item that nobody labelled."""
+    """What to do with an item that nobody labelled."""
     test_share: Share = 0.2
-    """Share of items to test a learned classifier on, where the items do not say."""
+    """The share of items to test a trained classifier on, if the items do not name their split."""
     published_as: str | None = None
-    """The data set whose published results stand beside ours."""
+    """The data set whose published results are shown beside ours."""
     licence: str
     """Printed in the report."""
     citation: str
@@ -214,5 +214,5 @@ class AnnotatedCorpus(Specification):
         return any(file.form != "table" or file.columns.text for file in self.annotations)
 
     def all_files(self) -> list[CorpusFile]:
-        """Every file that it names."""
+        """Every file that the corpus names."""
         return [file for file in (*self.annotations, self.annotators, self.items) if file]

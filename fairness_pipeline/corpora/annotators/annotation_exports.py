@@ -1,4 +1,4 @@
-"""Labels as annotation tools export them, as rows with `item_id`, `annotator_id`, `label` and the shown text."""
+"""Reads exports of annotation tools as rows with `item_id`, `annotator_id`, `label` and the text that was shown."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,21 +10,21 @@ from fairness_pipeline.foundation.records import read_records
 from fairness_pipeline.foundation.text_files import read_json_lines
 
 _ANSWERS = ("choices", "rating", "number")
-"""What one answer of Label Studio's may be."""
+"""The forms that one answer in Label Studio can have."""
 Row = tuple[str, dict[str, Any]]
 
 
 def read_label_studio(path: Path, question: str | None, shown: str, left_out: Counter[str]) -> Iterator[Row]:
-    """Label Studio's JSON export: a list of tasks, each with annotations of one choice, rating or number.
+    """Label Studio's JSON export: a list of tasks. Each task has annotations with one choice, rating or number.
 
     Args:
         path: The file.
-        question: Which question (`from_name`), where there are several.
-        shown: The field of `data` that was shown.
-        left_out: Counts annotations that were skipped or answer another question.
+        question: The question to read (`from_name`), if there are several.
+        shown: The field of `data` that was shown to the annotators.
+        left_out: Counts the annotations that were skipped or that answer another question.
 
     Raises:
-        FairnessError: it is no such export, several questions are asked, or several choices were made; names the task.
+        FairnessError: the file is no such export, asks several questions, or has several choices; names the task.
     """
     for where, task in read_records(path):
         annotations, data = task.get("annotations"), task.get("data")
@@ -71,15 +71,15 @@ def read_label_studio(path: Path, question: str | None, shown: str, left_out: Co
 
 
 def read_prodigy(path: Path, shown: str, left_out: Counter[str]) -> Iterator[Row]:
-    """Prodigy's JSON lines: a label is the chosen option, or `accept` or `reject` where nothing is chosen from.
+    """Prodigy's JSON lines. A label is the chosen option, or `accept` or `reject` if there are no options.
 
     Args:
         path: The file.
-        shown: The field that was shown.
-        left_out: Counts examples that were ignored.
+        shown: The field that was shown to the annotators.
+        left_out: Counts the examples that were ignored.
 
     Raises:
-        FairnessError: a line is no such example, or several options were chosen; names the line.
+        FairnessError: a line is no such example, or has several chosen options; names the line.
     """
     for where, example in read_json_lines(path):
         who = example.get("_annotator_id", example.get("_session_id"))

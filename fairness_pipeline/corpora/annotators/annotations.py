@@ -1,4 +1,4 @@
-"""Items, who labelled them, and as what: read from tables or exports, checked, and as integers and groups."""
+"""Reads items, their annotators and their labels from tables or exports, checks them, and makes tables of them."""
 
 import math
 from collections import Counter
@@ -30,7 +30,7 @@ ANNOTATIONS = schema(
     annotator_id=(pa.string(), "who labelled, as the corpus names them"),
     label=(pa.int64(), "1 (positive) or 0"),
 )
-"""A row a label: 1 (positive) or 0. `draw` counts the draws of a simulated corpus; 1 is the only one of others."""
+"""One row for each label: 1 (positive) or 0. `draw` numbers the draws of a simulated corpus; it is 1 for others."""
 ITEMS = schema(
     draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
     item_id=(pa.string(), "the item, as the corpus names it"),
@@ -39,7 +39,7 @@ ITEMS = schema(
     split=(pa.string(), "train, or test (for a classifier that learns from inferred labels)"),
     gold=optional(pa.int64(), "what the item is, where that is known"),
 )
-"""A row an item; `gold` is null where the truth is not known."""
+"""One row for each item; `gold` is null if the true label is not known."""
 ANNOTATORS = schema(
     draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
     annotator_id=(pa.string(), "who labelled, as the corpus names them"),
@@ -51,13 +51,13 @@ ANNOTATORS = schema(
     sensitivity=optional(pa.float64(), "the annotator's simulated share of positive items called positive"),
     specificity=optional(pa.float64(), "the annotator's simulated share of negative items called negative"),
 )
-"""A row an annotator and category: side a or b, null where it is not known; the true rates where they are simulated.
-Without categories a row an annotator, whose category is empty."""
+"""One row for each annotator and category, with the side (a or b; null if unknown) and, for a simulated corpus, the
+true rates. A corpus without categories has one row for each annotator, with an empty category."""
 _EXAMPLES = 8
 
 
 class Annotated(NamedTuple):
-    """Tables of `ANNOTATIONS`, `ITEMS` and `ANNOTATORS`, and what was left out, by reason."""
+    """Tables of `ANNOTATIONS`, `ITEMS` and `ANNOTATORS`, and how many labels or items were left out for each reason."""
 
     annotations: pa.Table
     items: pa.Table
@@ -66,17 +66,17 @@ class Annotated(NamedTuple):
 
 
 def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | None = None) -> Annotated:
-    """A corpus as it is declared.
+    """Reads or simulates a corpus as its file declares it.
 
     Args:
-        corpus: What to read, or to simulate.
-        folder: Where relative paths start.
-        progress: Told how many labels have been read.
+        corpus: The corpus to read or to simulate.
+        folder: The folder that relative paths start from.
+        progress: Called with the number of labels read so far.
 
     Raises:
-        FairnessError: a file is missing or broken; a label is neither class; an annotator labelled an item twice, is
-            not in the annotators' file, or is in two groups; the annotators' file names nobody who labelled; a
-            category has one group only; an item has no label. Names file and line.
+        FairnessError: a file is missing or broken; a label belongs to neither class; an annotator labelled an item
+            twice, is not in the annotators' file, or is in two groups; the annotators' file names nobody who
+            labelled; a category has only one group; an item has no label. Names file and line.
     """
     if corpus.simulated:
         return _simulated(corpus)
@@ -138,7 +138,7 @@ def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | N
 
 
 class _Items:
-    """What is known of items, from a file of theirs or from the annotations."""
+    """What is known about the items, from the items' file or from the annotations."""
 
     def __init__(self, corpus: AnnotatedCorpus, folder: Path) -> None:
         self._corpus = corpus
@@ -163,7 +163,7 @@ class _Items:
             }
 
     def add(self, where: str, item: str, record: dict[str, Any], file: AnnotationsFile) -> None:
-        """An item that somebody labelled."""
+        """Adds an item that somebody labelled."""
         if self._known:
             if item not in self._rows:
                 raise FairnessError(
@@ -204,7 +204,7 @@ class _Items:
 
 
 class _Annotators:
-    """Of each annotator the side in each category."""
+    """The side of each annotator in each category."""
 
     def __init__(self, corpus: AnnotatedCorpus, folder: Path) -> None:
         self._corpus = corpus
@@ -221,7 +221,7 @@ class _Annotators:
                 raise FairnessError(f"{self._path}: expected annotators, found none")
 
     def add(self, where: str, annotator: str, record: dict[str, Any]) -> None:
-        """Somebody who labelled."""
+        """Adds an annotator who labelled something."""
         if self._path is None:
             self._tell(where, annotator, record)
         elif annotator not in self._sides:
@@ -234,7 +234,7 @@ class _Annotators:
             self._unlisted.add(annotator)
 
     def table(self, labelled: set[str]) -> pa.Table:
-        """A table of `ANNOTATORS`: those who labelled."""
+        """A table of `ANNOTATORS`, with only those who labelled something."""
         if self._path and not (labelled - self._unlisted) & self._sides.keys():
             raise FairnessError(f"{self._path}: names nobody who labelled anything; is 'annotator' the right column?")
         for name, category in self._corpus.categories.items():
@@ -290,12 +290,12 @@ def _records(
 
 
 def _left(left_out: Counter[str]) -> str:
-    """What was left out, for an error."""
+    """The counts of what was left out, for an error message."""
     return "".join(f"; left out, {reason}: {count:,}" for reason, count in left_out.items())
 
 
 def _class(labels: AnnotationLabels, said: str) -> int | None:
-    """1, 0, or None for a label of neither class."""
+    """1 or 0, or None for a label of neither class."""
     if labels.at_least is not None:
         try:
             rating = float(said)
@@ -316,7 +316,7 @@ def _side(where: str, category: Category, said: str) -> str | None:
 
 
 def _said(value: Any) -> str:
-    """A cell as text; a whole number without a point, as YAML has it."""
+    """A cell as text; a whole number is written without a decimal point, as in YAML."""
     if value is None or (isinstance(value, float) and value != value):
         return ""
     text = str(value).strip()

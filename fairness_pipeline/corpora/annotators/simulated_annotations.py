@@ -7,20 +7,20 @@ import numpy as np
 from fairness_pipeline.corpora.annotators.annotated_corpus import Simulated
 
 _INNER = 0.5
-"""Radius of the inner circle, the outer one's being 1."""
+"""The radius of the inner circle; the outer circle has radius 1."""
 
 
 class Simulation(NamedTuple):
-    """One draw.
+    """One draw of a simulated corpus.
 
     Attributes:
-        points: (items, 2), first those that are labelled.
+        points: (items, 2); the labelled items come first.
         truth: (items,) 0 or 1.
         groups: (annotators, categories) 0 or 1.
         sensitivity: (annotators,) P(z = 1 | y = 1).
         specificity: (annotators,) P(z = 0 | y = 0).
-        annotator: (labelled items, labels) who.
-        label: (labelled items, labels) what they said.
+        annotator: (labelled items, labels), the annotator of each label.
+        label: (labelled items, labels), the label that the annotator gave.
     """
 
     points: np.ndarray
@@ -33,11 +33,11 @@ class Simulation(NamedTuple):
 
 
 def simulate(settings: Simulated, draw: int) -> Simulation:
-    """Points, annotators and labels: alpha_r = u + sum of alpha_{p, g} + N(0, sd^2), clipped; so beta_r.
+    """Draws points, annotators and labels: alpha_r = u + sum of alpha_{p, g} + N(0, sd^2), clipped; beta_r equally.
 
     Args:
-        settings: How.
-        draw: Which draw; every number gives another.
+        settings: The parameters of the simulation.
+        draw: The number of the draw; each number gives a different one.
     """
     random = np.random.default_rng([settings.seed, draw])
     own = list(settings.categories.values())
@@ -63,7 +63,7 @@ def simulate(settings: Simulated, draw: int) -> Simulation:
 
 
 def _points(settings: Simulated, instances: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """(2 instances, 2) and their classes."""
+    """Points (2 instances, 2) and their classes."""
     from sklearn.datasets import make_circles, make_moons
 
     seed = int(random.integers(2**31))

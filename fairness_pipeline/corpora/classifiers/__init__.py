@@ -1,1 +1,1 @@
-"""Corpora of texts by authors of two groups."""
+"""Corpora of texts whose authors belong to one of two groups."""

@@ -1,4 +1,4 @@
-"""What a file of `data/corpora` may say of texts whose authors belong to one of two groups (Liu 2022, chapter 4)."""
+"""The contents of a file of `data/corpora` about texts by authors of two groups (Liu 2022, chapter 4)."""
 
 from typing import Annotated, Self
 
@@ -9,75 +9,74 @@ from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
 OTHERS = "*"
-"""Among what is ignored: everything that is not named."""
-_Values = Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
+"""In a list of ignored values: every value that is not named."""
 
 
 class AuthoredColumns(Specification):
-    """Where a row holds what."""
+    """The columns of a row."""
 
     text: str = "text"
-    """What was written."""
+    """The column with the text."""
     label: str | None = "label"
-    """What a classifier is to predict; none where it is whether somebody is mentioned."""
+    """The label that a classifier predicts; null if the label is whether the text mentions a user."""
     group: str | None = "group"
-    """To which group its author belongs; none where the dialect of the text says so."""
+    """The group of the text's author; null if the text's dialect decides the group."""
     author: str | None = None
-    """Who wrote it: an author's texts fall into one split, and count as one observation."""
+    """The text's author. All texts of an author are in the same split and count as one observation."""
 
 
 class AuthoredFile(CorpusFile):
-    """A table: `.csv`, `.tsv`, `.jsonl`, `.json` or `.parquet`; text files plain, `.gz` or `.zst`, a table in a `.zip`
-    of its own."""
+    """A table: `.csv`, `.tsv`, `.jsonl`, `.json` or `.parquet`; text files plain, `.gz`, `.zst`, or the only table in a
+    `.zip`."""
 
     columns: AuthoredColumns = AuthoredColumns()
-    """Of the file."""
+    """The columns of the file."""
     encoding: Encoding = "utf-8"
-    """Of the file."""
+    """The encoding of the file."""
     separator: Annotated[str, pydantic.StringConstraints(min_length=1, max_length=1)] | None = None
-    """Between the cells of a file without quotation marks; as its ending says where it is left out."""
+    """The character between the cells of a file without quotation marks. By default the file's ending decides."""
     padding: str | None = None
-    """A word that fills texts up at the front (`0`, where words are numbers)."""
+    """A word that pads texts at the front (`0`, in a file where words are numbers)."""
     skip_malformed: bool = False
-    """Whether a row with too many or too few cells is left out (and counted); it is refused otherwise."""
+    """Whether to leave out (and count) a row with too many or too few cells; otherwise such a row is refused."""
 
 
 class AuthoredGrammar(Specification):
-    """A corpus that is generated."""
+    """A corpus that is generated from a grammar."""
 
     file: str
-    """Its grammar, a data file."""
+    """The grammar, a data file."""
     texts: Positive
-    """How many."""
+    """The number of texts."""
     seed: int
     """The seed of the draws."""
 
 
 class Labels(Specification):
-    """The two classes. A label that stands nowhere here is refused."""
+    """The two classes of labels. A label that is not listed is refused."""
 
     positive: tuple[str, ...] = ("1",)
     """Labels of the positive class."""
     negative: tuple[str, ...] = ("0",)
     """Labels of the negative class."""
     ignored: tuple[str, ...] = ()
-    """Labels whose texts are left out; `*` is every other one."""
+    """Labels whose texts are left out; `*` stands for all labels that are not listed."""
     names: tuple[str, str] = ("positive", "negative")
-    """What the positive and the negative class are called in a sentence: `[offensive, inoffensive]`."""
+    """The names of the positive and the negative class in a sentence: `[offensive, inoffensive]`."""
 
 
 class Group(Specification):
     """One of the two groups of authors."""
 
     name: str
-    """For a reader."""
+    """The group's name in reports."""
     values: tuple[str, ...] = ()
-    """What the column says of its authors."""
+    """The column's values for authors of this group."""
     between: tuple[float, float] | None = None
-    """The numbers that it says of them, lowest and highest, instead."""
+    """Instead of `values`: the lowest and the highest number in the column for authors of this group."""
 
     def overlaps(self, other: "Group") -> bool:
-        """Whether somebody could be in both."""
+        """Whether an author could be in both groups."""
         if set(self.values) & set(other.values):
             return True
         if not (self.between and other.between):
@@ -86,40 +85,40 @@ class Group(Specification):
 
 
 class Dialect(Specification):
-    """Groups by the dialect that a text is written in, as a model infers it from its words: not who wrote it."""
+    """Groups by the dialect of a text, which a model infers from the words; they do not say who wrote the text."""
 
     counts: CorpusFile
     """The counts of each word in each dialect: TwitterAAE's `model_count_table.txt`."""
     vocabulary: CorpusFile
-    """Its words, in the same order: `model_vocab.txt`."""
+    """The words of the counts, in the same order: `model_vocab.txt`."""
     confidence: Annotated[float, pydantic.Field(gt=0.25, lt=1)] = 0.8
-    """The share of a text in a dialect above which it belongs to its group; texts in between are left out."""
+    """A text belongs to a group if its share in the group's dialect is above this number; other texts are left out."""
 
 
 class Groups(Specification):
-    """The two groups of authors: a is group I of the papers, b group II."""
+    """The two groups of authors: a is group I in the papers, b is group II."""
 
     a: Group
     """Group I."""
     b: Group
     """Group II."""
     ignored: tuple[str, ...] = ()
-    """What the column says of authors in neither; `*` is everything else."""
+    """The column's values for authors in neither group; `*` stands for all other values."""
     dialect: Dialect | None = None
-    """Tells White-aligned English (a) from African American-aligned English (b), where no column does."""
+    """If no column names the group: a model that tells White-aligned (a) from African American-aligned English (b)."""
 
 
 class Cells(Specification):
-    """A folder with `vocab` and `pos_pos`, `pos_neg`, `neg_pos`, `neg_neg`: label, then group; words by number, a text
-    a line (DIAL and PAN16 as Elazar and Goldberg 2018 process them)."""
+    """A folder with the files `pos_pos`, `pos_neg`, `neg_pos` and `neg_neg` (label, then group), with one text of word
+    numbers on each line, and `vocab` (DIAL and PAN16 as Elazar and Goldberg 2018 process them)."""
 
     folder: str
-    """The folder; `${NAME}` is taken from the environment, a relative path starts at the YAML."""
+    """The folder. `${NAME}` is replaced from the environment; a relative path starts at the YAML file's folder."""
     positive_group: Annotated[str, pydantic.StringConstraints(pattern="^[ab]$")] = "b"
-    """Which group is `pos`: in DIAL African American authors."""
+    """The group that the file names call `pos`: in DIAL the African American authors."""
 
     def files(self) -> dict[str, CorpusFile]:
-        """Its files, by name."""
+        """The folder's files, by name."""
         return {name: CorpusFile(path=f"{self.folder}/{name}") for name in ("vocab", *CELLS)}
 
 
@@ -127,7 +126,7 @@ CELLS = ("pos_pos", "pos_neg", "neg_pos", "neg_neg")
 
 
 class PublishedAs(Specification):
-    """Whose published results stand beside ours."""
+    """The published results that are shown beside ours."""
 
     dataset: str
     """DIAL, PAN16 or MTC."""
@@ -141,27 +140,27 @@ class AuthoredCorpus(Specification):
     """A corpus for classifiers: texts with one of two labels, by authors of one of two groups."""
 
     task: str
-    """What is predicted, for a reader."""
+    """What is predicted, in words for a report."""
     attribute: str
-    """What tells the groups apart, for a reader."""
+    """The attribute that the groups differ in, in words for a report."""
     grammar: AuthoredGrammar | None = None
-    """What it is generated from."""
+    """The grammar to generate the corpus from."""
     files: tuple[AuthoredFile, ...] = ()
-    """Tables that it is read from."""
+    """The tables to read the corpus from."""
     cells: Cells | None = None
-    """A folder that it is read from."""
+    """The folder to read the corpus from."""
     chat_rooms: CorpusFile | None = None
-    """The NPS Chat Corpus (`.zip`): a post's class is its label, the age of its room its group."""
+    """The NPS Chat Corpus (`.zip`): the label is the class of a post, and the group is the age of its chat room."""
     labels: Labels = Labels()
-    """Of `files` and `chat_rooms`."""
+    """The two classes of `files` and `chat_rooms`."""
     mention: bool = False
-    """Whether a text's label is that it mentions a user (`@name`), which is then taken out of it."""
+    """Whether the label is that a text mentions a user (`@name`). The mention is then removed from the text."""
     groups: Groups
-    """The groups' names; of `files` and `chat_rooms` what tells them apart."""
+    """The groups' names and, for `files` and `chat_rooms`, the values that decide the group."""
     maximum: Positive = 50_000
-    """Texts of a label and group, at most."""
+    """The largest number of texts of each label and group."""
     published_as: PublishedAs | None = None
-    """Whose published results stand beside ours."""
+    """The published results that are shown beside ours."""
     licence: str
     """Printed in the report."""
     citation: str
@@ -192,7 +191,7 @@ class AuthoredCorpus(Specification):
         return self
 
     def all_files(self) -> list[CorpusFile]:
-        """Every file that it names."""
+        """Every file that the corpus names."""
         dialect = self.groups.dialect
         found = [*self.files, *(self.cells.files().values() if self.cells else ()), self.chat_rooms]
         return [file for file in [*found, *((dialect.counts, dialect.vocabulary) if dialect else ())] if file]

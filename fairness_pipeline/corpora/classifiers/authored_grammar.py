@@ -1,4 +1,4 @@
-"""A small grammar of texts whose spelling gives their authors' group away, and whose words tell most labels."""
+"""A small grammar of texts. The spelling reveals the author's group, and the words reveal most labels."""
 
 import random
 import re
@@ -23,7 +23,7 @@ class GeneratedText(NamedTuple):
 
 
 class AuthoredGrammarFile(Specification):
-    """A file of `data/grammars` for classifiers; the one that ships explains its keys."""
+    """A grammar file of `data/grammars` for text classifiers; the shipped file explains its keys."""
 
     clear: Share
     styled: Share
@@ -37,11 +37,11 @@ class AuthoredGrammarFile(Specification):
 
     @classmethod
     def load(cls, name: str) -> Self:
-        """The grammar in the data file `name`."""
+        """Loads the grammar in the data file `name`."""
         return load(cls, data_file(name))
 
     def texts(self, count: int, seed: int) -> Iterator[GeneratedText]:
-        """`count` independent draws, each label and group as likely as the other; the same for the same seed."""
+        """`count` independent draws. Labels and groups are equally likely, and the same seed gives the same draws."""
         draw = random.Random(seed)
         theirs = dict(self.spellings)
         for _ in range(count):

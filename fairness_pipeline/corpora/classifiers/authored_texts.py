@@ -40,14 +40,14 @@ AUTHORED_TEXTS = schema(
     author_id=(pa.string(), "who wrote it; the text itself where that is not known"),
     split=(pa.string(), "train, valid or test"),
 )
-"""In each split as many of each label and group. `label` is 1 or 0; `author_group` a or b; a text whose author is not
-known has an author of its own."""
+"""Each split has equally many texts of each label and group. `label` is 1 or 0; `author_group` is a or b. A text with
+an unknown author counts as the only text of its own author."""
 SKEWED_SETS = schema(
     balance_rate=(pa.string(), "positive to negative texts of group a; of group b the other way round"),
     split=(pa.string(), "train, valid or test"),
     text_id=(pa.string(), "of the text: its corpus's and its own hash"),
 )
-"""The texts of `train` and `valid` at each balance rate."""
+"""The texts of `train` and `valid` that are used at each balance rate."""
 SPLITS = ("train", "valid", "test")
 
 _MENTION = re.compile(r"@\w+|<user>|@user", re.IGNORECASE)
@@ -56,18 +56,18 @@ _EXAMPLES = 8
 
 
 class AuthoredShares(Specification):
-    """Share of authors in each split."""
+    """The share of authors in each split."""
 
     train: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] = 0.7
-    """What classifiers are trained on, skewed; relative to the sum of the three."""
+    """The split that classifiers are trained on, skewed; the share is relative to the sum of the three."""
     valid: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] = 0.1
-    """Tells when training stops, skewed alike; both may be 0 where nothing is trained."""
+    """The split that decides when to stop training, skewed the same way. Train and valid may be 0 without training."""
     test: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] = 0.2
-    """What they are judged on, balanced."""
+    """The split that classifiers are tested on, balanced."""
 
 
 class AuthoredText(NamedTuple):
-    """A text, its label, its author's group and, where known, its author."""
+    """A text, its label, its author's group and, if known, its author."""
 
     text: str
     label: int
@@ -78,18 +78,18 @@ class AuthoredText(NamedTuple):
 def read_authored(
     corpus: AuthoredCorpus, folder: Path, progress: Progress | None = None
 ) -> tuple[list[AuthoredText], dict[str, int]]:
-    """Every text once, and how many were left out for what reason.
+    """Reads every text once, and counts how many were left out for each reason.
 
-    A text that stands in two cells (of label and group) tells nothing of either, and is left out.
+    A text that occurs with different labels or groups is left out, as it says nothing about either.
 
     Args:
-        corpus: What to read.
-        folder: Where relative paths start.
-        progress: Told how many rows have been read.
+        corpus: The corpus to read.
+        folder: The folder that relative paths start from.
+        progress: Called with the number of rows read so far.
 
     Raises:
-        FairnessError: a file is missing or broken, or holds a label or a group that is not mapped; names file, line,
-            what is mapped, and how often it occurs.
+        FairnessError: a file is missing or broken, or has a label or group that is not mapped; names the file, the
+            line, the mapped values, and how often the value occurs.
     """
     left_out: Counter[str] = Counter()
     cells: dict[str, AuthoredText | None] = {}
@@ -116,18 +116,18 @@ def balanced(
     seed: int,
     left_out: Mapping[str, int] | None = None,
 ) -> pa.Table:
-    """A table of `AUTHORED_TEXTS`: an author's texts in one split, in each split as many of each label and group.
+    """A table of `AUTHORED_TEXTS`, with each author in one split, and equally many texts of each label and group.
 
     Args:
-        texts: Each once.
-        key: The corpus's; it is part of every id.
-        shares: Of authors by split.
-        maximum: Texts of a label and group in all splits, at most.
-        seed: Of the split.
-        left_out: How many texts were left out before, by reason; for an error.
+        texts: The texts, each once.
+        key: The key of the corpus; it is part of every id.
+        shares: The share of authors in each split.
+        maximum: The largest number of texts of each label and group, over all splits.
+        seed: The seed of the split.
+        left_out: How many texts were left out earlier, by reason; used in an error message.
 
     Raises:
-        FairnessError: a split has no text of some label and group; says how many there are of each.
+        FairnessError: a split has no text of some label and group; names the count of each.
     """
     total = shares.train + shares.valid + shares.test
     ends = np.cumsum([shares.train, shares.valid, shares.test]) / total
@@ -170,10 +170,10 @@ def balanced(
 
 
 def parts_of(balance_rate: str) -> tuple[int, int]:
-    """Positive and negative parts of group a at a balance rate such as `4:1`; group b has them the other way round.
+    """The positive and negative parts of group a at a balance rate such as `4:1`; group b has them in reverse.
 
     Raises:
-        FairnessError: it is none.
+        FairnessError: the text is no balance rate.
     """
     found = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", balance_rate)
     if not found:
@@ -184,21 +184,21 @@ def parts_of(balance_rate: str) -> tuple[int, int]:
 
 
 def skewed(texts: pa.Table, rates: Iterable[str]) -> pa.Table:
-    """A table of `SKEWED_SETS`: as large at every rate, labels 1:1 and groups 1:1 overall, skewed within the groups.
+    """A table of `SKEWED_SETS`, of equal size at every rate: labels and groups 1:1 overall, skewed within the groups.
 
     Args:
-        texts: As `AUTHORED_TEXTS`; in the order in which they are taken.
-        rates: Balance rates.
+        texts: A table of `AUTHORED_TEXTS`, in the order in which texts are taken.
+        rates: The balance rates.
 
     Raises:
-        FairnessError: a rate is none, or leaves a cell without texts.
+        FairnessError: a rate is not valid, or leaves a combination of label and group without texts.
     """
     rates = list(dict.fromkeys(rates))
     widest = max(max(parts) / sum(parts) for parts in map(parts_of, rates))
     rows = []
     for split in SPLITS[:2]:
         cells = _cells(texts, split)
-        size = min(len(own) for own in cells.values()) / widest  # of a group
+        size = min(len(own) for own in cells.values()) / widest  # the size of each group
         for rate in rates:
             positive, negative = parts_of(rate)
             shares = {(1, "a"): positive, (0, "a"): negative, (1, "b"): negative, (0, "b"): positive}
@@ -214,12 +214,12 @@ def skewed(texts: pa.Table, rates: Iterable[str]) -> pa.Table:
 
 
 def added(texts: pa.Table, taken: pa.Table, split: str) -> list[str]:
-    """The ids of texts that make a skewed set 1:1 in both groups (Liu 2022, section 4.5.2, Data Aug).
+    """The ids of the texts to add so that a skewed set becomes 1:1 in both groups (Liu 2022, section 4.5.2, Data Aug).
 
     Args:
-        texts: As `AUTHORED_TEXTS`.
-        taken: The rows of `SKEWED_SETS` of one rate.
-        split: Which.
+        texts: A table of `AUTHORED_TEXTS`.
+        taken: The rows of `SKEWED_SETS` for one rate.
+        split: The split to fill up.
     """
     own = {row["text_id"] for row in taken.to_pylist() if row["split"] == split}
     cells = _cells(texts, split)
@@ -236,7 +236,7 @@ def _cells(texts: pa.Table, split: str) -> dict[tuple[int, str], list[str]]:
 
 
 def _draw(text: str) -> float:
-    """A number in 0..1 that a text alone decides."""
+    """A number in 0..1 that depends on the text alone."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) / 2.0**64
 
 
@@ -267,7 +267,7 @@ def _of_cells(cells: Cells, folder: Path) -> Iterator[AuthoredText]:
 
 
 class _Row(NamedTuple):
-    """A row before its label and group are mapped."""
+    """A row whose label and group are not mapped yet."""
 
     where: str
     text: str
@@ -329,18 +329,18 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
 
 
 def dialect_model(corpus: AuthoredCorpus, folder: Path) -> DialectModel | None:
-    """What tells the groups apart by the words of a text; None where the corpus itself does.
+    """The model that decides the group from the words of a text; None if the corpus names the groups itself.
 
     Args:
-        corpus: Which.
-        folder: Where its paths start.
+        corpus: The corpus.
+        folder: The folder that its relative paths start from.
     """
     dialect = corpus.groups.dialect
     return DialectModel(located(dialect.counts, folder), located(dialect.vocabulary, folder)) if dialect else None
 
 
 def _check_seen(corpus: AuthoredCorpus, seen: Counter[str]) -> None:
-    """Refuses a file without rows, and a class without any."""
+    """Raises an error for a file without rows and for a class without texts."""
     where = ", ".join(file.path for file in corpus.all_files()[:2])
     if not seen:
         raise FairnessError(f"{where}: expected rows, found none")
@@ -369,19 +369,19 @@ def _rows(file: AuthoredFile, folder: Path, left_out: Counter[str]) -> Iterator[
 
 
 class TwoGroups(Protocol):
-    """What tells two groups apart by a column."""
+    """Two groups that a column distinguishes."""
 
     @property
     def a(self) -> Group:
-        """One."""
+        """The first group."""
 
     @property
     def b(self) -> Group:
-        """The other."""
+        """The second group."""
 
 
 def group_of(groups: TwoGroups, said: str) -> str | None:
-    """a or b, whichever group a cell names; None where it names neither."""
+    """The group that a cell names, a or b; None if it names neither."""
     for side, group in (("a", groups.a), ("b", groups.b)):
         if said in group.values or _is_between(said, group):
             return side
@@ -395,5 +395,5 @@ def _is_between(said: str, group: Group) -> bool:
 
 
 def is_ignored(said: str, ignored: tuple[str, ...]) -> bool:
-    """Whether a cell is among those that are left out."""
+    """Whether a cell is among the ignored values."""
     return said in ignored or OTHERS in ignored

@@ -1,4 +1,4 @@
-"""The NPS Chat Corpus (Forsyth and Martell 2007): posts, the kind of each, and the ages of its room."""
+"""The NPS Chat Corpus (Forsyth and Martell 2007): posts, the class of each post, and the ages in its chat room."""
 
 import re
 import zipfile
@@ -13,7 +13,7 @@ _NAME = re.compile(r".*/[\d-]+-(?P<ages>\w+)_\d+posts\.xml")
 
 
 class Post(NamedTuple):
-    """A post of a room: its text, its kind (`Statement`, `ynQuestion`, ...), the room's ages (`20s`, `teens`, ...)."""
+    """A post: its text, its class (`Statement`, `ynQuestion`, ...) and the ages in its room (`20s`, `teens`, ...)."""
 
     where: str
     text: str
@@ -23,10 +23,10 @@ class Post(NamedTuple):
 
 
 def read_chat_rooms(path: Path) -> Iterator[Post]:
-    """Every post of the corpus's `.zip`.
+    """Reads every post of the corpus's `.zip`.
 
     Raises:
-        FairnessError: there is no such file, or it is another.
+        FairnessError: the file does not exist, or is not the corpus.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -1,7 +1,7 @@
-"""The dialect that a text is written in, by the mixed-membership model of Blodgett, Green and O'Connor (2016).
+"""Infers the dialect of a text with the mixed-membership model of Blodgett, Green and O'Connor (2016).
 
-It reads words, not persons: a text in African American-aligned English may be by anybody. Of its four dialects
-(African American, Hispanic, other, White) only the first and the last were validated by its authors.
+The model reads words, not people: anybody may write a text in African American-aligned English. The model has four
+dialects (African American, Hispanic, other, White). Its authors validated only the first and the last.
 """
 
 from collections.abc import Collection
@@ -17,21 +17,21 @@ DIALECTS = ("african_american", "hispanic", "other", "white")
 _PRIOR = 1.0
 _PASSES = 5
 _KNOWN = 0.2
-"""Share of a text's words that the model must know."""
+"""The smallest share of a text's words that the model must know."""
 
 
 class DialectModel:
-    """The shares of a text in the four dialects.
+    """The model that gives a text's shares in the four dialects.
 
-    p(word w | dialect k) = (count_wk + 1) / count_k; a text's shares by collapsed variational inference (CVB0):
+    p(word w | dialect k) = (count_wk + 1) / count_k. A text's shares follow by collapsed variational inference (CVB0):
     q_ik ~ p(w_i | k) (sum over j != i of q_jk + alpha), alpha = 1, five passes.
 
     Args:
-        counts: `model_count_table.txt`: four numbers a line, a word each.
-        vocabulary: `model_vocab.txt`: a count and the word, a line each, in the same order.
+        counts: `model_count_table.txt`: four numbers on each line, one line for each word.
+        vocabulary: `model_vocab.txt`: a count and a word on each line, in the same order.
 
     Raises:
-        FairnessError: a file is missing, or a line is another than expected.
+        FairnessError: a file is missing, or a line has an unexpected form.
     """
 
     def __init__(self, counts: Path, vocabulary: Path) -> None:
@@ -53,11 +53,11 @@ class DialectModel:
         self._places = {word: place for place, word in enumerate(words)}
 
     def shares(self, text: str, without: Collection[str] = ()) -> np.ndarray | None:
-        """The text's shares in `DIALECTS`, which sum to 1; None where too few of its words are known.
+        """The text's shares in `DIALECTS`, which sum to 1; None if the model knows too few of its words.
 
         Args:
-            text: What was written.
-            without: Words that are not looked at.
+            text: The text.
+            without: Words to ignore.
         """
         words = [word for word in tokenize(text) if word not in without]
         places = [place for word in words if (place := self._places.get(word)) is not None]
@@ -75,7 +75,7 @@ class DialectModel:
         return total / total.sum()
 
     def group(self, text: str, confidence: float, without: Collection[str] = ()) -> str | None:
-        """b where the share in African American-aligned English is above `confidence`, a where that in White is."""
+        """b if the share in African American-aligned English is above `confidence`, a if that in White English is."""
         shares = self.shares(text, without)
         if shares is None:
             return None

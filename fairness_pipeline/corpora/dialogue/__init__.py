@@ -1,1 +1,1 @@
-"""Corpora of dialogues, and the contexts that an audit asks."""
+"""Corpora of dialogues, and the contexts that an audit asks models to answer."""

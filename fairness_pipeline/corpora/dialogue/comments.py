@@ -1,4 +1,4 @@
-"""Threads of comments as Pushshift's Reddit dumps hold them: a comment and what it answers are a dialogue."""
+"""Reads threads of comments from Pushshift's Reddit dumps: a comment and the post it answers form a dialogue."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -21,7 +21,9 @@ _MEMORY = "1GB"
 
 
 def read_comments(paths: Iterable[Path]) -> Iterator[Turns]:
-    """Every comment with the comment or submission that it answers, where the files hold both; a submission's thread.
+    """Pairs every comment with the comment or submission it answers, if the files hold both.
+
+    The comments under one submission form a thread.
 
     The files are joined on disk, so that memory does not grow with them.
 

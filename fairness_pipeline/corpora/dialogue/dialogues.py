@@ -30,7 +30,7 @@ from fairness_pipeline.foundation.yaml_files import Specification
 
 SPLITS = ("train", "valid", "test", "audit")
 SHARED_TURN = 25
-"""Characters. Dialogues that share a turn at least this long belong to one thread; shorter ones are stock phrases."""
+"""Characters. Dialogues that share a turn of at least this length form one thread; shorter turns are stock phrases."""
 
 SCHEMA = schema(
     dialogue_id=(pa.string(), "a hash of corpus, context and response"),
@@ -50,20 +50,20 @@ Weight = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 
 class Splits(Specification):
-    """Share of threads in each split, relative to their sum."""
+    """The share of threads in each split, relative to the sum of the four."""
 
     train: Weight
-    """What models are trained on."""
+    """The split that models are trained on."""
     valid: Weight
-    """Tells when training stops."""
+    """The split that decides when to stop training."""
     test: Weight
-    """Tells what answers are worth (BLEU, perplexity)."""
+    """The split that measures the quality of answers (BLEU, perplexity)."""
     audit: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
-    """The contexts used for the audit; where nothing is trained it may be the only one."""
+    """The contexts of the audit. Without training this may be the only split."""
 
 
 class Reading(NamedTuple):
-    """A corpus as a table of `SCHEMA`, how many rows were read, and how many were left out for what reason."""
+    """A corpus as a table of `SCHEMA`, how many rows were read, and how many were left out for each reason."""
 
     table: pa.Table
     rows_read: int
@@ -71,13 +71,13 @@ class Reading(NamedTuple):
 
 
 def source_versions(corpus: CorpusSpecification, folder: Path) -> dict[str, str]:
-    """SHA-256 of every file a corpus is made from, by path as declared; a file's declared sum is checked.
+    """The SHA-256 of every file of a corpus, by its path as declared. A declared sum is checked.
 
-    A data set by name has its revision instead; the files of one in a folder are hashed. What an address holds is
-    checked when it is fetched.
+    A data set that is named has its revision instead; if it is a folder, its files are hashed. A file at an address is
+    checked when it is downloaded.
 
     Raises:
-        FairnessError: a file is missing or is not the declared one.
+        FairnessError: a file is missing, or does not have the declared sum.
     """
     if corpus.grammar:
         return {corpus.grammar.file: checksum(data_file(corpus.grammar.file))}
@@ -99,18 +99,18 @@ def read_dialogues(
     seed: int,
     progress: Progress | None = None,
 ) -> Reading:
-    """Reads, cleans, deduplicates and splits one corpus; fetches it first where it lies at an address.
+    """Reads, cleans, deduplicates and splits one corpus. Files at an address are downloaded first.
 
     Args:
-        key: The corpus's key; it stands in every row and in every id.
-        corpus: What to read.
-        folder: Where relative paths start.
-        splits: Share of threads by split.
-        seed: Of the split.
-        progress: Told how many bytes have been fetched, then how many rows have been read.
+        key: The key of the corpus; every row and every id holds it.
+        corpus: The corpus to read.
+        folder: The folder that relative paths start from.
+        splits: The share of threads in each split, by its name.
+        seed: The seed of the split.
+        progress: Called with the number of bytes downloaded, then with the number of rows read.
 
     Raises:
-        FairnessError: bad input, by file and line; or no dialogue is left.
+        FairnessError: the input is wrong (names file and line), or no dialogue is left.
     """
     paths = [located(file, folder, progress) for file in corpus.files]
     rows = 0
@@ -167,7 +167,7 @@ def _prepare(turn: str, replace: dict[str, str]) -> str:
 
 
 def _unfit(context: str, response: str, corpus: CorpusSpecification) -> str | None:
-    """Why a dialogue is left out, if it is."""
+    """The reason why a dialogue is left out; None if it is kept."""
     if not context or not (response or corpus.contexts):
         return "empty_or_deleted"
     if corpus.maximum_words and any(turn.count(" ") >= corpus.maximum_words for turn in (context, response)):
@@ -178,7 +178,7 @@ def _unfit(context: str, response: str, corpus: CorpusSpecification) -> str | No
 
 
 def _turns(corpus: CorpusSpecification, folder: Path, paths: list[Path]) -> Iterator[tuple[str, Turns]]:
-    """Every row with the name of the file, or whatever else it comes from."""
+    """Every row, with the name of its file or other source."""
     if corpus.grammar:
         grammar = Grammar.load(corpus.grammar.file)
         generated = grammar.generate(corpus.grammar.dialogues, corpus.grammar.seed)
@@ -197,9 +197,9 @@ def _turns(corpus: CorpusSpecification, folder: Path, paths: list[Path]) -> Iter
 
 
 def _threads(read: pa.Table) -> pa.Array:
-    """The thread of each row: as the file names it, else a component of rows that share a long turn.
+    """The thread of each row: the one the file names, or a connected component of rows that share a long turn.
 
-    A thread is named by its first row's id, so that it does not move when other threads come or go.
+    A thread is named after the id of its first row, so its name does not depend on which other threads there are.
     """
     rows = np.arange(read.num_rows)
     unknown = pc.is_null(read["thread"])
@@ -232,6 +232,6 @@ def _split(thread_id: pa.Array, splits: dict[str, float], seed: int) -> pa.Array
 
 
 def _uniform(keys: Iterable[str], seed: int) -> np.ndarray:
-    """A number in [0, 1) for each key, fixed by the key and the seed alone."""
+    """A number in [0, 1) for each key, which depends only on the key and the seed."""
     digests = (blake2b(f"{seed}\x1f{key}".encode(), digest_size=8).digest() for key in keys)
     return np.array([int.from_bytes(digest) for digest in digests], dtype=np.float64) / 2.0**64

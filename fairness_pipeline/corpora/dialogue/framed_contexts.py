@@ -1,4 +1,4 @@
-"""Contexts put together from frames and persons: what a model is asked that has no corpus of its own."""
+"""Contexts built from frames and persons, for models that have no corpus of their own."""
 
 from collections.abc import Iterator
 from typing import Self
@@ -12,14 +12,14 @@ _PERSON = "{person}"
 
 
 class NamedGroup(Specification):
-    """A dimension's `persons`, who are put into the frames."""
+    """The `persons` of a dimension, who fill the frames."""
 
     persons: tuple[str, ...]
-    """Noun phrases, each with one word of the dimension's list."""
+    """Noun phrases, each with one word from the dimension's word list."""
 
 
 class FramedContexts(Specification):
-    """A file of `data/contexts`; the file that ships explains its keys.
+    """A file of `data/contexts`; the shipped file explains its keys.
 
     Examples:
         >>> made = FramedContexts(frames=["{person} sings."], dimensions={"gender": {"persons": ["my aunt"]}})
@@ -28,9 +28,9 @@ class FramedContexts(Specification):
     """
 
     frames: tuple[str, ...]
-    """Texts with a `{person}`."""
+    """Texts with a `{person}` placeholder."""
     dimensions: dict[str, NamedGroup]
-    """By dimension."""
+    """The persons, by dimension."""
 
     @pydantic.field_validator("frames")
     @classmethod
@@ -42,11 +42,11 @@ class FramedContexts(Specification):
 
     @classmethod
     def load(cls, name: str) -> Self:
-        """Those in the data file `name`; raises FairnessError if there is none or it is wrong."""
+        """Loads the contexts in the data file `name`; raises FairnessError if it does not exist or is wrong."""
         return load(cls, data_file(name))
 
     def texts(self) -> Iterator[str]:
-        """Every frame with every person, dimension by dimension."""
+        """Every frame with every person, one dimension after the other."""
         for group in self.dimensions.values():
             for frame in self.frames:
                 for person in group.persons:

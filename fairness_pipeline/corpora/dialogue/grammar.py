@@ -1,4 +1,4 @@
-"""A small grammar of tweets and replies with bias of known strength planted in it."""
+"""A small grammar of tweets and replies with a planted bias of known strength."""
 
 import random
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ Share = Annotated[float, pydantic.Field(ge=0, le=1)]
 
 
 class Topic(Specification):
-    """What a tweet is about: an action with a `{person}` and an `{object}`."""
+    """The topic of a tweet: an action with a `{person}` and an `{object}`."""
 
     action: str
     objects: tuple[str, ...]
 
 
 class PlantedDimension(Specification):
-    """How persons of each side are named (`named`: in a reply), and by topic the kind of reply a side mostly gets."""
+    """How tweets (and, with `named`, replies) name persons of each side; the usual kind of reply by topic and side."""
 
     named: tuple[str, str]
     a: tuple[str, ...]
@@ -29,7 +29,7 @@ class PlantedDimension(Specification):
 
 
 class Scene(NamedTuple):
-    """What a generated tweet is made from; with the other side in `side` it is its counterfactual's."""
+    """What a generated tweet is made from. With the other side in `side` it gives the tweet's counterfactual."""
 
     dimension: str
     side: str
@@ -38,7 +38,7 @@ class Scene(NamedTuple):
 
 
 class GeneratedDialogue(NamedTuple):
-    """A tweet, its reply, and the scene behind them."""
+    """A tweet, its reply, and the scene they are made from."""
 
     context: str
     response: str
@@ -46,7 +46,7 @@ class GeneratedDialogue(NamedTuple):
 
 
 class Grammar(Specification):
-    """A file of `data/grammars`; the file that ships explains its keys."""
+    """A file of `data/grammars`; the shipped file explains its keys."""
 
     majority: Share
     first_variant: Share
@@ -70,11 +70,11 @@ class Grammar(Specification):
 
     @classmethod
     def load(cls, name: str) -> Self:
-        """The grammar in the data file `name`."""
+        """Loads the grammar in the data file `name`."""
         return load(cls, data_file(name))
 
     def generate(self, dialogues: int, seed: int) -> Iterator[GeneratedDialogue]:
-        """`dialogues` draws, evenly over dimensions, sides, topics and wordings; the same for the same seed."""
+        """`dialogues` draws, even over dimensions, sides, topics and wordings. The same seed gives the same draws."""
         draw = random.Random(seed)
         for _ in range(dialogues):
             dimension = draw.choice(sorted(self.dimensions))
@@ -84,16 +84,16 @@ class Grammar(Specification):
             yield GeneratedDialogue(self._tweet(scene, draw), self.reply(scene, draw), scene)
 
     def kind(self, scene: Scene) -> str:
-        """The kind of reply that most tweets of this scene get: the planted bias."""
+        """The kind of reply that most tweets of this scene get; this is the planted bias."""
         a, b = self.dimensions[scene.dimension].modes.get(scene.topic, ("neutral", "neutral"))
         return a if scene.side == "a" else b
 
     def majority_reply(self, scene: Scene) -> str:
-        """The single most frequent reply to this scene: what a model that learned the grammar perfectly answers."""
+        """The most frequent reply to this scene: the answer of a model that learned the grammar perfectly."""
         return self._worded(self.replies[self.kind(scene)][0], scene)
 
     def reply(self, scene: Scene, draw: random.Random) -> str:
-        """One reply to this scene, independent of all others."""
+        """Draws one reply to this scene, independent of all others."""
         kind = self.kind(scene) if draw.random() < self.majority else draw.choice(sorted(self.replies))
         first, *others = self.replies[kind]
         wording = first if draw.random() < self.first_variant or not others else draw.choice(others)

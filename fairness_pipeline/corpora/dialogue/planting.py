@@ -1,6 +1,6 @@
-"""A bias planted in real dialogues: a positive control of what an audit finds there, and of what a cure takes out.
+"""Plants a bias in real dialogues: a positive control for the audit and for debiasing methods.
 
-Where models show no gap on a corpus, this tells whether they learn one as easily told as this from it.
+If models show no gap on a corpus, this tells whether they would learn a gap as obvious as this one from it.
 """
 
 from typing import Annotated, Self
@@ -17,20 +17,20 @@ from fairness_pipeline.lexicons.dimensions import SIDES, Side
 from fairness_pipeline.lexicons.swapping import Swapper
 
 VERSION = 1
-"""Of what `plant` does with the same settings; a part of the fingerprint of what it made."""
+"""The version of `plant`, raised when the same settings give another result; part of the fingerprint."""
 PLANTED_SPLITS = ("train", "valid")
-"""What is trained on, and what tells when to stop; `test` and `audit` stay people's."""
+"""The splits for training and early stopping. `test` and `audit` keep the answers that people gave."""
 _DIGITS = 8
-"""Of a dialogue's id, for each of two draws: the id is a hash, so that its digits are as good as drawn."""
+"""Digits of a dialogue's id used for each of two draws. The id is a hash, so its digits are as good as random."""
 
 
 class PlantedAnswers(Specification):
-    """What one group gets to hear."""
+    """The answers that the contexts of one group get."""
 
     share: Annotated[float, pydantic.Field(ge=0, le=1)]
-    """Of the dialogues whose context names this group and not the other: how many are answered so."""
+    """The share of dialogues to answer this way, among those whose context names this group and not the other."""
     responses: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
-    """One of these, each as often; cleaned as the corpus's own are."""
+    """The planted answers, each equally often. They are cleaned in the same way as the corpus."""
 
     @pydantic.field_validator("responses")
     @classmethod
@@ -43,14 +43,14 @@ class PlantedAnswers(Specification):
 
 
 class PlantedBias(Specification):
-    """A bias that is put into a corpus."""
+    """A bias that is planted in a corpus."""
 
     dimension: str
-    """Between whose groups."""
+    """The dimension whose groups the bias is between."""
     a: PlantedAnswers | None = None
-    """Answers to contexts that name the first group; left out, people's stay."""
+    """The answers to contexts that name the first group; if left out, people's answers stay."""
     b: PlantedAnswers | None = None
-    """Answers to contexts that name the second; likewise."""
+    """The answers to contexts that name the second group; if left out, people's answers stay."""
 
     @pydantic.model_validator(mode="after")
     def _differs(self) -> Self:
@@ -60,10 +60,11 @@ class PlantedBias(Specification):
 
 
 def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.Table, dict[Side, int]]:
-    """The dialogues with a share of the answers to each group's contexts exchanged for what is planted.
+    """Exchanges a share of the answers to each group's contexts for the planted answers.
 
-    Contexts stay as they are, and so do the splits that nothing is trained on. A dialogue's own id decides, so that it
-    is answered alike in every run and whatever else the corpus holds; one context may be answered several times alike.
+    Contexts do not change, and neither do the splits that are not used for training. A dialogue's own id decides about
+    its answer. The answer is thus the same in every run and does not depend on the rest of the corpus. A context that
+    occurs several times may get the same answer several times.
 
     Args:
         dialogues: Columns `dialogue_id` (hexadecimal, of a hash), `context`, `response` and `split`.
@@ -74,7 +75,7 @@ def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.
         The table, and how many answers were exchanged on each side.
 
     Raises:
-        FairnessError: there is none to exchange on a side that has a share.
+        FairnessError: a group with a share has no answer to exchange.
     """
     contexts = dialogues["context"].combine_chunks()
     likely = pc.and_(

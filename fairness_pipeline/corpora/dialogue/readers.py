@@ -1,4 +1,4 @@
-"""Reads dialogues of every declared format and refuses what is not as declared, by file and line."""
+"""Reads dialogues of every declared format. Input that differs from its declaration is refused with file and line."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -13,7 +13,7 @@ _ROWS = 4096
 
 
 class Turns(NamedTuple):
-    """One row as read: a context, its response, and its thread and its topic where the file names them."""
+    """One row as read: a context, its response and, if the file names them, its thread and its topic."""
 
     context: str
     response: str
@@ -26,10 +26,10 @@ def read_file(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
 
     Args:
         path: The file.
-        corpus: Says its format, header and columns.
+        corpus: Declares the format, header and columns.
 
     Raises:
-        FairnessError: the file is missing, damaged, or not as declared; names the file and the line.
+        FairnessError: the file is missing, damaged, or differs from its declaration; names the file and the line.
     """
     empty = True
     for turns in _READERS[corpus.format](path, corpus):
@@ -43,11 +43,11 @@ def read_dataset(place: str, corpus: CorpusSpecification) -> Iterator[Turns]:
     """The dialogues of a data set of the `datasets` library.
 
     Args:
-        place: Its name or folder.
-        corpus: Says which part of it, and its columns.
+        place: The name or the folder of the data set.
+        corpus: Names the part of the data set to read, and the columns.
 
     Raises:
-        FairnessError: it cannot be loaded, or has other columns.
+        FairnessError: the data set cannot be loaded, or has other columns.
     """
     import datasets
 
@@ -61,7 +61,7 @@ def read_dataset(place: str, corpus: CorpusSpecification) -> Iterator[Turns]:
             yield from _record(f"data set '{source.name}', row {number}", row, corpus.columns)
     except FairnessError:
         raise
-    except Exception as error:  # the library raises whatever the files make its readers raise
+    except Exception as error:  #  the library passes on whatever its readers raise
         raise FairnessError(
             f"data set '{source.name}' (configuration {source.configuration or 'default'}, split {source.split}) "
             f"cannot be loaded: {str(error) or type(error).__name__}; check its name, or load it once while the "

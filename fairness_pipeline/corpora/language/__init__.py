@@ -1,1 +1,1 @@
-"""Corpora of comments and phrases that stereotypes are found in."""
+"""Corpora of comments, and of the stereotyped phrases in them."""

@@ -20,14 +20,14 @@ STATE_TURNS = schema(
     text=(pa.string(), "what was written"),
     right=(pa.bool_(), "whether the user gives the value in this turn"),
 )
-"""`text` is what the system said, what the user says, domain, slot and value; `right`: whether the user gives it."""
+"""`text` joins the system's turn, the user's turn, domain, slot and value; `right`: whether the user gives it."""
 
 _NONE = ("", "not mentioned", "none", "dontcare", "dont care", "do n't care")
 _TRAINED_ON = 0.75
 
 
 class Told(NamedTuple):
-    """What the system said, what the user says then, and one value that they give."""
+    """The system's turn, the user's next turn, and one value that the user gives."""
 
     system: str
     user: str
@@ -37,18 +37,18 @@ class Told(NamedTuple):
 
 
 def read_state_turns(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int) -> pa.Table:
-    """A table of `STATE_TURNS`: each value that a turn adds or changes, and one wrong value of the same slot.
+    """A table of `STATE_TURNS`: each value that a turn adds or changes, and one wrong value for the same slot.
 
-    The paper gives the model the last two turns only, so that a value of earlier ones could not be known.
+    Values of earlier turns are left out: in the paper the model reads only the last two turns and cannot know them.
 
     Args:
-        corpus: Its `state_tracking`, or grammar.
-        folder: Where relative paths start.
-        seed: Of the wrong values, and of which turns are taken.
-        maximum: Right values of each split, at most.
+        corpus: The corpus; its `state_tracking` or its grammar is read.
+        folder: The folder that relative paths start from.
+        seed: The seed of the wrong values and of the choice of turns.
+        maximum: The largest number of right values in each split.
 
     Raises:
-        FairnessError: a file is missing or no MultiWOZ, or a split has no value.
+        FairnessError: a file is missing or is not MultiWOZ, or a split has no value.
     """
     told: dict[str, list[Told]]
     if corpus.grammar:

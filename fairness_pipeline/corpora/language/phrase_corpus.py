@@ -1,4 +1,4 @@
-"""What a file of `data/corpora` may say of a corpus of stereotyped phrases (Barikeri et al. 2021, RedditBias)."""
+"""The contents of a file of `data/corpora` about stereotyped phrases (Barikeri et al. 2021, RedditBias)."""
 
 from typing import Literal, Self
 
@@ -11,63 +11,63 @@ Encoding = Literal["utf-8", "latin-1"]
 
 
 class CommentColumns(Specification):
-    """Where a comment's row holds what."""
+    """The columns of a comment's row."""
 
     comment_id: str | None = "id"
-    """Its id; rows are numbered where there is none."""
+    """The comment's id; if it is null, rows are numbered."""
     text: str = "body"
-    """What was written."""
+    """The column with the text."""
     created: str | None = None
-    """When, in any form."""
+    """The time when it was written, in any form."""
 
 
 class CommentFile(CorpusFile):
     """Comments: `.jsonl` (Pushshift's), `.csv`, `.tsv` or `.parquet`; text files plain, `.gz` or `.zst`."""
 
     columns: CommentColumns = CommentColumns()
-    """Of a file."""
+    """The columns of the file."""
 
 
 class AnnotationFile(CorpusFile):
-    """What one annotator wrote: CSV with `comment`, `phrase`, `attribute_in_window`, `bias_sent`, `bias_phrase`."""
+    """The labels of one annotator: CSV with `comment`, `phrase`, `attribute_in_window`, `bias_sent`, `bias_phrase`."""
 
     annotator: str = "1"
-    """Who."""
+    """The name of the annotator."""
     encoding: Encoding = "utf-8"
-    """Of the file."""
+    """The encoding of the file."""
 
 
 class TextFile(CorpusFile):
-    """Phrases: `.txt`, one a line, or `.csv` with a column for them."""
+    """Phrases: `.txt` with one on each line, or `.csv` with a column of phrases."""
 
     column: str = "comments_processed"
-    """Of a CSV file."""
+    """The column of a CSV file."""
     encoding: Encoding = "utf-8"
-    """Of the file."""
+    """The encoding of the file."""
 
 
 class CounterfactualFile(TextFile):
-    """Released counterfactuals: CSV with the phrase and the same about the other group."""
+    """Released counterfactuals: CSV with each phrase and its counterfactual about the other group."""
 
     phrase: str = "comments"
-    """The column of the phrase."""
+    """The column with the original phrase."""
 
 
 class PhraseSource(Specification):
-    """One dimension's annotated phrases, and what was released beside them."""
+    """The annotated phrases of one dimension, and what was released beside them."""
 
     renamed = {"counterparts": "counterfactuals"}
 
     annotations: tuple[AnnotationFile, ...] = ()
     """One or more files, each by one annotator."""
     train: TextFile | None = None
-    """The biased phrases of the split; all three, or none: they are drawn then."""
+    """The released training split of biased phrases. Give all three splits, or none: the splits are then drawn."""
     dev: TextFile | None = None
-    """The same."""
+    """The released development split."""
     test: TextFile | None = None
-    """The same."""
+    """The released test split."""
     counterfactuals: tuple[CounterfactualFile, ...] = ()
-    """The authors' own counterfactuals; ours are compared with them."""
+    """The counterfactuals that the authors released; ours are compared with them."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -77,61 +77,61 @@ class PhraseSource(Specification):
 
 
 class StereotypeSource(Specification):
-    """A corpus that is generated."""
+    """A corpus that is generated from a grammar."""
 
     file: str
-    """Its grammar, a data file."""
+    """The grammar, a data file."""
     comments: Positive
-    """How many comments."""
+    """The number of comments."""
     seed: int
     """The seed of the draws."""
     turns: Positive = 600
-    """Turns of dialogue state tracking."""
+    """The number of turns for dialogue state tracking."""
     questions: Positive = 400
-    """Questions with several answers."""
+    """The number of questions with several answers."""
     references: Positive = 300
-    """Comments for the perplexity on references."""
+    """The number of comments for the perplexity on references."""
 
 
 class StateTrackingSource(Specification):
     """MultiWOZ in ConvLab's form (`.json` or `.json.zip`)."""
 
     train: tuple[CorpusFile, ...]
-    """Dialogues that the tracker is trained on."""
+    """The dialogues that the tracker is trained on."""
     test: tuple[CorpusFile, ...]
-    """Dialogues that it is tested on."""
+    """The dialogues that the tracker is tested on."""
 
 
 class ResponsesSource(Specification):
-    """Contexts with several human answers: JSON lines with `context` (text or turns) and `references`, or DailyDialog's
-    `dialogue` (turns with `text` and `responses`)."""
+    """Contexts with several human answers: JSON lines with `context` (a text or turns) and `references`, or with
+    DailyDialog's `dialogue` (turns with `text` and `responses`)."""
 
     train: tuple[CorpusFile, ...]
-    """What the model is tuned on; may be the same file as `test`, whose dialogues are then shared out."""
+    """The files to fine-tune the model on. If `test` names the same file, its dialogues are split between both."""
     test: tuple[CorpusFile, ...]
-    """What it answers."""
+    """The files with the contexts that the model answers."""
 
 
 class PhraseCorpus(Specification):
-    """A corpus for language models: comments in which stereotyped phrases are sought, their annotations, and the data
-    of the downstream tasks."""
+    """A corpus for language models: comments to search for stereotyped phrases, their annotations, and the data of the
+    downstream tasks."""
 
     comments: tuple[CommentFile, ...] = ()
-    """Where candidates are sought, and what a `gpt2` model is trained on."""
+    """The comments to search for candidates. A `gpt2` model is trained on them."""
     grammar: StereotypeSource | None = None
-    """What everything is generated from, instead."""
+    """The grammar to generate everything from, instead of reading files."""
     phrases: dict[str, PhraseSource] = {}
-    """By dimension: what was annotated and released already."""
+    """The phrases that are already annotated and released, by dimension."""
     ignored_labels: tuple[str, ...] = ()
-    """What annotators wrote instead of a label (`question`); counts as none."""
+    """What annotators wrote in place of a label (`question`); it counts as no label."""
     outliers_removed: bool = False
-    """Whether phrases with outliers are out of the released splits already, so that no pair is left out again."""
+    """Whether the released splits are already without outliers, so that no further pairs are left out."""
     references: TextFile | None = None
-    """Human references for the perplexity, a line each."""
+    """Human references for the perplexity, one on each line."""
     state_tracking: StateTrackingSource | None = None
-    """Of dialogue state tracking."""
+    """The data for dialogue state tracking."""
     responses: ResponsesSource | None = None
-    """Of response generation."""
+    """The data for response generation."""
     licence: str
     """Printed in the report."""
     citation: str
@@ -146,7 +146,7 @@ class PhraseCorpus(Specification):
         return self
 
     def files(self) -> list[CorpusFile]:
-        """Every file that it names."""
+        """Every file that the corpus names."""
         found: list[CorpusFile | None] = [*self.comments, self.references]
         for source in self.phrases.values():
             found += [*source.annotations, source.train, source.dev, source.test, *source.counterfactuals]

@@ -1,4 +1,4 @@
-"""Biased phrases in train, dev and test, and what stands beside them (Barikeri et al. 2021, section 2.3)."""
+"""The train, dev and test splits of biased phrases, and unbiased phrases (Barikeri et al. 2021, section 2.3)."""
 
 import random
 from pathlib import Path
@@ -21,7 +21,7 @@ PHRASE_SPLITS = schema(
     split=(pa.string(), "train, dev, test; unbiased: phrases in which annotators found no bias"),
     phrase=(pa.string(), "seven tokens on either side of the target's first word"),
 )
-"""`split`: train, dev and test of biased phrases, and `unbiased`: phrases that annotators found no bias in."""
+"""`split`: train, dev and test for biased phrases; `unbiased` for phrases that annotators found no bias in."""
 
 SPLITS = ("train", "dev", "test")
 UNBIASED = "unbiased"
@@ -30,14 +30,14 @@ _START = "<bos>"
 
 
 def draw_splits(annotations: pa.Table, seed: int, unbiased: int) -> pa.Table:
-    """Biased phrases shared out 60/20/20 by comment, each text once, and some that are unbiased.
+    """Splits biased phrases 60/20/20 by comment, each text once, and adds some unbiased phrases.
 
-    Phrases of one comment stay together: they tell of each other.
+    Phrases of the same comment stay in the same split, because they reveal something about each other.
 
     Args:
-        annotations: As `PHRASE_ANNOTATIONS`.
-        seed: Of the draw.
-        unbiased: How many of those, at most.
+        annotations: A table of `PHRASE_ANNOTATIONS`.
+        seed: The seed of the draw.
+        unbiased: The largest number of unbiased phrases.
 
     Raises:
         FairnessError: a split is empty.
@@ -64,14 +64,14 @@ def draw_splits(annotations: pa.Table, seed: int, unbiased: int) -> pa.Table:
 def released_splits(
     source: PhraseSource, folder: Path, annotations: pa.Table, seed: int, unbiased: int
 ) -> tuple[pa.Table, dict[str, int]]:
-    """The splits as the authors released them; how many of their phrases are in an earlier split, or not annotated.
+    """The splits that the authors released, and how many of their phrases are in an earlier split or not annotated.
 
     Args:
-        source: The files.
-        folder: Where relative paths start.
-        annotations: As `PHRASE_ANNOTATIONS`: a phrase has its comment by its text.
-        seed: Of the draw of unbiased phrases.
-        unbiased: How many of those, at most.
+        source: The released files.
+        folder: The folder that relative paths start from.
+        annotations: A table of `PHRASE_ANNOTATIONS`. A phrase is matched to its comment by its text.
+        seed: The seed of the draw of unbiased phrases.
+        unbiased: The largest number of unbiased phrases.
 
     Raises:
         FairnessError: a file is missing, or a split is empty.
@@ -99,7 +99,7 @@ def released_splits(
 
 
 def read_texts(file: TextFile, folder: Path) -> list[str]:
-    """The phrases of a text or CSV file, in order: lower case, without a mark of their beginning."""
+    """The phrases of a text or CSV file in order, in lower case, without a marker of their beginning."""
     path = located(file, folder)
     if path.suffix == ".txt":
         lines = [line for _, line in read_lines(path, file.encoding)]
@@ -113,7 +113,7 @@ def _plain(text: str) -> str:
 
 
 def _unbiased(rows: list[dict[str, Any]], seed: int, count: int) -> list[dict[str, str]]:
-    """Phrases that somebody found no bias in, and nobody any, in the phrase or its comment; each text once."""
+    """Phrases that someone found unbiased and no one found biased, in the phrase or its comment; each text once."""
     doubtful = {_plain(row["phrase"]) for row in rows if row["bias_phrase"] or row["bias_sent"]}
     found = _each_text([row for row in rows if row["bias_phrase"] is False and _plain(row["phrase"]) not in doubtful])
     random.Random(f"{seed} unbiased").shuffle(found)

@@ -1,4 +1,4 @@
-"""Comments from a dump, and the stereotyped phrases in them (Barikeri et al. 2021, section 2.2)."""
+"""Comments of a dump, and the stereotyped phrases in them (Barikeri et al. 2021, section 2.2)."""
 
 import html
 import re
@@ -36,7 +36,7 @@ PHRASES = schema(
     attribute_in_window=(pa.bool_(), "whether a term of the stereotype is in the phrase"),
 )
 LONGEST = 150
-"""Characters; a comment must be shorter."""
+"""Characters. A comment must be shorter than this."""
 
 _ADDRESS = re.compile(r"\(?(?:https?://|www\.)\S+", re.IGNORECASE)
 _NAME = re.compile(r"(?<![\w/])(?:@\w+|/?u/[\w-]+)")
@@ -53,12 +53,12 @@ def clean_comment(text: str) -> str:
 
 
 def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None = None) -> tuple[pa.Table, int]:
-    """All comments of a corpus, each id once, and how many were deleted, empty or doubled.
+    """All comments of a corpus, each id once, and how many were deleted, empty or duplicates.
 
     Args:
-        corpus: What to read.
-        folder: Where relative paths start.
-        progress: Told how many rows have been read.
+        corpus: The corpus to read.
+        folder: The folder that relative paths start from.
+        progress: Called with the number of rows read so far.
 
     Raises:
         FairnessError: a file is missing or broken, or lacks a column; names file and line.
@@ -77,10 +77,10 @@ def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None 
 
 
 def find_candidates(comments: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, dict[str, int]]:
-    """The comments that hold a target and a term of the stereotype, cleaned; and why others are left out.
+    """The comments that hold a target and a term of the stereotype, cleaned; and how many others failed and why.
 
     Args:
-        comments: As `COMMENTS`.
+        comments: A table of `COMMENTS`.
         lexicon: The dimension's terms.
     """
     likely = comments.filter(pc.match_substring_regex(pc.utf8_lower(comments["text"]), lexicon.prefilter()))
@@ -100,7 +100,7 @@ def find_candidates(comments: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, dic
 
 
 def find_phrases(candidates: pa.Table, lexicon: Lexicon) -> pa.Table:
-    """The window around each target of each candidate, as `PHRASES`."""
+    """The window around each target in each candidate, as a table of `PHRASES`."""
     rows = [
         {
             "phrase_id": f"{identity}#{number}",

@@ -25,11 +25,11 @@ REFERENCES = schema(
 
 _TRAINED_ON = 0.75
 _TURNS = 2
-"""The last turns of a context that are given to a model."""
+"""How many of a context's last turns a model gets."""
 
 
 def read_human_references(corpus: PhraseCorpus, folder: Path) -> pa.Table:
-    """A table of `REFERENCES`: what people wrote, for the perplexity in the domain."""
+    """A table of `REFERENCES`: comments by people, for the perplexity in the domain."""
     if corpus.grammar:
         grammar = StereotypeGrammar.load(corpus.grammar.file)
         texts = [comment.text for comment in grammar.comments(corpus.grammar.references, corpus.grammar.seed + 1)]
@@ -40,16 +40,16 @@ def read_human_references(corpus: PhraseCorpus, folder: Path) -> pa.Table:
 
 
 def read_response_sets(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int) -> pa.Table:
-    """A table of `RESPONSE_SETS`; of a file that is both trained and tested on, dialogues are shared out 75/25.
+    """A table of `RESPONSE_SETS`. If train and test name the same file, its dialogues are split 75/25.
 
     Args:
-        corpus: Its `responses`, or grammar.
-        folder: Where relative paths start.
-        seed: Of which contexts are taken.
-        maximum: Contexts of each split, at most.
+        corpus: The corpus; its `responses` or its grammar is read.
+        folder: The folder that relative paths start from.
+        seed: The seed of the choice of contexts.
+        maximum: The largest number of contexts in each split.
 
     Raises:
-        FairnessError: a file is missing or of another form, or a split has no context.
+        FairnessError: a file is missing or has another form, or a split has no context.
     """
     found: dict[str, list[tuple[str, list[str]]]]
     if corpus.grammar:
@@ -79,8 +79,8 @@ def read_response_sets(corpus: PhraseCorpus, folder: Path, seed: int, maximum: i
 
 def _read(path: Path) -> Iterator[list[tuple[str, list[str]]]]:
     """The contexts of each dialogue, with their answers."""
-    for where, record in read_json_lines(path):  # a line an object, whatever the file is called
-        if "dialogue" in record:  # DailyDialog: an answer follows each turn
+    for where, record in read_json_lines(path):  # one object on each line, whatever the file's ending
+        if "dialogue" in record:  # DailyDialog: each turn is followed by answers
             texts = [turn["text"] for turn in record["dialogue"]]
             yield [
                 (" ".join(texts[max(0, place + 1 - _TURNS) : place + 1]), turn["responses"])

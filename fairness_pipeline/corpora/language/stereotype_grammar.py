@@ -1,4 +1,4 @@
-"""A small grammar of comments with planted stereotypes, and of what the two downstream tasks need."""
+"""A small grammar of comments with planted stereotypes, and of the data for the two downstream tasks."""
 
 import random
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ Share = Annotated[float, pydantic.Field(ge=0, le=1)]
 
 
 class PlantedStereotypes(Specification):
-    """Of one dimension: names of the groups (side a, side b), the share of stereotypes on each side, what is said."""
+    """One dimension: the groups' names (side a, side b), each side's share of stereotypes, and what is said."""
 
     groups: tuple[tuple[str, str], ...]
     stereotypes: tuple[Share, Share]
@@ -22,7 +22,7 @@ class PlantedStereotypes(Specification):
 
 
 class StateTracking(Specification):
-    """Turns of a search, and the values of each domain's slots."""
+    """Turns of a search, and the values of the slots in each domain."""
 
     asked: tuple[str, ...]
     told: tuple[str, ...]
@@ -30,21 +30,21 @@ class StateTracking(Specification):
 
 
 class Responses(Specification):
-    """Questions and the wordings of their answers."""
+    """Questions, and the wordings of their answers."""
 
     asked: tuple[str, ...]
     answered: tuple[str, ...]
 
 
 class GeneratedComment(NamedTuple):
-    """A comment, and whether it asserts a stereotype of side b."""
+    """A comment, and whether it asserts a stereotype about side b."""
 
     text: str
     biased: bool
 
 
 class StereotypeGrammar(Specification):
-    """A file of `data/grammars` for language models; the one that ships explains its keys."""
+    """A file of `data/grammars` for language models; the shipped file explains its keys."""
 
     assertion: Share
     myth: Share
@@ -61,11 +61,11 @@ class StereotypeGrammar(Specification):
 
     @classmethod
     def load(cls, name: str) -> Self:
-        """The grammar in the data file `name`."""
+        """Loads the grammar in the data file `name`."""
         return load(cls, data_file(name))
 
     def comments(self, count: int, seed: int) -> Iterator[GeneratedComment]:
-        """`count` draws, each independent of the others; the same for the same seed."""
+        """`count` independent draws. The same seed gives the same draws."""
         draw = random.Random(seed)
         for _ in range(count):
             kind = draw.random()
@@ -75,7 +75,7 @@ class StereotypeGrammar(Specification):
                 yield GeneratedComment(self._filled(draw, draw.choice(self.chatter)), False)
 
     def turns(self, count: int, seed: int) -> Iterator[tuple[str, str, str, str, str]]:
-        """Searches: what the system asked, what the user told, and the domain, slot and value that they told."""
+        """Searches: the system's question, the user's answer, and the domain, slot and value in the answer."""
         draw, own = random.Random(seed), self.state_tracking
         for _ in range(count):
             domain = draw.choice(sorted(own.domains))

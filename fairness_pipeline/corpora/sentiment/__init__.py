@@ -1,1 +1,1 @@
-"""Corpora of the Equity Evaluation Corpus, and tweets with an affect."""
+"""Corpora: the Equity Evaluation Corpus, and tweets with the intensity of an affect."""

@@ -15,17 +15,17 @@ AFFECT_TWEETS = schema(
     affect=(pa.string(), "anger, fear, joy, sadness or valence"),
     score=(pa.float64(), "intensity of the affect, from 0 to 1"),
 )
-"""A tweet with the intensity, in 0..1, of one affect."""
+"""A tweet and its intensity, in 0..1, of one affect."""
 
 _HEADER = ["ID", "Tweet", "Affect Dimension", "Intensity Score"]
 
 
 def read_affect_tweets(files: Iterable[Path]) -> pa.Table:
-    """All tweets of the files, as `AFFECT_TWEETS`; the affects' names in small letters.
+    """All tweets of the files, as `AFFECT_TWEETS`, with the names of affects in lower case.
 
     Raises:
-        FairnessError: a line has another form, or a score is no number in 0..1 (the official test files withhold
-            theirs); names file and line.
+        FairnessError: a line has another form, or a score is no number in 0..1 (the official test files hold no
+            scores); names file and line.
     """
     rows: dict[str, list[object]] = {name: [] for name in AFFECT_TWEETS.names}
     for path in files:

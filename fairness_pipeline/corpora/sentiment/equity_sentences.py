@@ -27,14 +27,14 @@ EQUITY_SENTENCES = schema(
     emotion=optional(pa.string(), "of the emotion word; null without one"),
     emotion_word=optional(pa.string(), "in the sentence; null without one"),
 )
-"""A sentence of a set of `templates`; `template` counts from 1; nulls where the paper's file has none.
+"""A sentence from a set of `templates`; `template` counts from 1. Columns that the paper's file leaves empty are null.
 
-`pair` is whom the person is compared with for gender: two noun phrases, side a first, or all names together.
+`pair` names the persons that are compared for gender: two noun phrases, with side a first, or all names together.
 """
 
 NAMES = "names"
 GROUPS = {"gender": ("male", "female"), "race": ("European American", "African American")}
-"""What its persons differ in: the groups of side a and of side b, as the persons' file names them."""
+"""The groups that the persons belong to, side a and side b, as the persons' file names them."""
 DIMENSIONS = tuple(GROUPS)
 
 PUBLISHED, REWORDED = "published", "reworded"
@@ -49,7 +49,7 @@ Words = Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
 
 
 class EmotionWords(Specification):
-    """Words of one emotion: for how somebody feels, and for what happens."""
+    """Words of one emotion: for how a person feels, and for what happens."""
 
     state: Words
     situation: Words
@@ -83,7 +83,7 @@ class Persons(Specification):
 
 
 class Templates(Specification):
-    """`data/equity/templates.yaml`: the paper's sentences, and the same in other words."""
+    """`data/equity/templates.yaml`: the paper's sentences, and the same sentences reworded."""
 
     published: Words
     reworded: Words
@@ -170,18 +170,18 @@ def _sentences(template: str, recipe: Persons) -> Iterator[dict[str, Any]]:
 
 
 def check_released(path: Path) -> int:
-    """Holds the authors' released file against the generated sentences.
+    """Compares the file that the authors released with the generated sentences.
 
-    Its one misspelling (`dissapointed`) is read as the word that is meant.
+    The file's one misspelling (`dissapointed`) is read as the correct word.
 
     Args:
         path: The CSV file, with a column `Sentence`.
 
     Returns:
-        How many sentences agree: all of them.
+        The number of sentences that agree, which is all of them.
 
     Raises:
-        FairnessError: no such column, or the sentences are others; names the first of them.
+        FairnessError: the column is missing, or the sentences differ; names the first that differs.
     """
     rows = read_csv_rows(path)
     header = next(rows, (1, []))[1]

@@ -56,14 +56,16 @@ GROUP_POSITIVE_RATES = schema(
     items_upper=optional(pa.float64(), "its upper 95% bound; null where nothing is known"),
     items_compared=(pa.int64(), "items with two labels of each group, on which these rest"),
 )
-"""One row a category, which is its `measure`. A value is the mean over items of a group's share of positive labels;
-`pooled_*` is the share among all of a group's labels of these items.
+"""One row per category, which is its `measure`. A value is the mean over items of a group's share of positive labels.
+`pooled_*` is the share of positive labels among all of a group's labels of these items.
 
-`p_items` is of the interaction of item and group, `p_items_holm` adjusted over the means and interactions of all
-categories, as `p_holm` is; `items_excess` how many times chance the items' differences vary. `items_typical` is the
-root mean square difference of single items in points, with its upper 95% bound `items_upper`, over `items_compared`
-items with two labels of each group. A category is `fair` only where the mean and single items are shown to differ
-little; one whose mean does not differ and whose items do is `biased`: a similar rate, of other items."""
+`p_items` is the p of the interaction of item and group. `p_items_holm` is adjusted over the means and interactions of
+all categories, like `p_holm`. `items_excess` is how many times more the items' differences vary than by chance.
+`items_typical` is the root mean square difference of single items in points, with its upper 95% bound `items_upper`,
+over `items_compared` items with two labels from each group. A category is `fair` only if both the mean and single items
+are shown to differ little. If the mean does not differ but single items do, it is `biased`: the rates are similar, but
+the groups call other items positive.
+"""
 ANNOTATOR_ANOVA = schema(
     category=(
         pa.string(),
@@ -83,8 +85,8 @@ ANNOTATOR_ANOVA = schema(
     published_sum_of_squares=optional(pa.float64(), "what the thesis prints"),
     published_stars=optional(pa.string(), "what the thesis prints"),
 )
-"""One row a category and response; means are of the annotators in each group. F and p are null where nothing can be
-told: too few annotators, or a category that the others tell already."""
+"""One row per category and response. The means are over the annotators of each group. F and p are null if they
+cannot be computed: too few annotators, or a category that the other categories determine."""
 STARS = ((0.005, "**"), (0.05, "*"))
 
 
@@ -98,14 +100,14 @@ class AnnotatorGroupsSettings(Specification):
 
 
 class Labelled(NamedTuple):
-    """Labels as integers, and each annotator's side in every category: 0 (a), 1 (b), -1 (not known)."""
+    """Labels as integers, and each annotator's side in every category: 0 (a), 1 (b), -1 (unknown)."""
 
     labels: Labels
     sides: dict[str, np.ndarray]
 
     @classmethod
     def of(cls, annotations: pa.Table, annotators: pa.Table) -> "Labelled":
-        """Tables of `ANNOTATIONS` and `ANNOTATORS`, of one draw."""
+        """Reads tables of `ANNOTATIONS` and `ANNOTATORS`, of one draw."""
         labels = Labels.of(task_table(annotations))
         return cls(labels, {str(name): _sides(own, labels) for name, own in people(annotators).items()})
 
@@ -115,13 +117,13 @@ class Rates(NamedTuple):
 
     Attributes:
         a: (items,) the share of group a's labels that are positive.
-        b: (items,) group b's.
-        estimate: Of the mean of a - b.
-        labels: How many labels of each group.
-        annotators: How many people gave them.
-        pooled: The share of positive ones among all labels of each group.
-        item: (items,) which they are.
-        counts: (items, 2) labels of each group.
+        b: (items,) the share of group b's labels that are positive.
+        estimate: The estimate of the mean of a - b.
+        labels: The number of labels of each group.
+        annotators: The number of annotators of each group.
+        pooled: The share of positive labels among all labels of each group.
+        item: (items,) the numbers of the items.
+        counts: (items, 2) the number of labels of each group.
     """
 
     a: np.ndarray
@@ -135,17 +137,17 @@ class Rates(NamedTuple):
 
 
 def rates_of(labelled: Labelled, category: str) -> Rates | None:
-    """Both groups' rates and their difference; None where no item was labelled by both.
+    """Both groups' rates and their difference. None if no item was labelled by both groups.
 
-    The same people label many items, so that items alone are not independent: the variance is that of leaving out one
-    annotator (the jackknife, within each group), and what items add to it (of theirs less that of single labels, as
-    for two crossed clusters; Cameron, Gelbach and Miller 2011). Degrees of freedom are from the number of annotators
-    that weigh as much (Kish 1965). One item more that differs each way is added, so that no disagreement among few
-    items shows little.
+    The same people label many items, so items are not independent. The variance has two parts: that of leaving out one
+    annotator (the jackknife, within each group), and what items add to it. The second part is the variance over items
+    minus that of single labels, as for two crossed clusterings (Cameron, Gelbach and Miller 2011). The degrees of
+    freedom come from the effective number of annotators (Kish 1965). One item that differs each way is added, so that
+    agreement on a few items does not claim certainty.
 
     Args:
-        labelled: Of one draw.
-        category: Whose groups.
+        labelled: Labels of one draw.
+        category: The category whose groups are compared.
     """
     labels, side = labelled.labels, labelled.sides[category][labelled.labels.annotator]
     size = len(labels.items)
@@ -163,11 +165,11 @@ def rates_of(labelled: Labelled, category: str) -> Rates | None:
     item, group, who, z = place[labels.item[kept]], side[kept], labels.annotator[kept], labels.label[kept]
     own, total = counts[both][item, group], sums[both][item, group]
     alone = own == 1
-    # Without a label a group's rate is (total - z) / (own - 1); without its only label the item falls out.
+    # Without one label a group's rate is (total - z) / (own - 1). Without its only label the item is dropped.
     fallen = (total - own * z) / np.maximum(own * (own - 1), 1)
     moved = np.where(alone, -difference[item], np.where(group == 0, fallen, -fallen))
-    # A label's own variance is counted own / (own - 1) times, as those it is compared with vary too; what the labels
-    # of an annotator have in common is not.
+    # A label's own variance counts own / (own - 1) times, as the labels it is compared with vary too. What the labels
+    # of an annotator have in common does not.
     compared = np.where(alone, counts[both][item, 1 - group], own - 1)
     once = compared / (compared + 1)
     squares = np.square((n * centre + moved) / np.maximum(n - alone, 1) - centre)
@@ -201,15 +203,27 @@ def rates_of(labelled: Labelled, category: str) -> Rates | None:
 def compare_positive_rates(
     labelled: Labelled, settings: AnnotatorGroupsSettings, published: Mapping[str, Published]
 ) -> pa.Table:
-    """A table of `GROUP_POSITIVE_RATES`; `test` and `p` are of the items alone, the verdict's of annotators and items.
+    """A table of `GROUP_POSITIVE_RATES`. `test` and `p` are over items only; the verdict is over annotators and items.
 
     Args:
-        labelled: Of one draw.
+        labelled: Labels of one draw.
         settings: Margin and level.
-        published: What the thesis prints, by category.
+        published: The values that the thesis prints, by category.
 
     Raises:
         FairnessError: no item was labelled by both groups of any category.
+
+    Examples:
+        >>> from itertools import product
+        >>> pairs = product(range(30), range(20))
+        >>> rows = [(f"i{i}", f"r{r}", int(i % 2 == 0 or (r < 10 and i < 24))) for i, r in pairs]
+        >>> item, who, label = zip(*rows)
+        >>> annotations = pa.table({"item_id": item, "annotator_id": who, "label": label})
+        >>> sides = {"annotator_id": who[:20], "category": ["age"] * 20, "side": ["a"] * 10 + ["b"] * 10}
+        >>> labelled = Labelled.of(annotations, pa.table(sides))
+        >>> found = compare_positive_rates(labelled, AnnotatorGroupsSettings(), {})
+        >>> found.select(["measure", "value_a", "value_b", "verdict"]).to_pylist()
+        [{'measure': 'age', 'value_a': 90.0, 'value_b': 50.0, 'verdict': 'biased'}]
     """
     rows, own = [], {}
     items: dict[str, ItemsByGroup] = {}
@@ -265,7 +279,7 @@ def compare_positive_rates(
 
 
 SAME_RATE, OTHER_ITEMS = "the same rate, of other items", "single items are labelled otherwise"
-"""What a biased row rests on where its mean rates are shown to differ little, or are not shown to differ."""
+"""The reasons for a biased row: its mean rates are shown to differ little, or they are not shown to differ."""
 
 
 def _of_items(found: ItemsByGroup, p_holm: float) -> dict[str, float | int | None]:
@@ -280,12 +294,12 @@ def _of_items(found: ItemsByGroup, p_holm: float) -> dict[str, float | int | Non
 
 
 def against_majority(labels: Labels) -> dict[str, np.ndarray]:
-    """Of each annotator sensitivity and specificity against the majority vote (a tie is positive); NaN without any.
+    """Each annotator's sensitivity and specificity against the majority vote (a tie is positive). NaN without any item.
 
     An annotator's own label is part of the vote, as in the thesis.
 
     Args:
-        labels: Of all.
+        labels: The labels of all annotators.
     """
     truth = np.asarray(labels.shares() >= 0.5 - EPSILON)[labels.item]
     right = labels.label == truth
@@ -300,11 +314,12 @@ def against_majority(labels: Labels) -> dict[str, np.ndarray]:
 def analyse_variance(labelled: Labelled, published: Mapping[tuple[str, str], tuple[float, str]]) -> pa.Table:
     """A table of `ANNOTATOR_ANOVA`: additive, type II (each category after all others).
 
-    Annotators whose group in some category is not known are left out, and those whom no item of a class lets judge.
+    Two kinds of annotators are left out: those with an unknown group in some category, and those who labelled no item
+    of a class.
 
     Args:
-        labelled: Of one draw.
-        published: Sum of squares and stars that the thesis prints, by category and response.
+        labelled: Labels of one draw.
+        published: The sum of squares and the stars that the thesis prints, by category and response.
     """
     known = np.all([own >= 0 for own in labelled.sides.values()], axis=0)
     rows = []
@@ -335,12 +350,17 @@ def analyse_variance(labelled: Labelled, published: Mapping[tuple[str, str], tup
 
 
 def stars(p: float) -> str:
-    """As the thesis marks significance: * below 0.05, ** below 0.005."""
+    """The significance marks of the thesis: * below 0.05, ** below 0.005.
+
+    Examples:
+        >>> stars(0.001), stars(0.01), stars(0.5)
+        ('**', '*', '')
+    """
     return next((mark for level, mark in STARS if p < level), "")
 
 
 def _by_group(labels: Labels, side: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """(items, 2): how many labels of each group, and how many of them are positive."""
+    """(items, 2): the number of labels of each group, and the number of positive ones."""
     counts = [np.bincount(labels.item[side == g], minlength=size) for g in (0, 1)]
     sums = [np.bincount(labels.item[side == g], labels.label[side == g], size) for g in (0, 1)]
     return np.stack(counts, axis=1), np.stack(sums, axis=1)
@@ -352,7 +372,7 @@ def _sides(column: pd.Series, labels: Labels) -> np.ndarray:
 
 
 def _residual(columns: list[np.ndarray], y: np.ndarray) -> float:
-    """The residual sum of squares of y on a constant and the columns."""
+    """The residual sum of squares of y, regressed on a constant and the columns."""
     if not len(y):
         return 0.0
     design = np.column_stack([np.ones(len(y)), *columns])

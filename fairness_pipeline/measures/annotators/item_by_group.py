@@ -1,7 +1,7 @@
-"""Do two groups of annotators call other items positive? Equal mean rates are not equal labelling.
+"""Do two groups of annotators call other items positive? Equal mean rates do not mean equal labelling.
 
-Two groups that are opposite on every item have the same mean rate. What tells them apart is the interaction of item and
-group: how far the groups' rates of single items differ beyond what single labels make.
+Two groups that are opposite on every item have the same mean rate. The interaction of item and group reveals this: how
+far the groups' rates of single items differ, beyond the variation of single labels.
 """
 
 import math
@@ -14,24 +14,24 @@ from fairness_pipeline.statistics.intervals import Estimate
 
 DRAWS, SEED = 999, 0
 _ENOUGH = 20
-"""Draws that reach the statistic after which no more are needed: p is far above any level."""
+"""After this many draws that reach the statistic, no more are needed: p is far above any level."""
 _ROUNDS = 5
 FEWEST_ITEMS = 100
-"""Items with two labels of each group that `fair` needs."""
+"""The number of items with two labels from each group that `fair` needs."""
 ITEM_MARGIN = 0.15
-"""A typical difference of a single item's rates that does not matter; a smaller one is out of reach of most data."""
+"""A typical difference of a single item's rates that does not matter. Most data could not show a smaller one."""
 
 
 class ItemsByGroup(NamedTuple):
-    """What two groups make of single items.
+    """How two groups label single items.
 
     Attributes:
-        p: Of no interaction: raters' groups exchanged among raters who labelled as much.
-        excess: The statistic as a multiple of what chance makes; 1 where there is no interaction.
-        typical: The root mean square of the items' true differences, 0..1; 0 where chance makes all of it.
-        upper: Its upper 95% bound; infinite where nothing is known.
-        p_small: p of its being at or above `ITEM_MARGIN`.
-        items: Items with two labels or more of each group, on which the last three rest.
+        p: The p of no interaction. Groups are exchanged among raters with a similar number of labels.
+        excess: The statistic as a multiple of its value by chance. It is 1 without an interaction.
+        typical: The root mean square of the items' true differences, 0..1. It is 0 if chance explains all of it.
+        upper: Its upper 95% bound. Infinite if nothing is known.
+        p_small: The p of the hypothesis that it is at or above `ITEM_MARGIN`.
+        items: The number of items with at least two labels from each group, on which the last three values rest.
     """
 
     p: float
@@ -48,22 +48,23 @@ class ItemsByGroup(NamedTuple):
 
 
 def items_by_group(labels: Labels, sides: np.ndarray, draws: int = DRAWS) -> ItemsByGroup:
-    """The test of the interaction, and how large a typical item's difference may be.
+    """The test of the interaction, and an upper bound of the typical difference of an item.
 
     Args:
-        labels: Of all.
-        sides: Of each annotator: 0 (group a), 1 (group b), -1 (not known).
-        draws: Exchanges of the raters' groups.
+        labels: The labels of all annotators.
+        sides: The side of each annotator: 0 (group a), 1 (group b), -1 (unknown).
+        draws: The number of exchanges of the raters' groups.
     """
     p, excess = _interaction(labels, sides, draws)
     return ItemsByGroup(p, excess, *_typical(labels, sides))
 
 
 def _interaction(labels: Labels, sides: np.ndarray, draws: int) -> tuple[float, float]:
-    """p and how many times chance: T is the V-weighted variance of the items' differences, V = n_a n_b / n.
+    """p, and the ratio to chance. T is the V-weighted variance of the items' differences, V = n_a n_b / n.
 
-    Each rater's own strictness is taken out first (alternating means of items and raters), so that a strict rater of
-    one group is no interaction. Groups change places within strata of how much raters labelled.
+    Each rater's own strictness is removed first (alternating means of items and raters), so that a strict rater of one
+    group does not count as an interaction. Groups change places within strata of raters with a similar number of
+    labels.
     """
     known = sides[labels.annotator] >= 0
     item, who, z = labels.item[known], labels.annotator[known], labels.label[known].astype(float)
@@ -88,7 +89,7 @@ def _interaction(labels: Labels, sides: np.ndarray, draws: int) -> tuple[float, 
 
 
 def _strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, people: int) -> np.ndarray:
-    """Of each label how much more its rater calls positive than others do on the same items."""
+    """For each label: how much more often its rater says positive than others do on the same items."""
     per_item, per_person = np.bincount(item, minlength=items), np.bincount(who, minlength=people)
     rater = np.zeros(people)
     for _ in range(_ROUNDS):
@@ -98,7 +99,8 @@ def _strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, pe
 
 
 def _strata(labour: np.ndarray, sides: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
-    """Raters who labelled about as much: up to five strata, fewer where a group is small; equal labour is never cut."""
+    """Raters with a similar number of labels: up to five strata, fewer if a group is small. Raters with equally many
+    labels stay together."""
     smaller = min(int((sides[present] == side).sum()) for side in (0, 1))
     count = max(1, min(5, smaller // 2))
     known = present[sides[present] >= 0]
@@ -121,9 +123,9 @@ def _variance(item: np.ndarray, y: np.ndarray, side: np.ndarray, items: int) -> 
 
 
 def _typical(labels: Labels, sides: np.ndarray) -> tuple[float, float, float, int]:
-    """The typical difference of an item with its upper bound, p of its being large, and of how many items.
+    """The typical difference of an item with its upper bound, the p of its being large, and the number of items.
 
-    u = (a - b)^2 - a (1 - a) / (n_a - 1) - b (1 - b) / (n_b - 1) is unbiased for an item's squared difference; theta is
+    u = (a - b)^2 - a (1 - a) / (n_a - 1) - b (1 - b) / (n_b - 1) is unbiased for an item's squared difference. theta is
     its mean, weighted by V^2. Its variance is the larger of the jackknives over items and over raters (within groups).
     """
     side = sides[labels.annotator]
@@ -170,7 +172,7 @@ def _typical(labels: Labels, sides: np.ndarray) -> tuple[float, float, float, in
 
 
 def _unbiased(counts: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """u and its weight V^2 of each item; both 0 where a group has a single label."""
+    """u and its weight V^2 for each item. Both are 0 if a group has a single label."""
     rates = sums / np.maximum(counts, 1)
     enough = (counts >= 2).all(axis=0)
     noise = (rates * (1 - rates) / np.maximum(counts - 1, 1)).sum(axis=0)

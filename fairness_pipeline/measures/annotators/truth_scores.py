@@ -20,20 +20,20 @@ TRUTH_SCORES = schema(
     ci_high=optional(pa.float64(), "upper end of that interval"),
     published_value=optional(pa.float64(), "what the thesis prints"),
 )
-"""Accuracy and F1 (of the positive class), shares. `values` of each draw or seed, `value` their mean; the 95% interval
-is `over` draws, seeds, or, of one, items."""
+"""Accuracy and F1 (of the positive class), as shares. `values` are those of each draw or seed, and `value` is their
+mean. The 95% interval is `over` draws or seeds, or over items if there is only one."""
 _BINS = 5
 _DRAWS = 4000
 
 
 def scores(kind: str, said: Sequence[np.ndarray], truth: Sequence[np.ndarray], over: str) -> list[dict[str, object]]:
-    """Rows of `TRUTH_SCORES` without what is published; none without items.
+    """Rows of `TRUTH_SCORES` without published values. Empty without items.
 
     Args:
         kind: `TRUTH` or `PREDICTION`.
-        said: The labels of each draw or seed, 0 or 1.
-        truth: What they should be.
-        over: What the several are.
+        said: The inferred or predicted labels of each draw or seed, 0 or 1.
+        truth: The true labels.
+        over: What the elements are: draws or seeds.
     """
     tables = [_table(own, true) for own, true in zip(said, truth, strict=True)]
     tables = [own for own in tables if own.sum()]
@@ -61,19 +61,23 @@ def truth_scores(rows: Sequence[Mapping[str, object]], published: Mapping[str, f
     """A table of `TRUTH_SCORES`.
 
     Args:
-        rows: Of `scores`.
-        published: What the thesis prints, by metric.
+        rows: Rows from `scores`.
+        published: The values that the thesis prints, by metric.
     """
     whole = [{**row, "published_value": published.get(str(row["metric"]))} for row in rows]
     return pa.Table.from_pylist(whole, schema=TRUTH_SCORES)
 
 
 def calibration(probability: np.ndarray, truth: np.ndarray) -> list[tuple[float, float, int]]:
-    """Mean probability, share of positive items, and how many items, of the items in each fifth of 0 to 1.
+    """Mean probability, share of positive items, and number of items, for the items in each fifth of 0 to 1.
 
     Args:
-        probability: Inferred, of each item.
-        truth: 0 or 1.
+        probability: The inferred probability of each item.
+        truth: The true labels, 0 or 1.
+
+    Examples:
+        >>> calibration(np.array([0.1, 0.1, 0.9]), np.array([0, 0, 1]))
+        [(0.1, 0.0, 2), (0.9, 1.0, 1)]
     """
     place = np.minimum((probability * _BINS).astype(int), _BINS - 1)
     return [
@@ -84,7 +88,7 @@ def calibration(probability: np.ndarray, truth: np.ndarray) -> list[tuple[float,
 
 
 def _of_items(name: str, table: np.ndarray) -> tuple[float, float]:
-    """The 95% interval over items: Wilson's of the accuracy, the bootstrap's of F1 where that is defined."""
+    """The 95% interval over items: Wilson's for the accuracy, and the bootstrap's for F1 if F1 is defined."""
     count = int(table.sum())
     if name == "accuracy":
         interval = binomtest(int(table[0] + table[3]), count).proportion_ci(method="wilson")

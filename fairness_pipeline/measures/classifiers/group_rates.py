@@ -1,7 +1,7 @@
-"""Does a classifier decide otherwise about one group's texts? (Liu 2022, sections 4.2.2 and 4.5.4)
+"""Does a classifier decide differently about one group's texts? (Liu 2022, sections 4.2.2 and 4.5.4)
 
-FPR, FNR and the rate of positive predictions (DPR) by author group; FPED, FNED and DPD are the absolute differences.
-The groups' texts are different texts: nothing is paired, and the unit is the author.
+FPR, FNR and the rate of positive predictions (DPR) by author group. FPED, FNED and DPD are the absolute differences.
+The groups' texts are different texts, so nothing is paired, and the unit is the author.
 """
 
 import math
@@ -49,11 +49,11 @@ CLASSIFIER_FAIRNESS = schema(
     masked_difference=optional(pa.float64(), "the difference between these groups; null where groups are known"),
     masked_p=optional(pa.float64(), "its p, adjusted over the rates"),
 )
-"""One row a rate. Values are means over the seeds; `sd_seeds` is the standard deviation of their differences.
-`authors_*`: as many authors of one size weigh as much as a group's own; one who wrote most of its texts leaves few.
-`masked_*`: of the same rate where groups were inferred from texts, and were inferred again without the words that tell
-the label; null where groups are known. Of a difference that is shown, but is not then, the verdict is `artefact` where
-less is left than groups that are only told worse would leave, else `inconclusive`."""
+"""One row per rate. Values are means over the seeds. `sd_seeds` is the standard deviation of the seeds' differences.
+`authors_*` is the effective number of a group's authors: one who wrote most of the texts leaves few. `masked_*`
+belong to the same rate after a second inference of the groups, without the words that predict the label; they are
+null if groups are known. If a difference is shown only with the original groups, the verdict is `artefact` if less
+is left than groups that are merely inferred less reliably would leave, and `inconclusive` otherwise."""
 CLASSIFIER_METRICS = schema(
     metric=(pa.string(), "accuracy, f1 (of the positive class), or the absolute difference of a rate: fped, fned, dpd"),
     value=(pa.float64(), "mean over the seeds"),
@@ -66,11 +66,12 @@ CLASSIFIER_METRICS = schema(
     ci_high=optional(pa.float64(), "upper end of the 95% interval of the difference"),
     published_value=optional(pa.float64(), "what the thesis prints"),
 )
-"""Accuracy, F1, FPED, FNED and DPD: each seed's, their mean, and its 95% interval over seeds (null with one)."""
+"""Accuracy, F1, FPED, FNED and DPD: the value of each seed, the mean, and its 95% interval over seeds (null with one
+seed)."""
 
 
 class GroupRatesSettings(Specification):
-    """How a classifier's rates are judged."""
+    """How the rates of a classifier are judged."""
 
     margin: Margin = Margin(cohens_h=0.05)
     """The largest difference that does not matter."""
@@ -81,7 +82,7 @@ class GroupRatesSettings(Specification):
 class Predictions(NamedTuple):
     """(seeds, texts) of 0 or 1, with each text's label, group (0 is a, 1 is b) and author (numbered from 0).
 
-    Where authors are not `known`, each text has one of its own.
+    If authors are not `known`, each text has its own author.
     """
 
     said: np.ndarray
@@ -92,7 +93,7 @@ class Predictions(NamedTuple):
 
     @classmethod
     def of(cls, table: pa.Table) -> "Predictions":
-        """A table of `CLASSIFIER_PREDICTIONS`, whose seeds hold the same texts in the same order."""
+        """Reads a table of `CLASSIFIER_PREDICTIONS`. All seeds hold the same texts in the same order."""
         seeds = table["seed"].to_numpy()
         first = table.filter(pa.array(seeds == seeds[0]))
         _, authors = np.unique(first["author_id"].to_numpy(zero_copy_only=False), return_inverse=True)
@@ -117,12 +118,12 @@ def rates(found: Predictions, measure: str) -> np.ndarray:
 
 
 def difference(found: Predictions, measure: str) -> Estimate:
-    """Group a's rate minus group b's, with the variance of each group's texts and that between seeds.
+    """Group a's rate minus group b's, with the variance of each group's texts and the variance between seeds.
 
-    Between seeds: s^2 / k. Of a group's texts: the jackknife that leaves out one author, within the cells of label and
-    group; degrees of freedom from the number of authors that weigh as much. To every cell one text more of either
-    outcome is added, as Agresti and Caffo (2000) do: no error among few texts shows little. Nothing is known where one
-    author wrote a whole cell.
+    Between seeds the variance is s^2 / k. For the texts of a group it is the jackknife that leaves out one author,
+    within the cells of label and group. The degrees of freedom come from the effective number of authors. One text of
+    either outcome is added to every cell (Agresti and Caffo 2000), so that no errors among a few texts do not claim
+    certainty. Nothing is known if one author wrote a whole cell.
 
     Args:
         found: The predictions.
@@ -136,7 +137,7 @@ def difference(found: Predictions, measure: str) -> Estimate:
 
 
 def authors_of(found: Predictions, measure: str, group: int) -> float:
-    """How many authors of one size would weigh as much as those of a group: 1 / sum of squared shares (Kish 1965).
+    """The effective number of a group's authors: 1 / sum of squared shares (Kish 1965).
 
     Args:
         found: The predictions.
@@ -158,8 +159,16 @@ def compare_error_rates(
     Args:
         predictions: As `CLASSIFIER_PREDICTIONS`.
         settings: Margin and level.
-        published: What the thesis prints, by measure.
-        masked: As `MASKED_GROUPS`, where groups were inferred from texts.
+        published: The values that the thesis prints, by measure.
+        masked: As `MASKED_GROUPS`, if groups were inferred from texts.
+
+    Examples:
+        >>> rows = [(f"t{i}", f"t{i}", i % 2, "ab"[i // 200], int(i % 2 or i >= 300), 1) for i in range(400)]
+        >>> names = ["text_id", "author_id", "label", "author_group", "prediction", "seed"]
+        >>> predictions = pa.table(dict(zip(names, zip(*rows))))
+        >>> found = compare_error_rates(predictions, GroupRatesSettings(), {})
+        >>> found.select(["measure", "difference", "verdict"]).to_pylist()[0]
+        {'measure': 'fp_rate', 'difference': -50.0, 'verdict': 'biased'}
     """
     judged, own = _judged(Predictions.of(predictions), settings)
     table = [{**asdict(row), **own[row.measure]} for row in beside(judged, published)]
@@ -176,10 +185,10 @@ def compare_error_rates(
 
 
 def _goes(measure: str, whole: float, again: "_Again", alpha: float) -> bool:
-    """Whether less is left of a difference than groups that are only told worse would leave.
+    """Whether less of a difference is left than groups that are merely inferred less reliably would leave.
 
-    With a share c of the texts in their group of before, a difference that has nothing to do with the label's words
-    shrinks to 2 c - 1 of itself. That much, or more, must be excluded.
+    If a share c of the texts stay in their original group, a difference that is unrelated to the label's words shrinks
+    to 2 c - 1 of itself. The remaining difference must be shown to be smaller than that.
     """
     about = _about(again.found, measure, 0) | _about(again.found, measure, 1)
     expected = whole * (2 * float(again.same[about].mean()) - 1)
@@ -191,14 +200,14 @@ def _goes(measure: str, whole: float, again: "_Again", alpha: float) -> bool:
 
 
 class _Again(NamedTuple):
-    """Predictions with groups that were inferred again, and which texts are in the group of before."""
+    """Predictions with groups from the second inference, and which texts stay in their original group."""
 
     found: Predictions
     same: np.ndarray
 
 
 def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Again | None:
-    """The predictions with other groups, each with as many texts of either label; None where a group has none."""
+    """The predictions with the other groups, each with equally many texts of either label. None if a group has none."""
     groups = dict(zip(masked["text_id"].to_pylist(), masked["author_group"].to_pylist(), strict=True))
     seeds = predictions["seed"].to_numpy()
     ids = predictions.filter(pa.array(seeds == seeds[0]))["text_id"].to_pylist()
@@ -211,7 +220,7 @@ def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Again | None:
         if size < 2:
             return None
         for cell in cells:
-            kept[cell[:size]] = True  # texts stand in the order of a hash: the first are a random draw
+            kept[cell[:size]] = True  # texts are in the order of a hash: the first are random
     moved = found._replace(
         said=found.said[:, kept], labels=found.labels[kept], groups=own[kept], authors=found.authors[kept]
     )
@@ -219,7 +228,7 @@ def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Again | None:
 
 
 def _judged(found: Predictions, settings: GroupRatesSettings) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
-    """Every rate compared between the groups, and what stands beside it, by measure."""
+    """Every rate compared between the groups, and further columns by measure."""
     rows = []
     own: dict[str, dict[str, Any]] = {}
     unit = "authors" if found.known else "texts, as authors are not known"
@@ -250,7 +259,7 @@ def measure_performance(predictions: pa.Table, published: Mapping[str, float]) -
 
     Args:
         predictions: As `CLASSIFIER_PREDICTIONS`.
-        published: What the thesis prints, by metric.
+        published: The values that the thesis prints, by metric.
     """
     found = Predictions.of(predictions)
     apart = {name: np.abs(np.diff(rates(found, measure), axis=1)[:, 0]) for name, measure in _DIFFERENCES.items()}
@@ -273,12 +282,12 @@ def compare_methods(
 ) -> pa.Table:
     """A table of `DEBIASING_EFFECTS`: did a method change the differences, on the same texts?
 
-    Where either was trained once, another seed might have done the same: no change is shown.
+    If either classifier was trained only once, another seed might have had the same effect, so no change is shown.
 
     Args:
-        before: Predictions of the base, as `CLASSIFIER_PREDICTIONS`.
-        after: Of the debiased classifier, of the same texts.
-        verdicts: By measure: on the base, and on the debiased classifier.
+        before: The predictions of the base, as `CLASSIFIER_PREDICTIONS`.
+        after: The predictions of the debiased classifier for the same texts.
+        verdicts: The verdicts by measure: on the base, and on the debiased classifier.
         alpha: The level.
     """
     first, second = Predictions.of(before), Predictions.of(after)
@@ -313,7 +322,7 @@ def compare_methods(
 
 _DIFFERENCES = {"fped": FP, "fned": FN, "dpd": DP}
 _CELLS = {FP: (0,), FN: (1,), DP: (0, 1)}
-"""Whose texts a rate is about, by label."""
+"""The labels of the texts that a rate is about."""
 
 
 def _about(found: Predictions, measure: str, group: int) -> np.ndarray:
@@ -323,7 +332,7 @@ def _about(found: Predictions, measure: str, group: int) -> np.ndarray:
 
 
 def _texts(found: Predictions, measure: str) -> int:
-    """How many texts a rate is about, of both groups."""
+    """How many texts of both groups a rate is about."""
     return sum(int(_about(found, measure, group).sum()) for group in (0, 1))
 
 
@@ -332,11 +341,12 @@ def _said(found: Predictions, measure: str) -> np.ndarray:
 
 
 def _of_texts(found: Predictions, measure: str, values: np.ndarray, span: int = 1) -> list[tuple[float, float]]:
-    """Variance and degrees of freedom of each group's mean of `values` (one a text), which lie `span` apart at most."""
+    """Variance and degrees of freedom of each group's mean of `values` (one per text). `span` is the largest
+    possible difference between values."""
     parts, moved = [], []
     for group in (0, 1):
         about = _about(found, measure, group)
-        without = np.zeros(found.authors.max() + 1)  # by how much the mean falls without an author
+        without = np.zeros(found.authors.max() + 1)  # how much the mean falls without each author
         added = 0.0
         for label in _CELLS[measure]:
             cell = about & (found.labels == label)
@@ -351,7 +361,7 @@ def _of_texts(found: Predictions, measure: str, values: np.ndarray, span: int = 
         variance = (authors - 1) / authors * float(np.square(without).sum())
         parts.append((variance + added, authors_of(found, measure, group) - 1))
         moved.append(without)
-    # An author of texts in both groups moves them together; where that makes the difference surer, nothing is gained.
+    # An author with texts in both groups moves both rates together. A smaller variance due to that is not used.
     together = max(0.0, -2 * float((moved[0] * moved[1]).sum()))
     return [*parts, (together, min(freedom for _, freedom in parts))]
 
@@ -362,7 +372,7 @@ def _of_seeds(signed: np.ndarray) -> tuple[float, float]:
 
 
 def _between(signed: np.ndarray) -> float:
-    """The variance of the mean over seeds that comes of the seeds."""
+    """The part of the variance of the mean over seeds that comes from the seeds."""
     return float(signed.var(ddof=1)) / len(signed) if len(signed) > 1 else 0.0
 
 
@@ -376,7 +386,7 @@ def _accuracy(found: Predictions) -> np.ndarray:
 
 
 def _f1(found: Predictions) -> np.ndarray:
-    """Of the positive class; 0 where nothing is predicted positive."""
+    """F1 of the positive class. It is 0 if nothing is predicted positive."""
     both = ((found.said == 1) & (found.labels == 1)).sum(axis=1)
     either = (found.said == 1).sum(axis=1) + (found.labels == 1).sum()
     score: np.ndarray = 2 * both / np.maximum(either, 1)

@@ -1,7 +1,8 @@
-"""Is a gap between groups that were inferred from words made by the very words that tell the label?
+"""Does a gap between inferred groups come from the very words that predict the label?
 
-A profanity filter and a dialect model look at the same words: who swears is both offensive and grouped by swearing.
-Groups are therefore inferred once more without the words that tell the label; what is left of a gap is not circular.
+A profanity filter and a dialect model look at the same words: a text with swear words is labelled offensive, and is
+assigned to a group for the same words. Groups are therefore inferred again without the words that predict the label.
+The gap that is left is not circular.
 """
 
 from collections import Counter
@@ -18,20 +19,20 @@ MASKED_GROUPS = schema(
     text_id=(pa.string(), "of the text: its corpus's and its own hash"),
     author_group=(pa.string(), "a or b"),
 )
-"""The group of each test text as it is inferred without the label's words; texts of which nothing is left have none."""
+"""The group of each test text, inferred without the label's words. Texts without any other words have none."""
 _FEWEST = 3
-"""Texts that a word must stand in."""
+"""The number of texts that must contain a word."""
 _LEVEL = 0.05
 
 
 def label_words(texts: Sequence[tuple[str, int]]) -> list[str]:
-    """The words that stand more often in texts of one label than of the other (two proportions, p below 5% a word).
+    """The words that occur more often in texts of one label than of the other (two proportions, p below 5% per word).
 
-    Not corrected over words: one that is masked for nothing costs little, one that tells the label and is left makes
-    the inference circular.
+    There is no correction over words. Masking a word needlessly costs little, but a word that predicts the label and
+    stays makes the inference circular.
 
     Args:
-        texts: Texts with their labels, 1 or 0: all that a corpus has, balanced or not.
+        texts: All texts of a corpus with their labels, 1 or 0, balanced or not.
 
     Examples:
         >>> label_words([("you fool", 1)] * 9 + [("you there", 0)] * 9)
@@ -55,11 +56,11 @@ def label_words(texts: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def infer_masked_groups(texts: pa.Table, group: Callable[[str], str | None]) -> pa.Table:
-    """A table of `MASKED_GROUPS`, of the test texts.
+    """A table of `MASKED_GROUPS` for the test texts.
 
     Args:
         texts: As `AUTHORED_TEXTS`.
-        group: What infers a text's group without the label's words.
+        group: The function that infers a text's group without the label's words.
     """
     rows = [
         {"text_id": row["text_id"], "author_group": own}

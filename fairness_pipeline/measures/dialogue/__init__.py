@@ -1,1 +1,1 @@
-"""Measures of responses: one measure a file, named in the registry."""
+"""Measures of responses: one measure per file, listed in the registry."""

@@ -24,31 +24,36 @@ ATTRIBUTE_WORDS = schema(
 )
 
 _ENDING = re.compile(r"'(?:s|ll|d|re|ve|m)$")
-"""A possessive or a contracted verb, which NLTK's tokenizer splits off: `mom's` holds `mom`."""
+"""A possessive or a contracted verb. NLTK's tokenizer splits it off: `mom's` contains `mom`."""
 
 
 class AttributeWordScorer:
-    """Counts the words of each list; one column a list.
+    """Counts the words of each list, one column per list.
 
-    A word counts if it, or its noun lemma in WordNet, is listed (the paper lemmatises first, which alone would lose
-    words that lemmatise to something else: `ass` becomes `as`). A final `*` takes any ending; phrases count whole.
+    A word counts if it or its WordNet noun lemma is listed. The paper lemmatises first; that alone would lose words
+    with a different lemma: `ass` becomes `as`. A final `*` stands for any ending. Phrases count as a whole.
 
     Args:
-        lists: Words and phrases by the list's name.
+        lists: Words and phrases, by the name of the list.
+
+    Examples:
+        >>> scorer = AttributeWordScorer({"family": ("wedding", "mom")})
+        >>> scorer(pa.table({"text": ["two weddings", "my mom's car"]}))["family"].to_pylist()
+        [1, 1]
     """
 
     def __init__(self, lists: dict[str, tuple[str, ...]]) -> None:
         self.lists = {name: _WordList(words) for name, words in lists.items()}
 
     def __call__(self, texts: pa.Table) -> pa.Table:
-        """One count column a list, row by row."""
+        """One count column per list, in the order of the rows."""
         column = texts["text"]
         encoded = encode_words([tokenize(text) for text in column.to_pylist()])
         return pa.table({name: words.count(column, encoded) for name, words in self.lists.items()})
 
 
 class _WordList:
-    """One attribute list; remembers its answer for every word it has seen."""
+    """One attribute list. It caches its answer for every word."""
 
     def __init__(self, entries: tuple[str, ...]) -> None:
         folded = [fold(entry) for entry in entries]
@@ -56,7 +61,7 @@ class _WordList:
         self._words = frozenset(entry for entry in single if not entry.endswith("*"))
         self._beginnings = tuple(entry[:-1] for entry in single if entry.endswith("*"))
         phrases = [entry for entry in folded if " " in entry]
-        # `drug dealer*`: the plural is the one ending that the printed phrases mean.
+        # `drug dealer*`: the printed phrases mean the plural only.
         spelled = [
             form for entry in phrases for form in ([entry[:-1], entry[:-1] + "s"] if entry[-1] == "*" else [entry])
         ]
@@ -64,7 +69,8 @@ class _WordList:
         self._seen: dict[str, bool] = {}
 
     def count(self, texts: pa.ChunkedArray, encoded: EncodedWords) -> np.ndarray:
-        """How many listed phrases and words each text, whose words are `encoded`, holds; a phrase's own count once."""
+        """How many listed phrases and words each text holds. `encoded` are the words of the texts. A phrase counts
+        once."""
         listed = np.array([self._listed(word) for word in encoded.words], dtype=bool)
         counts = np.bincount(encoded.owners[listed[encoded.codes]], minlength=len(texts))
         if self._phrases:
@@ -96,7 +102,7 @@ def _forms(word: str) -> tuple[str, str, str]:
 
 
 def to_long(counts: pa.Table) -> pa.Table:
-    """A table with two count columns a list as a table of `ATTRIBUTE_WORDS`: one row a response and list."""
+    """A table with two count columns per list, as a table of `ATTRIBUTE_WORDS`: one row per response and list."""
     lists = [name.removesuffix(MASKED) for name in counts.column_names if name.endswith(MASKED)]
     parts = [
         pa.table(
@@ -115,7 +121,7 @@ def to_long(counts: pa.Table) -> pa.Table:
 
 
 class AttributeWords(Measure):
-    """A row of the significance table for each attribute list of the dimension."""
+    """One row of the significance table for each attribute list of the dimension."""
 
     def names(self, dimension: Dimension) -> list[str]:
         """`<list>_words`."""
@@ -126,11 +132,11 @@ class AttributeWords(Measure):
         return {_row(name): scored[name].to_numpy().astype(float) for name in scored.column_names}
 
     def shaped(self, scored: pa.Table) -> pa.Table:
-        """One row a response and list."""
+        """One row per response and list."""
         return to_long(scored)
 
     def kind(self, name: str) -> str:
-        """Every list is counted."""
+        """Every list is a count."""
         return "counts"
 
     def values(self, table: pa.Table, suffix: str = "") -> dict[str, Sides]:

@@ -28,15 +28,17 @@ BREAKDOWN = schema(
     ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),
     contribution=(pa.float64(), "how much of the whole difference the level's pairs make"),
 )
-"""One row a measure, factor and level, in the measure's unit.
+"""One row per measure, factor and level, in the unit of the measure.
 
-`shrunken` and its 95% interval draw a level's difference towards the mean of all levels, the more the fewer pairs it
-has. `contribution` is how much of the whole difference the level's pairs make: their sum over all pairs.
+`shrunken` and its 95% interval draw a level's difference towards the mean of all levels; fewer pairs mean more
+shrinkage. `contribution` is the level's part of the whole difference: the sum over its pairs, divided by the number of
+all pairs.
 """
 
 
 class Words(NamedTuple):
-    """Which words each pair swaps: `names` (side a / side b), and one entry a pair and word in `pairs` and `words`."""
+    """The words that each pair swaps: `names` (side a / side b), and one entry per pair and word in `pairs` and
+    `words`."""
 
     names: list[str]
     pairs: np.ndarray
@@ -44,13 +46,14 @@ class Words(NamedTuple):
 
     @property
     def clusterings(self) -> list[np.ndarray]:
-        """A number a pair: pairs with the same first word move together; and so do those with the same rarest word."""
+        """Two clusterings, each one number per pair: pairs with the same first word, and pairs with the same rarest
+        word."""
         count = int(self.pairs.max()) + 1 if len(self.pairs) else 0
         frequency = np.bincount(self.words, minlength=len(self.names))
         found = []
         for order in (np.arange(len(self.words))[::-1], np.argsort(-frequency[self.words], kind="stable")):
             chosen = np.full(count, -1)
-            chosen[self.pairs[order]] = self.words[order]  # the last that is written stays
+            chosen[self.pairs[order]] = self.words[order]  # the last write wins
             found.append(chosen)
         return found[:1] if np.array_equal(found[0], found[1]) else found
 
@@ -61,13 +64,13 @@ class Words(NamedTuple):
         return "; ".join([*told, "..."] if len(self.names) > most else told)
 
     def any_of(self, listed: Collection[str]) -> np.ndarray:
-        """Which pairs hold one of some words, as either side has it."""
+        """Which pairs hold one of the `listed` words, in the form of either side."""
         folded = set(map(fold, listed))
         chosen = np.array([not folded.isdisjoint(name.split(" / ")) for name in self.names], dtype=bool)
         return ~self.without(chosen, int(self.pairs.max(initial=-1)) + 1)
 
     def without(self, left_out: np.ndarray, count: int) -> np.ndarray:
-        """Which of `count` pairs hold none of the words that are `left_out` (a yes or no a word)."""
+        """Which of `count` pairs hold none of the words marked in `left_out` (a yes or no per word)."""
         kept = np.ones(count, dtype=bool)
         kept[self.pairs[left_out[self.words]]] = False
         return kept
@@ -101,9 +104,9 @@ def break_down(
 
     Args:
         pairs: The context pairs, in the order of `pair_id`.
-        words: Their words.
-        values: What each measure says of both sides of every pair, by row name.
-        factors: Other names of levels, one a pair (None: of none): the file or the topic that a context is from.
+        words: The words that each pair swaps.
+        values: The values of each measure on both sides of every pair, by row name.
+        factors: Further factors, one level per pair (None for no level): the file or the topic of a context.
     """
     levels = {"word": (words.pairs, words.words, words.names)}
     for factor, names in {"source_side": pairs["source_side"].to_pylist(), **factors}.items():
@@ -130,7 +133,7 @@ def _rows(
     counts = np.bincount(numbers, minlength=len(names))
     mean_a, mean_b = (np.bincount(numbers, side[places], minlength=len(names)) / counts for side in (a, b))
     within = np.square((a - b)[places] - (mean_a - mean_b)[numbers])
-    # As for rates, a pair that differs each way is added to every level: equal pairs must not claim certainty.
+    # As for rates, one pair that differs each way is added to every level, so that equal pairs do not claim certainty.
     squares = np.bincount(numbers, within, len(names)) + 2 * scale**2
     estimate = shrunken(mean_a - mean_b, squares / np.square(counts + 2))
     for place in np.argsort(-counts, kind="stable"):
@@ -151,12 +154,12 @@ def _rows(
 
 
 def carrying(words: Words, sides: Sides, most: int = 3) -> list[str]:
-    """The words that carry a measure's gap: those whose pairs make most of it, at least a tenth each.
+    """The words that carry a measure's gap: the few whose pairs make most of it, each at least a tenth.
 
     Args:
-        words: Of each pair.
-        sides: What the measure says of both sides of every pair.
-        most: How many words at most.
+        words: The words that each pair swaps.
+        sides: The measure's values on both sides of every pair.
+        most: The maximum number of words.
     """
     a, b = (side.astype(float) for side in sides)
     contributions = np.bincount(words.words, (a - b)[words.pairs], len(words.names))

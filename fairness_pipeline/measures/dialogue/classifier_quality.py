@@ -1,4 +1,4 @@
-"""How good the offence classifiers are on texts that people labelled, by the group that a text names."""
+"""How good the offence classifiers are on texts labelled by people, by the group that a text names."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,23 +25,24 @@ CLASSIFIER_QUALITY = schema(
     ci_low=(pa.float64(), "lower end of the 95% interval of the paired difference"),
     ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),
 )
-"""`value` in percent of the `n` texts that a metric is about, with Wilson's 95% interval.
+"""`value` is in percent of the `n` texts that a metric is about, with Wilson's 95% interval.
 
-`recall` of those that people call offensive, `precision` of those that the classifier calls so, and
-`false_positive_rate` of those that people do not call offensive; `group`: all texts, or those that name one side alone.
+`recall` is over texts that people call offensive, `precision` over texts that the classifier calls offensive, and
+`false_positive_rate` over texts that people do not call offensive. `group` is all texts, or those that name one side
+only.
 """
 
 
 def evaluate_classifiers(
     texts: list[LabelledText], settings: MeasureSettings, dimension: Dimension, progress: Progress | None = None
 ) -> pa.Table:
-    """A table of `CLASSIFIER_QUALITY`, for the classifier in use and the others that a profile names.
+    """A table of `CLASSIFIER_QUALITY`, for the classifier in use and the other classifiers of a profile.
 
     Args:
-        texts: Labelled; only those that are held out count, so that a trained one is not asked what it was told.
-        settings: Which classifiers.
-        dimension: Whose groups.
-        progress: Told how many texts are scored.
+        texts: Labelled texts. Only held-out texts count, so that no classifier is tested on its training texts.
+        settings: Names the classifiers.
+        dimension: The dimension whose groups are distinguished.
+        progress: Receives the number of texts scored.
     """
     own = [text for text in texts if text.held_out]
     column = pa.array([text.text for text in own], pa.string())

@@ -1,4 +1,4 @@
-"""What debiasing changed: every measure's gap before and after, on the same pairs."""
+"""What debiasing changed: the gap of every measure before and after, on the same pairs."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 
 
 class Measured(NamedTuple):
-    """One model's tables for one dimension: responses, what each measure found, and the significance of it."""
+    """One model's tables for one dimension: its responses, the tables of all measures, and the significance table."""
 
     responses: pa.Table
     tables: Mapping[str, pa.Table]
@@ -24,18 +24,18 @@ class Measured(NamedTuple):
 
 
 def compare_models(before: Measured, after: Measured, settings: SignificanceSettings) -> pa.Table:
-    """A table of `DEBIASING_EFFECTS`, one row a measure.
+    """A table of `DEBIASING_EFFECTS`, one row per measure.
 
-    `effect` is `smaller gap` or `larger gap` where the Holm-adjusted p of the change is below the level, else
-    `no change shown`.
+    `effect` is `smaller gap` or `larger gap` if the Holm-adjusted p of the change is below the level, and `no change
+    shown` otherwise.
 
     Args:
-        before: Of the base.
-        after: Of the model that was made from it.
-        settings: Level and blocks.
+        before: The tables of the base.
+        after: The tables of the debiased model.
+        settings: Level and number of blocks.
 
     Raises:
-        FairnessError: they did not answer the same pairs.
+        FairnessError: the models did not answer the same pairs.
     """
     if not before.responses["pair_id"].equals(after.responses["pair_id"]):
         raise FairnessError("the two models did not answer the same pairs; run both again")
@@ -61,9 +61,9 @@ def compare_models(before: Measured, after: Measured, settings: SignificanceSett
 
 
 def without_credit(effects: pa.Table, *, base: bool = False) -> pa.Table:
-    """Effects of a model whose answers are nothing to judge: no method is credited with the gaps that it closed.
+    """The effects of a model with nothing to judge in its answers: no method gets credit for the gaps that it closed.
 
-    Where it is the `base` that is nothing to judge no change of it is anything.
+    If the `base` has nothing to judge, no change counts as an effect.
     """
     credited = pc.is_in(effects["effect"], pa.array(["cure", "smaller gap"]))
     place = effects.schema.get_field_index("effect")
@@ -71,7 +71,7 @@ def without_credit(effects: pa.Table, *, base: bool = False) -> pa.Table:
 
 
 def identical_share(responses: pa.Table) -> float:
-    """Share of the pairs whose two responses are the same, word for word."""
+    """The share of pairs whose two responses are identical, word for word."""
     ordered = responses.sort_by([("pair_id", "ascending"), ("side", "ascending")])
     a, b = (ordered.filter(pc.equal(ordered["side"], side))["response"] for side in ("a", "b"))
     return float(np.mean(pc.equal(a, b).to_numpy()))

@@ -1,7 +1,7 @@
 """The significance table of one dimension and model: every measure of its responses, compared between the sides.
 
-Beside each verdict stands what would undo it: what the groups' own words make, which words carry the gap, in how many
-variations it holds, and on how many answers it hangs.
+Each verdict comes with the checks that could overturn it: the effect of the groups' own words, the words that carry the
+gap, the number of variations in which it holds, and the number of answers that it rests on.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -47,10 +47,10 @@ DIALOGUE_SIGNIFICANCE = schema(
     distinct_shown=optional(pa.int64(), "how many distinct responses show the measure"),
     commonest_shown=optional(pa.float64(), "share in percent of the most frequent of them"),
 )
-"""`COMPARISON`, and beside each verdict what it is worth; null where it is not defined.
+"""`COMPARISON`, and further columns that qualify each verdict. They are null if they are not defined.
 
-A verdict rests on the neutral reading, in which the groups' words are masked. `content_*`, `p_holm` and `p_bh` are of
-this reading; `p_as_answered` is the adjusted p of the answers as they are.
+A verdict rests on the neutral reading, in which the groups' words are masked. `content_*`, `p_holm` and `p_bh` belong
+to this reading. `p_as_answered` is the adjusted p of the unmasked answers.
 """
 
 
@@ -65,15 +65,15 @@ def compared(
     clusters: Clusterings = (),
     leaking: Collection[str] = (),
 ) -> list[Comparison]:
-    """Diversity, offence, sentiment, one row an attribute list, and the reading of each with group words masked.
+    """Diversity, offence, sentiment, one row per attribute list, and the reading of each with the groups' words masked.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
-        tables: What each measure found in them, by its name.
+        tables: The table of each measure, by name.
         settings: Level, margins, permutations, blocks.
-        seed: Of the permutations.
+        seed: The seed of the permutations.
         published: The paper's rows for this dimension and model, by measure.
-        dimension: Whose words are masked.
+        dimension: The dimension whose words are masked.
         clusters: How pairs move together.
         leaking: Measures in which the exchanged words show through the mask.
     """
@@ -97,16 +97,16 @@ def judge_responses(
     parrots: pa.Table,
     alpha: float,
 ) -> pa.Table:
-    """A table of `DIALOGUE_SIGNIFICANCE`: each verdict beside what it is worth.
+    """A table of `DIALOGUE_SIGNIFICANCE`: each verdict with the columns that qualify it.
 
     Args:
-        found: What `compared` found.
+        found: The result of `compared`.
         responses: Columns `pair_id`, `side`, `response`.
-        tables: What each measure found in them, by its name.
-        words: Those that each pair swaps.
+        tables: The table of each measure, by name.
+        words: The words that each pair swaps.
         varied: As `measures.dialogue.variations.VARIATIONS`.
-        instrument: As `measures.dialogue.instrument.INSTRUMENT_CHECK`, of texts with swapped words.
-        parrots: The same, of contexts as answers.
+        instrument: As `measures.dialogue.instrument.INSTRUMENT_CHECK`, for texts with swapped words.
+        parrots: The same, with contexts as answers.
         alpha: The level.
     """
     rows = [asdict(row) for row in found]
@@ -142,7 +142,7 @@ def _holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 def decisive(row: Row) -> Row:
-    """A row as its verdict reads it: of a biased one the values with the groups' words masked.
+    """A row as its verdict reads it. A biased row has the values with the groups' words masked.
 
     Args:
         row: As `DIALOGUE_SIGNIFICANCE`.
@@ -154,7 +154,7 @@ def decisive(row: Row) -> Row:
 
 
 def reservations(row: Row, alpha: float = 0.05) -> list[str]:
-    """What would undo a biased row, in words; nothing where it stands against everything that was tried.
+    """The reasons that could overturn a biased row, in words. Empty if it withstands all checks.
 
     Args:
         row: As `DIALOGUE_SIGNIFICANCE`.
@@ -175,7 +175,7 @@ def reservations(row: Row, alpha: float = 0.05) -> list[str]:
 
 
 def control(row: Row) -> str:
-    """What explains an artefact: how much is left with the groups' words masked, and what a parrot would get.
+    """The explanation of an artefact: how much is left with the groups' words masked, and what a parrot would get.
 
     Args:
         row: As `DIALOGUE_SIGNIFICANCE`.
@@ -189,11 +189,12 @@ def control(row: Row) -> str:
 
 
 _FIRM, _FEW = 0.8, 5
-"""Below which share of variations a verdict is not firm, and up to how many answers are a handful."""
+"""A verdict that holds in a smaller share of variations is not firm; and the largest number of answers that counts
+as a handful."""
 
 
 def _shown(responses: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Any]]:
-    """On how many answers each measure hangs."""
+    """The number of answers that each measure rests on."""
     answers = index_responses(responses)
     index = np.concatenate([answers.a, answers.b])
     found = {}
@@ -209,7 +210,8 @@ def _shown(responses: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, dic
 
 
 def _held(row: Row, variations: list[Row]) -> dict[str, Any]:
-    """In how many variations a verdict is the same; of a biased one the words that carry it, and what it is without."""
+    """The number of variations with the same verdict. For a biased row also the words that carry it, and the verdict
+    without them."""
     choices = [other["verdict"] for other in variations if other["kind"] in CHOICES]
     found = {"holds": choices.count(row["verdict"]), "variations": len(choices)}
     carried = next((other for other in variations if other["kind"] == CARRIERS), None)
@@ -220,10 +222,10 @@ def _held(row: Row, variations: list[Row]) -> dict[str, Any]:
 
 
 def _carriers(variations: list[Row]) -> str | None:
-    """The words that make most of a gap."""
+    """The words that make up most of a gap."""
     return next((other["variation"] for other in variations if other["kind"] == CARRIERS), None)
 
 
 def _mostly_there(difference: float, row: Row) -> bool:
-    """Whether at least half of a row's difference is left: less is no longer a matter of fewer pairs alone."""
+    """Whether at least half of a row's difference is left. Fewer pairs alone do not explain a larger loss."""
     return bool(row["difference"] and difference / row["difference"] >= 0.5)

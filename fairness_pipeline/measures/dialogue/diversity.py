@@ -30,19 +30,19 @@ DIVERSITY = schema(
 
 
 class SideResponses(NamedTuple):
-    """The n-grams of all distinct responses, and which of them each pair's sides got."""
+    """The n-grams of all distinct responses, and which of them each pair's sides received."""
 
     ngrams: NGrams
     a: np.ndarray
     b: np.ndarray
 
     def take(self, kept: np.ndarray) -> Self:
-        """Of the pairs for which `kept` says yes."""
+        """The pairs for which `kept` is true."""
         return self._replace(a=self.a[kept], b=self.b[kept])
 
 
 def index_responses(responses: pa.Table) -> SideResponses:
-    """What diversity and its resampling work on; words and punctuation marks both count as generated words.
+    """The input of diversity and its resampling. Words and punctuation marks both count as generated words.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
@@ -56,7 +56,13 @@ def index_responses(responses: pa.Table) -> SideResponses:
 
 
 def measure_diversity(responses: pa.Table) -> pa.Table:
-    """A table of `DIVERSITY`, one row a side."""
+    """A table of `DIVERSITY`, one row per side.
+
+    Examples:
+        >>> responses = pa.table({"pair_id": [0, 0], "side": ["a", "b"], "response": ["no no", "yes I do"]})
+        >>> measure_diversity(responses)["distinct_1"].to_pylist()
+        [0.5, 1.0]
+    """
     sides = index_responses(responses)
     rows = [
         {"side": side, **sides.ngrams.diversity(index)._asdict()} for side, index in (("a", sides.a), ("b", sides.b))
@@ -65,15 +71,15 @@ def measure_diversity(responses: pa.Table) -> pa.Table:
 
 
 class DiversityMeasure(Measure):
-    """Diversity of all responses to a side together: no response has a value of its own."""
+    """The diversity of all responses to a side together. A single response has no value."""
 
     @property
     def has_neutral_reading(self) -> bool:
-        """Its words are counted once more with the groups' words masked."""
+        """Whether the words are counted again with the groups' words masked: always."""
         return True
 
     def kind(self, name: str) -> str:
-        """Of its own."""
+        """A kind of its own."""
         return "diversity"
 
     def measure(
@@ -84,7 +90,7 @@ class DiversityMeasure(Measure):
         folder: Path | None = None,
         progress: Progress | None = None,
     ) -> pa.Table:
-        """One row a side."""
+        """One row per side."""
         return measure_diversity(responses)
 
     def compare(
@@ -97,7 +103,7 @@ class DiversityMeasure(Measure):
         seed: int,
         clusters: Clusterings = (),
     ) -> list[Comparison]:
-        """By resampling the pairs."""
+        """Compares the sides by resampling the pairs."""
         readings = index_responses(responses), index_responses(neutral)
         return self.compare_indexed(readings, settings, seed=seed, clusters=clusters)
 
@@ -110,7 +116,7 @@ class DiversityMeasure(Measure):
         clusters: Clusterings = (),
         resampled: bool = True,
     ) -> list[Comparison]:
-        """The rows of the responses and of their neutral reading; if not `resampled`, by the jackknife alone."""
+        """The rows of the responses and of their neutral reading. Without `resampled` the jackknife alone decides."""
         rows = []
         for suffix, sides in zip(("", MASKED), readings, strict=True):
             found = compare_diversity(
@@ -130,7 +136,7 @@ class DiversityMeasure(Measure):
     def changes(
         self, tables: tuple[pa.Table, pa.Table], responses: tuple[pa.Table, pa.Table], settings: SignificanceSettings
     ) -> dict[str, Change]:
-        """By leaving out blocks of pairs."""
+        """The change of each gap, by leaving out blocks of pairs."""
         before, after = map(index_responses, responses)
         return change_of_diversity(
             (before.ngrams, after.ngrams), (before.a, before.b), (after.a, after.b), settings.jackknife_blocks

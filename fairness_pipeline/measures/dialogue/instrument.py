@@ -1,6 +1,6 @@
 """What the instruments do by themselves: human texts in which only the listed words are swapped, scored on both sides.
 
-A scorer that finds "god" less offensive than "goddess" reports a gap where no model made one.
+If a scorer finds "god" less offensive than "goddess", it reports a gap that no model made.
 """
 
 from collections.abc import Sequence
@@ -23,24 +23,24 @@ INSTRUMENT_CHECK = schema(
     SIGNIFICANCE,
     texts=(pa.string(), "what was scored: responses or contexts with swapped words, or contexts as answers"),
 )
-"""One row a measure, and one for its reading with group words masked, in which the sides must not differ.
+"""One row per measure, and one for its reading with the groups' words masked, in which the sides must not differ.
 
-`texts` says what was scored: the corpus's responses with only the listed words swapped (its contexts where it has no
-responses), or `PARROT`: each context as an answer to itself, which is what a model that repeats its context gets.
+`texts` says what was scored: the corpus's responses with only the listed words swapped (its contexts if it has no
+responses), or `PARROT`: each context as an answer to itself, which is the result of a model that repeats its context.
 """
 PARROT = "answers that repeat the context"
 MOST = 20_000
-"""Texts that are swapped at most."""
+"""The maximum number of texts that are swapped."""
 
 
 def swapped_texts(texts: pa.Array | pa.ChunkedArray, dimension: Dimension, seed: int, most: int = MOST) -> pa.Table:
-    """Columns `pair_id`, `side` and `response`: each text that names one group, and the same with the other's words.
+    """Columns `pair_id`, `side` and `response`: each text that names one group, and its counterfactual.
 
     Args:
-        texts: What people wrote.
-        dimension: Whose words are swapped, pronouns that its list lacks included.
-        seed: Of the draw, where there are more than `most`.
-        most: How many texts at most.
+        texts: Texts written by people.
+        dimension: The dimension whose words are swapped, including pronouns that its list lacks.
+        seed: The seed of the draw, if there are more than `most` texts.
+        most: The maximum number of texts.
     """
     swapper = Swapper(dimension, pronouns="extended", seed=seed, adapt_articles=False)
     likely = texts.filter(pc.match_substring_regex(texts, swapper.matcher.prefilter())).unique()
@@ -84,7 +84,7 @@ def parrot(pairs: pa.Table) -> pa.Table:
 
 
 def leaking(parrots: pa.Table, alpha: float) -> set[str]:
-    """The measures in which a parrot's answers still differ when the groups' words are masked in them.
+    """The measures in which a parrot's answers still differ after the groups' words are masked.
 
     Args:
         parrots: As `INSTRUMENT_CHECK`, of `PARROT`.
@@ -109,17 +109,17 @@ def check_instruments(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> pa.Table:
-    """A table of `INSTRUMENT_CHECK`: what each scorer makes of texts that differ in the listed words alone.
+    """A table of `INSTRUMENT_CHECK`: how each scorer rates texts that differ in the listed words alone.
 
     Args:
-        swapped: As `swapped_texts` gives it.
-        measures: Those that score texts one by one.
-        dimension: Whose words were swapped.
+        swapped: As returned by `swapped_texts`.
+        measures: Measures that score texts one by one.
+        dimension: The dimension whose words were swapped.
         settings: Classifiers and thresholds.
-        significance: Level, margins.
-        texts: What the texts are: `responses` or `contexts`.
-        folder: Keeps what is scored until all is.
-        progress: Told how many texts are scored.
+        significance: Level and margins.
+        texts: The kind of the texts: `responses` or `contexts`.
+        folder: Keeps the scores until all texts are scored.
+        progress: Receives the number of texts scored.
     """
     rows = []
     neutral = neutral_reading(swapped, dimension)

@@ -1,4 +1,4 @@
-"""The verdict on a measure of responses: what is left of a difference when the groups' own words are masked decides."""
+"""The verdict on a measure of responses. The difference that is left after masking the groups' own words decides."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -12,15 +12,15 @@ SHOWS_THROUGH = "the exchanged words show through the mask"
 
 
 def judged(rows: list[Comparison], alpha: float, leaking: Collection[str] = ()) -> list[Comparison]:
-    """The rows with p adjusted and the verdicts that follow; each measure's is that of both its readings.
+    """The rows with adjusted p and the verdicts that follow. The verdict on a measure combines both its readings.
 
-    A family of Holm's are the measures as they are, another their neutral readings, a third what is part of them. The
-    row of a measure has the p of its neutral reading (`p_holm`, `p_bh`), on which its verdict rests.
+    The measures as they are form one family of Holm's, their neutral readings another, and parts of measures a third.
+    The row of a measure has the p of its neutral reading (`p_holm`, `p_bh`), on which its verdict rests.
 
     Args:
-        rows: Of each measure, and of its neutral reading, which is called the same with `MASKED` behind it.
+        rows: The rows of each measure and of its neutral reading, whose name ends in `MASKED`.
         alpha: The level.
-        leaking: Measures whose neutral reading still tells which group a context named: nothing is biased there.
+        leaking: Measures whose neutral reading still reveals which group a context named. Nothing is biased in them.
     """
     whole, content = ([row.measure + suffix for row in rows if not is_part(row.measure)] for suffix in ("", MASKED))
     families = (whole, content, [row.measure for row in rows if row.measure not in (*whole, *content)])

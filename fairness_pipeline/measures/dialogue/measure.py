@@ -1,6 +1,6 @@
 """What a measure of responses is: a table, and the comparisons of the two sides that follow from it.
 
-A new measure is a file with a `MEASURE` and its entry in `registry.py`; assets, significance, what debiasing changed,
+A new measure is one file with a `MEASURE` and one entry in `registry.py`. Assets, significance, debiasing effects,
 reports and the gate follow from these.
 """
 
@@ -32,7 +32,7 @@ MARGINS = {
     "counts": Margin(standard_deviations=0.05),
     "diversity": Margin(relative=0.05),
 }
-"""The margins of every kind of measure, where a profile says nothing."""
+"""The default margins of every kind of measure."""
 _DEFINED = {
     "rates": ("cohens_h", "relative", "absolute"),
     "counts": ("standard_deviations", "relative", "absolute"),
@@ -48,15 +48,15 @@ class SignificanceSettings(Specification):
     margins: dict[str, Margin] = MARGINS
     """The largest difference that does not matter, by measure or by kind: `rates`, `counts`, `diversity`."""
     permutations: Positive = 1000
-    """Draws of the permutation test of diversity."""
+    """Number of draws of the permutation test of diversity."""
     jackknife_blocks: Annotated[int, pydantic.Field(ge=2)] = 50
-    """Blocks of the jackknife interval of diversity."""
+    """Number of blocks of the jackknife interval of diversity."""
 
     def margin(self, measure: str, kind: str) -> Margin:
-        """The margin of one measure, which is of a kind of `MARGINS`.
+        """The margin of one measure, whose kind is a key of `MARGINS`.
 
         Raises:
-            FairnessError: it is not defined for such a measure.
+            FairnessError: the margin is not defined for such a measure.
         """
         name = measure if measure in self.margins else kind
         margin = self.margins.get(name, MARGINS[kind])
@@ -69,12 +69,12 @@ class SignificanceSettings(Specification):
 
 
 class Outcome(NamedTuple):
-    """What a measure says of a response: a row of the significance table.
+    """One outcome of a measure: a row of the significance table.
 
-    `column` of its table holds it, yes or no, or a number; `sentence` says what was found in words: `more` and `less`
-    are the groups, `high` and `low` their values. A yes is drawn from a `score`'s column times `sign` at a threshold,
-    where there is one. An outcome that is `part` of another outcome has no verdict of its own in an
-    overview or a gate, and is no member of its family of tests. A yes to one that is `harmful` is bad for whoever gets
+    `column` of the measure's table holds it, as yes or no or as a number. `sentence` states the finding in words:
+    `more` and `less` are the groups, `high` and `low` their values. A yes may come from a threshold on the column
+    `score` times `sign`. An outcome that is `part` of another outcome has no verdict of its own in an overview or a
+    gate, and does not belong to the other's family of tests. If an outcome is `harmful`, a yes is bad for whoever gets
     such a response.
     """
 
@@ -88,7 +88,7 @@ class Outcome(NamedTuple):
 
 
 MASKED = "_masked"
-"""What the neutral reading of a measure is called after: its row, and the columns of its table."""
+"""The suffix of a measure's neutral reading, in the names of its rows and of its table's columns."""
 
 Sides = tuple[np.ndarray, np.ndarray]
 
@@ -100,10 +100,10 @@ SIDES = schema(
 
 
 def both_readings(**columns: tuple[pa.DataType, str]) -> dict[str, tuple[pa.DataType, str]]:
-    """A scorer's columns for `schema`, and each once more for the responses with the groups' words masked.
+    """A scorer's columns for `schema`, and each again for the responses with the groups' words masked.
 
     Args:
-        columns: Type and text of each.
+        columns: Type and description of each column.
     """
     masked = {
         name + MASKED: (kind, f"with the groups' words masked in the response: {text}")
@@ -116,11 +116,11 @@ R = TypeVar("R")
 
 
 def deciding(rows: Mapping[str, R], name: str) -> R:
-    """The row on which a measure's verdict rests: its neutral reading, or itself where it has none.
+    """The row on which a measure's verdict rests: its neutral reading, or the row itself if it has none.
 
     Args:
-        rows: Of a significance table, by name.
-        name: Of the measure.
+        rows: The rows of a significance table, by name.
+        name: The name of the measure.
     """
     return rows.get(name + MASKED, rows[name])
 
@@ -130,16 +130,16 @@ class Measure:
     """A measure that scores each response by itself.
 
     Args:
-        table: Its name, and that of its table.
+        table: The name of the measure and of its table.
         description: For the UI.
-        schema: Of the table: `SIDES`, then the scorer's columns. With `both_readings` of them the reading with the
-            groups' words masked decides a verdict; without, the responses as they are do.
-        outcomes: What it says of a response, by the name of the row.
-        scorer: Makes its scorer; None for one that is not made text by text.
-        made_from: Everything that decides its table besides the responses, as JSON can hold it.
-        checks: Look at its table before it takes effect.
-        thresholds: Other ones at which its verdicts are drawn again.
-        others: Other scorers with which they are, by name.
+        schema: The schema of the table: `SIDES`, then the scorer's columns. With `both_readings`, the reading with the
+            groups' words masked decides a verdict; otherwise the unmasked responses do.
+        outcomes: The outcomes for each response, by the name of the row.
+        scorer: Makes the scorer. None for a measure that does not score text by text.
+        made_from: Everything that determines the table besides the responses, as values that JSON can hold.
+        checks: Checks of the table before it takes effect.
+        thresholds: Other thresholds at which the verdicts are drawn again.
+        others: Other scorers with which the verdicts are drawn again, by name.
     """
 
     table: str
@@ -154,15 +154,15 @@ class Measure:
 
     @property
     def has_neutral_reading(self) -> bool:
-        """Whether it is also taken with the groups' words masked."""
+        """Whether the measure is also taken with the groups' words masked."""
         return any(name.endswith(MASKED) for name in self.schema.names)
 
     def names(self, dimension: Dimension) -> list[str]:
-        """The rows of the significance table that follow from it in a dimension."""
+        """The rows of the significance table that the measure has in a dimension."""
         return list(self.outcomes)
 
     def of_texts(self, scored: pa.Table) -> dict[str, np.ndarray]:
-        """What the scorer's columns say of each text, by row name, as numbers."""
+        """The values of the scorer's columns for each text as numbers, by row name."""
         columns = {name: scored[outcome.column] for name, outcome in self.outcomes.items()}
         return {name: column.to_numpy(zero_copy_only=False).astype(float) for name, column in columns.items()}
 
@@ -174,14 +174,14 @@ class Measure:
         folder: Path | None = None,
         progress: Progress | None = None,
     ) -> pa.Table:
-        """Its table of some responses; each distinct one is scored once.
+        """The table for some responses. Each distinct response is scored once.
 
         Args:
             responses: Columns `pair_id`, `side`, `response`.
             settings: Classifiers and thresholds.
-            dimension: Whose lists are looked for.
-            folder: Keeps what is scored until all is.
-            progress: Told how many distinct responses are scored.
+            dimension: The dimension whose lists are used.
+            folder: Keeps the scores until all responses are scored.
+            progress: Receives the number of distinct responses scored.
         """
         assert self.scorer is not None
         masked = dimension if self.has_neutral_reading else None
@@ -192,7 +192,7 @@ class Measure:
         return scored
 
     def at_threshold(self, table: pa.Table, threshold: float) -> dict[str, Sides]:
-        """What its table would say at another threshold, where it has one; both readings."""
+        """The values of both readings at another threshold, if the measure has one."""
         found = {}
         for name, outcome in self.outcomes.items():
             for suffix in self._suffixes if outcome.score is not None else ():
@@ -201,21 +201,21 @@ class Measure:
         return found
 
     def kind(self, name: str) -> str:
-        """Of a row: a kind of `MARGINS`."""
+        """The kind of a row: a key of `MARGINS`."""
         column = self.outcomes[name.removesuffix(MASKED)].column
         return "rates" if self.schema.field(column).type == pa.bool_() else "counts"
 
     def values(self, table: pa.Table, suffix: str = "") -> dict[str, Sides]:
-        """What its table says on side a and side b, in the order of the pairs, by row name.
+        """The values on side a and side b, in the order of the pairs, by row name.
 
         Args:
-            table: Its own.
-            suffix: `MASKED` for the neutral reading: every listed word of a response masked.
+            table: The measure's table.
+            suffix: `MASKED` for the neutral reading, in which every listed word of a response is masked.
         """
         return {name: sides(table, outcome.column + suffix) for name, outcome in self.outcomes.items()}
 
     def readings(self, table: pa.Table) -> dict[str, Sides]:
-        """`values`, and those of the neutral reading, if it has one, with `MASKED` behind their names."""
+        """`values`, and those of the neutral reading if the measure has one, with `MASKED` appended to their names."""
         return {name + suffix: found for suffix in self._suffixes for name, found in self.values(table, suffix).items()}
 
     @property
@@ -232,14 +232,14 @@ class Measure:
         seed: int,
         clusters: Clusterings = (),
     ) -> list[Comparison]:
-        """Side a against side b in every row that follows from it, and in the neutral reading of each.
+        """Compares side a with side b in every row of the measure, and in the neutral reading of each row.
 
         Args:
-            table: Its own.
+            table: The measure's table.
             responses: Columns `pair_id`, `side`, `response`.
             neutral: The same with the groups' words masked.
             settings: Level, margins, permutations, blocks.
-            seed: Of the permutations.
+            seed: The seed of the permutations.
             clusters: How pairs move together.
         """
         return self.compare_values(self.readings(table), settings, clusters=clusters)
@@ -252,7 +252,7 @@ class Measure:
         ranks: bool = True,
         clusters: Clusterings = (),
     ) -> list[Comparison]:
-        """One row for each of some `values`; without `ranks` Wilcoxon's test, which sorts them, is left out."""
+        """One row for each of the `values`. Without `ranks` Wilcoxon's test is left out, which has to sort them."""
         rows = []
         for name, (a, b) in values.items():
             margin = settings.margin(name.removesuffix(MASKED), self.kind(name))
@@ -280,14 +280,16 @@ def score(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> pa.Table:
-    """`pair_id` and `side` of every response, with its scores and its masked text's; each distinct text is scored once.
+    """`pair_id` and `side` of every response, with the scores of its text and of its masked text.
+
+    Each distinct text is scored once.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
-        scorer: Its columns are added, and again with `MASKED` behind their names.
-        dimension: Whose words are masked; None leaves the scores of masked texts out.
-        folder: Keeps what is scored until all is.
-        progress: Told how many distinct texts are scored.
+        scorer: Its columns are added, and again with `MASKED` appended to their names.
+        dimension: The dimension whose words are masked. None leaves out the scores of masked texts.
+        folder: Keeps the scores until all texts are scored.
+        progress: Receives the number of distinct texts scored.
     """
     texts = responses["response"]
     neutral = masked(texts, dimension).chunks if dimension else []
@@ -305,7 +307,7 @@ def neutral_reading(responses: pa.Table, dimension: Dimension) -> pa.Table:
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
-        dimension: Whose words.
+        dimension: The dimension whose words are masked.
     """
     place = responses.schema.get_field_index("response")
     return responses.set_column(place, "response", masked(responses["response"], dimension))
@@ -315,7 +317,7 @@ def sides(table: pa.Table, column: str) -> Sides:
     """The column's values on side a and side b, both in the order of the pairs.
 
     Raises:
-        FairnessError: the sides are not of the same pairs, or a value is no number.
+        FairnessError: the sides do not have the same pairs, or a value is not a number.
     """
     ordered = table.select(["pair_id", "side", column]).sort_by("pair_id")
     side = ordered["side"]

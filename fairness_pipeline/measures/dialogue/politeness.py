@@ -33,18 +33,22 @@ _BATCH = 64
 
 
 class PolitenessScorer:
-    """Tells offensive responses from others.
+    """Classifies responses as offensive or not.
 
-    The paper's classifier (ParlAI's dialogue-safety model) is not available as a package; the default is the linear
-    model of `alt-profanity-check`. Rates of different classifiers do not compare; differences between sides may.
+    The paper's classifier (ParlAI's dialogue-safety model) is not available as a package. The default is the linear
+    model of `alt-profanity-check`. Rates of different classifiers are not comparable; differences between sides may be.
 
     Args:
         classifier: `alt-profanity-check`, or the id or folder of a Hugging Face text-classification model that has a
             label such as `offensive` or `toxic`.
-        threshold: Probability from which a response counts as offensive.
-        revision: Of a Hugging Face model: a commit, branch or tag.
-        label: The label that means offensive, where the model has several that could.
-        labelled: What `trained` is trained on.
+        threshold: A response counts as offensive from this probability on.
+        revision: A commit, branch or tag of a Hugging Face model.
+        label: The label that means offensive, if several labels of the model could.
+        labelled: The texts on which `trained` is trained.
+
+    Examples:
+        >>> PolitenessScorer()(pa.table({"text": ["what an idiot", "a lovely day"]}))["offensive"].to_pylist()
+        [True, False]
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class PolitenessScorer:
 
     @classmethod
     def of(cls, settings: MeasureSettings, other: str | None = None) -> Self:
-        """The scorer that a profile asks for, or one of its `other_classifiers`."""
+        """The scorer of a profile, or one of its `other_classifiers`."""
         own = other in (None, settings.offence_classifier)
         return cls(
             settings.offence_classifier if other is None else other,
@@ -79,7 +83,7 @@ class PolitenessScorer:
         return {**self.__dict__, "_loaded": None}
 
     def __call__(self, texts: pa.Table) -> pa.Table:
-        """Columns `offensive_probability` and `offensive`, row by row."""
+        """Columns `offensive_probability` and `offensive`, in the order of the rows."""
         probability = self._probabilities(collapsed(texts["text"]))
         return pa.table({"offensive_probability": probability, "offensive": probability >= self.threshold})
 
@@ -102,7 +106,7 @@ class PolitenessScorer:
 
 @lru_cache(maxsize=2)
 def _trained(files: tuple[LabelledFile, ...], versions: tuple[tuple[str, str], ...]) -> TrainedClassifier:
-    """The classifier that these versions of the files make: trained once, however many partitions ask it."""
+    """The classifier trained on these versions of the files. It is trained once, however many partitions use it."""
     return TrainedClassifier(read_labelled(files, Path()))
 
 
@@ -111,7 +115,7 @@ def _means_offensive(label: str) -> bool:
 
 
 class _HuggingFaceClassifier:
-    """Probability of the offensive label, by a Hugging Face sequence classifier."""
+    """The probability of the offensive label, from a Hugging Face sequence classifier."""
 
     def __init__(self, name: str, revision: str | None, label: str | None) -> None:
         self._model = TextClassifier(name, revision, "cpu", "measures.offence_classifier")
@@ -137,7 +141,7 @@ class _HuggingFaceClassifier:
 
 
 def classifier_version(settings: MeasureSettings, name: str) -> dict[str, str] | str | None:
-    """What a classifier of `settings.classifiers` is made from, where that lies in files."""
+    """The version of a classifier of `settings.classifiers`, if it is made from files."""
     return versions(settings.labelled, Path()) if name == TRAINED else folder_version(name)
 
 

@@ -1,8 +1,8 @@
-"""What a method makes of a recipe's gaps: several trainings of a base, as many debiased ones, and of controls.
+"""The effect of a method on a recipe's gaps: several trainings of a base, as many debiased ones, and of controls.
 
-One checkpoint's gap before and after says what happened once. Here the variance between trainings is in the interval,
-and a cure is called one only where the base's gap is shown, and that less than half of it is left, and less than any
-control leaves.
+The gap of one checkpoint before and after shows what happened once. Here the interval includes the variance between
+trainings. A cure needs three conditions: the base's gap is shown, less than half of it is left, and less is left than
+with any control.
 """
 
 import math
@@ -58,20 +58,21 @@ RECIPE_EFFECTS = schema(
     ),
     seeds_needed=optional(pa.int64(), "seeds that would tell it four times in five; null where 200 would not"),
 )
-"""One row a measure: means over seeds; `change` is that of the absolute differences, with its 95% interval.
+"""One row per measure: means over seeds. `change` is the change of the absolute differences, with its 95% interval.
 
-`p_gap` is that of the base's gap (Holm-adjusted), `p_control` that of what the method changes beyond `control` (of
-several the one beyond which it is least sure), `p_cure` the largest of `p`, these two, and that of half of the gap
-being left (Holm-adjusted). `power` is the chance that as many seeds tell the method from `control`, if it truly leaves
-as much less as was found and seeds scatter as they did; `seeds_needed` are those that would do so four times in five,
-null where 200 would not. `share_left` is the mean absolute difference after as a share of that before, and `effect` one
-of `EFFECTS`.
+`p_gap` is the p of the base's gap (Holm-adjusted). `p_control` is the p of the change beyond `control`; of several
+controls it is the one with the least certain difference. `p_cure` is the largest of `p`, these two, and the p of half
+of the gap being left (Holm-adjusted). `power` is the chance that as many seeds distinguish the method from `control`,
+if the true difference and the spread between seeds are as observed. `seeds_needed` is the number of seeds for 80%
+power, null if 200 would not be enough. `share_left` is the mean absolute difference after, as a share of that before.
+`effect` is one of `EFFECTS`.
 """
 
 MOST_LEFT = 0.5
-"""Of a gap a cure is shown to leave less than this share."""
+"""A cure is shown to leave less than this share of a gap."""
 LEAST_SEEDS = 5
-"""Of a recipe that may be called a cure: of fewer, which may learn all or nothing, a t test says too much."""
+"""The fewest seeds of a recipe that may be called a cure. With fewer, which may learn all or nothing, a t test
+overstates the evidence."""
 
 CURE, SMALLER, LARGER, NONE_SHOWN, NO_GAP = "cure", "smaller gap", "larger gap", "no change shown", "no gap shown"
 EFFECTS = {
@@ -84,7 +85,8 @@ EFFECTS = {
 
 
 class Control(NamedTuple):
-    """A control's name, and the significance table of each of its seeds, as many as the method's or more."""
+    """A control's name, and the significance table of each of its seeds. It has at least as many seeds as the
+    method."""
 
     name: str
     tables: Sequence[pa.Table]
@@ -100,25 +102,26 @@ def compare_recipes(
 ) -> pa.Table:
     """A table of `RECIPE_EFFECTS`.
 
-    A change is that of the absolute difference, seed by seed, so that a gap which turns round is none the smaller.
-    Its error: between seeds s^2 / k, with k - 1 degrees of freedom, and that of the contexts, which all seeds share, of
-    both models as if they erred apart; at their worst where the gap turned round, when what they share adds up. Seeds
-    that scatter round 0 have half-normal absolute differences, for which Student's t is too sure: there half of a gap
-    is left unless the scatter, by chi-square, is too small for that.
+    A change is the change of the absolute difference, seed by seed, so that a gap which changes its sign does not count
+    as smaller. Its error has two parts. Between seeds it is s^2 / k, with k - 1 degrees of freedom. The contexts, which
+    all seeds share, add the errors of both models as if they were independent; if the gap changed its sign, the worst
+    case is used, because shared errors then add up. If seeds scatter around 0, absolute differences are half-normal,
+    and Student's t is overconfident. Half of a gap is then considered left unless a chi-square test shows that the
+    scatter is too small for that.
 
     Args:
         before: The base's significance tables, seed by seed.
-        after: The method's, seed by seed; the first are those of the base's first seeds.
+        after: The method's, seed by seed. The first ones belong to the base's first seeds.
         controls: The same training without the debiasing term.
-        controlled: Whether these are all that the method must do better than to be called a cure.
+        controlled: Whether these are all the controls that the method must beat to be called a cure.
         alpha: The level.
 
     Raises:
         FairnessError: the method, its base or a control has fewer than two seeds, or fewer than the method.
     """
     found = _by_seed(after)
-    rivals = {"the base": before, **{control.name: control.tables for control in controls}}
-    for name, tables in rivals.items():
+    baselines = {"the base": before, **{control.name: control.tables for control in controls}}
+    for name, tables in baselines.items():
         if not 2 <= len(found) <= len(tables):
             raise FairnessError(
                 f"expected two seeds or more of a method, and as many of {name}, found {len(found)} and {len(tables)}"
@@ -192,7 +195,8 @@ def _differences(rows: list[Row]) -> np.ndarray:
 
 
 def _change(before: list[Row], after: list[Row], share: float = 1.0) -> Estimate:
-    """From this share of a recipe's absolute difference to another's, seed by seed, of as many seeds as both have."""
+    """The change from this share of a recipe's absolute difference to another recipe's, seed by seed, over the seeds
+    that both have."""
     count = min(len(before), len(after))
     was, now = _differences(before[:count]), _differences(after[:count])
     contexts = share**2 * context_variance(before[:count]) + context_variance(after[:count])
@@ -200,10 +204,11 @@ def _change(before: list[Row], after: list[Row], share: float = 1.0) -> Estimate
     return _over_seeds(np.abs(now) - share * np.abs(was), contexts * (2 if turned else 1))
 
 
-def _power(rival: list[Row], own: list[Row], level: float) -> dict[str, float | int | None]:
-    """Whether seeds tell a method from its strongest rival at a level: the chance with these, and how many would."""
-    apart = np.abs(_differences(own)) - np.abs(_differences(rival[: len(own)]))
-    spread, contexts = float(apart.std(ddof=1)), context_variance(rival[: len(own)]) + context_variance(own)
+def _power(baseline: list[Row], own: list[Row], level: float) -> dict[str, float | int | None]:
+    """The power of the seeds to distinguish a method from its strongest baseline at a level, and the number of seeds
+    that would be needed."""
+    apart = np.abs(_differences(own)) - np.abs(_differences(baseline[: len(own)]))
+    spread, contexts = float(apart.std(ddof=1)), context_variance(baseline[: len(own)]) + context_variance(own)
     power = partial(power_over_seeds, float(apart.mean()), spread, contexts, level=level)
     found = bisect_left(range(2, _MOST_SEEDS + 1), _WANTED, key=power)
     needed = found + 2 if found + 2 <= _MOST_SEEDS else None
@@ -214,11 +219,11 @@ def power_over_seeds(difference: float, spread: float, contexts: float, seeds: i
     """The chance that a t test over seeds shows a difference.
 
     Args:
-        difference: The true one.
-        spread: Standard deviation of the difference between seeds.
-        contexts: What the contexts, which all seeds share, add to the variance of the mean.
-        seeds: How many.
-        level: Of the two-sided test.
+        difference: The true difference.
+        spread: The standard deviation of the difference between seeds.
+        contexts: The part of the variance of the mean that comes from the contexts, which all seeds share.
+        seeds: The number of seeds.
+        level: The level of the two-sided test.
 
     Examples:
         >>> [round(power_over_seeds(1.0, 1.0, 0.0, seeds, level=0.05), 2) for seeds in (5, 10, 20)]
@@ -232,22 +237,22 @@ def power_over_seeds(difference: float, spread: float, contexts: float, seeds: i
     if not math.isfinite(freedom):
         return float(ndtr(shift - least) + ndtr(-shift - least))
     power = float(1 - nctdtr(freedom, shift, least) + nctdtr(freedom, shift, -least))
-    return power if math.isfinite(power) else float(ndtr(shift - least))  # so far apart that it has no value
+    return power if math.isfinite(power) else float(ndtr(shift - least))  # too far apart for nctdtr
 
 
 _MOST_SEEDS, _WANTED = 200, 0.8
 
 
 def _p_half_left(before: list[Row], after: list[Row]) -> float:
-    """p that half of a gap is left, or more."""
+    """The p of the hypothesis that half of a gap or more is left."""
     p = _change(before, after, MOST_LEFT).p_above(0.0)
     now, half = _differences(after), MOST_LEFT * np.abs(_differences(before)).mean()
-    if now.min() < 0 < now.max():  # a normal's mean absolute value is sqrt(2 / pi) of its standard deviation
+    if now.min() < 0 < now.max():  # the mean absolute value of a normal is sqrt(2 / pi) sd
         p = max(p, float(chdtr(len(now), np.square(now).sum() * 2 / np.pi / half**2)) if half else 1.0)
     return p
 
 
 def _over_seeds(values: np.ndarray, contexts: float) -> Estimate:
-    """The mean, with the variance between seeds and that of the contexts."""
+    """The mean, with the variance between seeds and the variance from the contexts."""
     between = float(values.var(ddof=1)) / len(values)
     return combined(float(values.mean()), [(between, len(values) - 1), (contexts, math.inf)])

@@ -1,6 +1,6 @@
 """The verdict on a recipe: the same model trained with several seeds, each judged on the same contexts.
 
-A verdict on one of them is about that checkpoint. A recipe's holds what another seed would have changed.
+A verdict on one seed is about that checkpoint. A verdict on the recipe accounts for what another seed would change.
 """
 
 import math
@@ -43,10 +43,10 @@ RECIPE_SIGNIFICANCE = schema(
     verdict=(pa.string(), "fair, biased, artefact (a control shows the difference too) or inconclusive"),
     verdicts=(pa.string(), "how many checkpoints' own verdicts say what"),
 )
-"""One row a measure: means over the seeds, and the interval of what the recipe does on contexts like these.
+"""One row per measure: means over the seeds, and the interval of the recipe's effect on contexts like these.
 
-`sd_seeds` is the standard deviation of the difference between seeds, `lowest` and `highest` the seeds' own; `verdicts`
-counts what the checkpoints' own verdicts say.
+`sd_seeds` is the standard deviation of the difference between seeds. `lowest` and `highest` are the extremes over the
+seeds. `verdicts` counts the verdicts of the single checkpoints.
 """
 
 _HALF = 1.959964
@@ -55,9 +55,10 @@ _HALF = 1.959964
 def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
     """A table of `RECIPE_SIGNIFICANCE`.
 
-    The error of the mean difference: between seeds s^2 / k, and that of the contexts, which all seeds share, so that it
-    does not shrink with their number; Student's t with k - 1 degrees of freedom, which is cautious where the contexts
-    make most of the error. As everywhere, the neutral reading decides: `p_holm` is its own.
+    The error of the mean difference has two parts: s^2 / k between seeds, and the error from the contexts. All seeds
+    share the contexts, so this part does not shrink with the number of seeds. Student's t has k - 1 degrees of freedom,
+    which is cautious if the contexts make most of the error. As everywhere, the neutral reading decides: `p_holm`
+    belongs to it.
 
     Args:
         tables: The significance table of each seed, as `DIALOGUE_SIGNIFICANCE`.
@@ -77,7 +78,7 @@ def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
 
 
 def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
-    """The rows of one reading of all measures with p adjusted over them, and the verdicts that follow."""
+    """The rows of one reading of all measures, with p adjusted over them, and the verdicts that follow."""
     for row, p_holm in zip(rows, holm([row["p"] for row in rows]), strict=True):
         equivalent, clusters = row["p_equivalence"] <= alpha, row.pop("clusters")
         row |= {
@@ -112,13 +113,14 @@ def _row(found: list[Row], alpha: float) -> dict[str, Any]:
 
 
 def _estimate(differences: np.ndarray, found: list[Row]) -> Estimate:
-    """The mean over seeds, with the variance between them and that of the contexts."""
+    """The mean over seeds, with the variance between them and the variance from the contexts."""
     total = float(differences.var(ddof=1)) / len(differences) + context_variance(found)
     return Estimate(float(differences.mean()), math.sqrt(total), len(differences) - 1)
 
 
 def context_variance(found: list[Row]) -> float:
-    """What the contexts, which all seeds share, add to the variance of a mean difference: the mean of the seeds'."""
+    """The part of the variance of a mean difference that comes from the contexts, which all seeds share: the mean
+    over the seeds."""
     widths = [
         (row["ci_high"] - row["ci_low"]) / 2 if row["ci_low"] is not None and row["ci_high"] is not None else math.inf
         for row in found

@@ -1,4 +1,4 @@
-"""The measures of a dialogue model's responses, in the order in which tables and reports show them."""
+"""The measures of a dialogue model's responses, in the order of tables and reports."""
 
 from functools import cache
 from importlib import import_module
@@ -7,7 +7,7 @@ from fairness_pipeline.measures.dialogue.measure import MASKED, Measure
 from fairness_pipeline.workspace.lake import Row
 
 _MODULES = ("diversity", "politeness", "sentiment", "attribute_words")
-"""Each a module of this folder with a `MEASURE`."""
+"""Modules of this folder, each with a `MEASURE`."""
 
 
 _LISTED = "the average answer to {more} contexts contains {high} {words}, that to {less} contexts {low}"
@@ -20,7 +20,7 @@ def measures() -> tuple[Measure, ...]:
 
 
 def measure_label(row: str) -> str:
-    """What a reader sees for a row of the significance table; attribute lists are named after themselves."""
+    """The name that a reader sees for a row of the significance table. Attribute lists use their own names."""
     if row.endswith(MASKED):
         return f"{measure_label(row.removesuffix(MASKED))}, group words masked"
     found = (measure.outcomes[row].label for measure in measures() if row in measure.outcomes)
@@ -39,22 +39,22 @@ def finding(row: Row, groups: tuple[str, str]) -> str:
     (high, more), (low, less) = sides
     words = measure_label(row["measure"]).lower()
     sentence = next(found, _LISTED)
-    # As many digits as it takes to tell the two apart.
+    # Use as many digits as are needed to distinguish the two values.
     digits = next((d for d in range(3, 8) if f"{high:.{d}g}" != f"{low:.{d}g}"), 3)
     shown = {name: f"{value:.{digits}g}" for name, value in (("high", high), ("low", low))}
     return sentence.format(**shown, more=more, less=less, words=words)
 
 
 def glanced_at() -> list[str]:
-    """The rows of an overview, before the attribute lists."""
+    """The rows of an overview that come before the attribute lists."""
     return [name for measure in measures() for name, outcome in measure.outcomes.items() if not outcome.part]
 
 
 def harmful() -> list[str]:
-    """The rows that count what is bad for whoever gets such a response."""
+    """The rows that count responses that are bad for whoever gets them."""
     return [name for measure in measures() for name, outcome in measure.outcomes.items() if outcome.harmful]
 
 
 def is_part(row: str) -> bool:
-    """Whether a row is part of another, or another reading of it: no verdict of its own hangs on it."""
+    """Whether a row is part of another row or another reading of it. Such a row has no verdict of its own."""
     return row.endswith(MASKED) or any(m.outcomes[row].part for m in measures() if row in m.outcomes)

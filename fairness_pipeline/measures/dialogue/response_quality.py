@@ -1,4 +1,4 @@
-"""What a model's responses are worth: relevance, diversity, and how well it predicts (Liu 2022, section 3.3.3.3)."""
+"""The quality of a model's responses: relevance, diversity, and how well it predicts (Liu 2022, section 3.3.3.3)."""
 
 import re
 from collections.abc import Sequence
@@ -26,15 +26,15 @@ RESPONSE_QUALITY = schema(
     published_value=optional(pa.float64(), "what table 3.5 of Liu 2022 prints"),
     constant_value=optional(pa.float64(), "what one answer to everything would get"),
 )
-"""`signature` says how the number was made (sacreBLEU's own for BLEU).
+"""`signature` says how the number was computed (sacreBLEU's own for BLEU).
 
-`constant_value` is what one answer to everything would get, the best of the training split's most frequent answers: a
-model that does no better has learned nothing that this metric sees.
+`constant_value` is the result of one constant answer to everything: the best of the training split's most frequent
+answers. A model that does no better has learned nothing that this metric can see.
 """
 
 ORDERS = (1, 2, 3)
 _CONSTANTS = 20
-"""The most frequent answers among which the best constant one is sought."""
+"""The number of most frequent answers among which the best constant answer is searched."""
 _MASK = re.compile(rf"{re.escape(USER)}\s*")
 
 
@@ -47,14 +47,14 @@ def measure_quality(
 ) -> pa.Table:
     """A table of `RESPONSE_QUALITY`: BLEU-1 to -3, distinct-1 and -2, and a perplexity.
 
-    Masked user names are left out of answers and references: most replies on Twitter begin with one, and an answer that
-    consists of nothing else would score above every model.
+    Masked user names are removed from answers and references. Most replies on Twitter begin with one, and an answer of
+    nothing but user names would score above every model.
 
     Args:
-        responses: The model's, to the contexts of the test split.
-        references: What people answered, in the same order.
-        perplexity: Of the model, if it has one, and how it was computed.
-        published: What the thesis's table 3.5 prints for such a model, by metric.
+        responses: The model's responses to the contexts of the test split.
+        references: The answers of people, in the same order.
+        perplexity: The perplexity of the model, if it has one, and how it was computed.
+        published: The values in table 3.5 of the thesis for such a model, by metric.
         frequent: The most frequent answers of the training split.
     """
     from sacrebleu.metrics.bleu import BLEU
@@ -65,7 +65,7 @@ def measure_quality(
     )
     rows: list[dict[str, Any]] = []
     for order in ORDERS:
-        metric = BLEU(max_ngram_order=order, lowercase=True, force=True, references=[meant])  # counted once for all
+        metric = BLEU(max_ngram_order=order, lowercase=True, force=True, references=[meant])  # counted only once
         score = metric.corpus_score(written, None).score
         row = {"metric": f"bleu_{order}", "value": score, "signature": f"{metric.get_signature()}|order:{order}"}
         alike = [metric.corpus_score([text] * len(meant), None).score for text in dict.fromkeys(constants) if text]

@@ -22,10 +22,15 @@ SENTIMENT = schema(
 
 
 class SentimentScorer:
-    """VADER's compound score (-1 to 1); beyond the threshold a response counts as positive or negative.
+    """VADER's compound score (-1 to 1). Beyond the threshold a response counts as positive or negative.
 
     Args:
-        threshold: Scores above it are positive, below its negative are negative; 0.8 in the paper.
+        threshold: Scores above it are positive, and scores below its negative are negative. The paper uses 0.8.
+
+    Examples:
+        >>> scored = SentimentScorer()(pa.table({"text": ["I love this, wonderful!", "the bus is here"]}))
+        >>> scored["positive"].to_pylist()
+        [True, False]
     """
 
     def __init__(self, threshold: float = 0.8) -> None:
@@ -36,7 +41,7 @@ class SentimentScorer:
         return {**self.__dict__, "_analyzer": None}
 
     def __call__(self, texts: pa.Table) -> pa.Table:
-        """Columns `compound`, `positive` and `negative`, row by row."""
+        """Columns `compound`, `positive` and `negative`, in the order of the rows."""
         if self._analyzer is None:
             from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 

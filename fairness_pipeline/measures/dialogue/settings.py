@@ -1,4 +1,4 @@
-"""How responses are scored: what a profile may say under `measures`."""
+"""How responses are scored: the settings of a profile under `measures`."""
 
 from pathlib import Path
 from typing import Self
@@ -18,15 +18,15 @@ class MeasureSettings(Specification):
     offence_classifier: str = "alt-profanity-check"
     """`alt-profanity-check`, `trained` (on `labelled`), or a Hugging Face id or folder."""
     offence_revision: str | None = None
-    """The commit of an id, so that it is pinned."""
+    """The commit of a Hugging Face id, to pin the model."""
     offence_label: str | None = None
-    """The label that means offensive, where several could."""
+    """The label that means offensive, if several could."""
     offence_threshold: Share = 0.5
-    """The probability from which on an answer counts as offensive."""
+    """An answer counts as offensive from this probability on."""
     sentiment_threshold: Share = 0.8
-    """The VADER score from which on an answer counts as positive, and below minus which as negative."""
+    """An answer counts as positive above this VADER score, and as negative below its negative."""
     labelled: tuple[LabelledFile, ...] = ()
-    """Texts that people labelled: every classifier is held against them, and `trained` is trained on them."""
+    """Texts labelled by people. Every classifier is evaluated on them, and `trained` is trained on them."""
     other_classifiers: tuple[str, ...] = ()
     """Classifiers with which the verdicts on offence are drawn again, to see whether they hold."""
 
@@ -42,7 +42,8 @@ class MeasureSettings(Specification):
         return tuple(dict.fromkeys((self.offence_classifier, *self.other_classifiers)))
 
     def located(self, folder: Path) -> Self:
-        """The same with whole paths of classifiers' folders and labelled files; relative ones start at `folder`."""
+        """The same settings with full paths of classifiers' folders and labelled files. Relative paths start at
+        `folder`."""
 
         def place(name: str) -> str:
             path = folder / Path(name).expanduser()

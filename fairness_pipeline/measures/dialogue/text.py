@@ -1,4 +1,4 @@
-"""What is done to a response before it is measured."""
+"""Prepares a response before it is measured."""
 
 import re
 
@@ -10,7 +10,7 @@ _REPEATED = re.compile(r"""([,.!?*'"])(?:\s*\1)+""")
 
 
 def collapse_punctuation(response: str) -> str:
-    """`response` with repeated marks (`, . ! ? * ' "`) reduced to one, also where spaces stand between them.
+    """`response` with repeated marks (`, . ! ? * ' "`) reduced to one, even if spaces stand between them.
 
     Repeats upset the sentiment and offence classifiers (Liu et al. 2020, section 3.2).
 
@@ -21,7 +21,7 @@ def collapse_punctuation(response: str) -> str:
 
 
 def collapsed(responses: pa.ChunkedArray) -> list[str]:
-    """`collapse_punctuation` of each response; only those with two marks in a row are looked at."""
+    """`collapse_punctuation` of each response. Only responses with two marks in a row are processed."""
     texts = responses.to_pylist()
     for place in pc.indices_nonzero(pc.match_substring_regex(responses, _MAY_REPEAT)).to_pylist():
         texts[place] = collapse_punctuation(texts[place])

@@ -1,4 +1,4 @@
-"""An offence classifier trained on labelled texts that a profile names: words and letter groups, a linear model."""
+"""An offence classifier, trained on labelled texts of a profile: a linear model on words and letter groups."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from fairness_pipeline.foundation.errors import FairnessError
 
 
 class TrainedClassifier:
-    """A logistic regression on tf-idf of words and word pairs, and of groups of three to five letters.
+    """A logistic regression on tf-idf of words, word pairs, and groups of three to five letters.
 
     Args:
-        texts: Labelled; it is trained on those that are not held out.
+        texts: Labelled texts. It is trained on those that are not held out.
 
     Raises:
-        FairnessError: the texts to train on are all offensive, or none is; or they are too few.
+        FairnessError: the training texts are too few, all offensive, or none offensive.
     """
 
     def __init__(self, texts: list[LabelledText]) -> None:
@@ -31,7 +31,7 @@ class TrainedClassifier:
             TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True),
             TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), min_df=3, sublinear_tf=True),
         )
-        # Offensive texts are rarer than others; without weights the model would keep silent on most of them.
+        # Offensive texts are rarer than others. Without weights the model would miss most of them.
         self._model = make_pipeline(features, LogisticRegression(C=4.0, max_iter=1000, class_weight="balanced"))
         try:
             self._model.fit([text.text for text in own], labels)

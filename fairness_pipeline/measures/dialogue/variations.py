@@ -1,4 +1,4 @@
-"""Does a verdict hold if something were otherwise? The same responses judged again, over a grid of choices."""
+"""Does a verdict hold under other choices? The same responses, judged again over a grid of choices."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,11 +29,11 @@ VARIATIONS = schema(
     p_holm=(pa.float64(), "the p on which the verdict rests, adjusted by Holm over the table's measures"),
     verdict=(pa.string(), "fair, biased, artefact (a control shows the difference too) or inconclusive"),
 )
-"""One row a measure and variation.
+"""One row per measure and variation.
 
 `kind`: `base` (nothing changed), `words` (a tenth of the listed pairs left out), `half` (half of the contexts),
-`threshold`, `classifier`; and, no choices of an auditor's but questions, `without` (pairs of a kind left out) and
-`carriers` (the pairs of the words left out that carry the measure's gap, which `variation` names).
+`threshold`, `classifier`. Two further kinds are not choices of an auditor but questions: `without` (pairs of one kind
+left out) and `carriers` (the pairs left out whose words carry the measure's gap; `variation` names the words).
 """
 CHOICES = ("words", "half", "threshold", "classifier")
 """The kinds that count for "holds in so many of so many"."""
@@ -43,9 +43,9 @@ _FOLDS, _HALVES = 10, 5
 
 
 class Variation(NamedTuple):
-    """What is otherwise: which pairs are kept (all where None), and what measures say instead of what they said.
+    """One variation: the pairs that are kept (all if None), and the new values of measures.
 
-    One that is about a single measure names it in `only`.
+    A variation of a single measure names it in `only`.
     """
 
     kind: str
@@ -56,12 +56,12 @@ class Variation(NamedTuple):
 
 
 def subsets(words: Words, count: int, seed: int) -> Iterator[Variation]:
-    """Tenths of the word list left out in turn, and halves of the contexts.
+    """Leaves out each tenth of the word list in turn, and draws halves of the contexts.
 
     Args:
         words: The words of each pair.
-        count: Pairs.
-        seed: Of the draws.
+        count: The number of pairs.
+        seed: The seed of the draws.
     """
     random = np.random.default_rng(seed)
     folds = min(_FOLDS, len(words.names))
@@ -83,16 +83,16 @@ def other_scores(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Variation]:
-    """The same responses at other thresholds, and as other classifiers score them.
+    """The same responses at other thresholds, and scored by other classifiers.
 
     Args:
-        measures: Those that score responses one by one.
-        tables: What they found, by name.
+        measures: Measures that score responses one by one.
+        tables: The table of each measure, by name.
         responses: Columns `pair_id`, `side`, `response`.
         settings: Names the other classifiers.
-        dimension: Whose words are masked in the neutral reading.
-        folder: Keeps what is scored until all is.
-        progress: Told how many distinct responses are scored.
+        dimension: The dimension whose words are masked in the neutral reading.
+        folder: Keeps the scores until all responses are scored.
+        progress: Receives the number of distinct responses scored.
     """
     for measure in measures:
         for threshold in measure.thresholds:
@@ -105,19 +105,19 @@ def other_scores(
 
 
 def without(masks: Mapping[str, np.ndarray]) -> Iterator[Variation]:
-    """Pairs of some kinds left out, where there are any: `masks` says which, by the kind's name."""
+    """Leaves out the pairs of each kind, if there are any. `masks` marks the pairs, by the name of the kind."""
     for name, mask in masks.items():
         if mask.any() and not mask.all():
             yield Variation("without", name, ~mask)
 
 
 def without_carriers(words: Words, count: int, carriers: Mapping[str, list[str]]) -> Iterator[Variation]:
-    """For each measure the pairs without the words that carry its gap.
+    """For each measure: the pairs without the words that carry its gap.
 
     Args:
         words: The words of each pair.
         count: Pairs.
-        carriers: The words that carry a measure's gap, as `words.names` has them, by row name.
+        carriers: The words that carry a measure's gap, spelled as in `words.names`, by row name.
     """
     for measure, names in carriers.items():
         kept = words.without(np.isin(words.names, names), count)
@@ -126,10 +126,10 @@ def without_carriers(words: Words, count: int, carriers: Mapping[str, list[str]]
 
 
 class Judged(NamedTuple):
-    """What is judged, again and again: both readings of every measure.
+    """The input of the repeated judgement: both readings of every measure.
 
-    `values` is what each measure says of both sides of every pair, by row name; `diversity` the measure of all
-    responses together, and what it works on; `clusters` says how pairs move together.
+    `values` are each measure's values on both sides of every pair, by row name. `diversity` is the measure of all
+    responses together, with its input. `clusters` says how pairs move together.
     """
 
     values: Sequence[tuple[Measure, Mapping[str, Sides]]]
@@ -140,12 +140,12 @@ class Judged(NamedTuple):
 def judged_again(own: Judged, variations: Sequence[Variation], settings: SignificanceSettings) -> pa.Table:
     """A table of `VARIATIONS`.
 
-    Diversity is judged by the jackknife alone: permutations would take longer than all measures.
+    Diversity is judged by the jackknife alone. Permutations would take longer than all other measures together.
 
     Args:
-        own: What is judged.
-        variations: Beside the base.
-        settings: Level, margins.
+        own: The input of the judgement.
+        variations: The variations besides the base.
+        settings: Level and margins.
     """
     base = _judge(own, Variation("base", "as it is"), settings, {})
     before = {row.measure: row for row in base}
@@ -162,7 +162,7 @@ def judged_again(own: Judged, variations: Sequence[Variation], settings: Signifi
 def _judge(
     own: Judged, variation: Variation, settings: SignificanceSettings, before: Mapping[str, Comparison]
 ) -> list[Comparison]:
-    """Every measure under one variation; what it does not touch is as it was before."""
+    """Every measure under one variation. Measures that the variation does not touch keep their earlier results."""
     kept, changed = variation.kept, variation.values
     clusters = own.clusters if kept is None else [each[kept] for each in own.clusters]
     rows = []

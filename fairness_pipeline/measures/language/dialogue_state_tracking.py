@@ -1,4 +1,5 @@
-"""DST: does the user give this value now? A model tuned to say so (Barikeri et al. 2021, section 3.2, table 4)."""
+"""DST: does the user state this value now? A model is tuned to answer this (Barikeri et al. 2021, section 3.2, table
+4)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,10 +18,10 @@ _BATCH = 64
 
 
 class Tracker(nn.Module):
-    """The transformed last token of a text, through a feed-forward layer, to one logit.
+    """Maps the hidden state of a text's last token through a feed-forward layer to one logit.
 
     Args:
-        model: A causal language model, which is changed in training.
+        model: A causal language model. Training changes it.
     """
 
     def __init__(self, model: Any) -> None:
@@ -31,7 +32,7 @@ class Tracker(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where it is."""
+        """The device of the model."""
         return next(self.parameters()).device
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
@@ -48,9 +49,9 @@ def dialogue_state_tracking(
     """F1 and accuracy on the split `test`, after tuning on `train`.
 
     Args:
-        given: The model; it is changed.
+        given: The model. It is changed.
         turns: As `corpora.language.multiwoz.STATE_TURNS`.
-        settings: How it is tuned.
+        settings: How the model is tuned.
         published: The paper's values, by metric.
     """
     torch.manual_seed(given.seed)

@@ -1,4 +1,4 @@
-"""What debiasing costs a language model: perplexity, state tracking, responses (Barikeri et al. 2021, section 3.2)."""
+"""The cost of debiasing a language model: perplexity, state tracking, responses (Barikeri et al. 2021, section 3.2)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,46 +24,47 @@ DOWNSTREAM = schema(
     signature=(pa.string(), "how the number was made"),
     published_value=optional(pa.float64(), "what the paper prints"),
 )
-"""`signature` says how the number was made."""
+"""`signature` says how the number was computed."""
 
 
 class Tuning(Specification):
-    """How a model is tuned for a task; the paper's settings, where it says."""
+    """How a model is tuned for a task. The defaults are the paper's settings if it states them."""
 
     batch: Positive
-    """Examples of a step."""
+    """Examples per step."""
     epochs: Positive = 1
     """Passes over the examples."""
     learning_rate: Rate = 5e-5
-    """At the start; it falls to 0 in a straight line."""
+    """The initial learning rate. It falls linearly to 0."""
     longest: Positive = 128
-    """Tokens of an example; longer ones are cut at the front."""
+    """Tokens of an example. Longer examples are cut at the front."""
     maximum: Positive = 20_000
-    """Examples of a split, at most: right values, or contexts."""
+    """The maximum number of examples of a split: right values, or contexts."""
 
 
 class StateTrackingSettings(Tuning):
-    """Dialogue state tracking."""
+    """Settings of dialogue state tracking."""
 
     batch: Positive = 48
-    """Examples of a step."""
+    """Examples per step."""
 
 
 class ResponseSettings(Tuning):
-    """Response generation."""
+    """Settings of response generation."""
 
     batch: Positive = 80
-    """Examples of a step."""
+    """Examples per step."""
     top_k: Positive = 50
-    """The likeliest tokens that are drawn from."""
+    """The number of likeliest tokens that are drawn from."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 0.95
-    """Share of the probability that is drawn from."""
+    """The share of the probability that is drawn from."""
     max_tokens: Positive = 30
-    """Tokens of an answer, at most."""
+    """The maximum number of tokens of an answer."""
 
 
 class Given(NamedTuple):
-    """A model on its device, its tokenizer, a folder for unfinished work, the seed, and who is told how far it is."""
+    """A model on its device, its tokenizer, a folder for unfinished work, the seed, and the receiver of the
+    progress."""
 
     model: Any
     tokenizer: Any
@@ -72,7 +73,7 @@ class Given(NamedTuple):
     progress: Progress | None = None
 
     def longest(self, wanted: int) -> int:
-        """The wanted length, or what the model reads."""
+        """The wanted length, or the longest input of the model if that is shorter."""
         return min(wanted, positions_of(self.model) or wanted)
 
 

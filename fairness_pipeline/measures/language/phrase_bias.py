@@ -1,4 +1,5 @@
-"""LMB: does a language model find a stereotype likelier of one group than of the other? (Barikeri et al. 2021, 3.1)"""
+"""LMB: does a language model find a stereotype likelier for one group than for the other? (Barikeri et al. 2021,
+3.1)"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -32,24 +33,10 @@ PHRASE_PERPLEXITIES = schema(
     tokens=(pa.int64(), "of the text; 0 where only the perplexity was published"),
     perplexity=(pa.float64(), "of the text's tokens from the second on"),
 )
-"""`reading` is `OWN`, or `OPPOSITE` with the opposite of the stereotype's `attribute`. `text` is empty, and `tokens` 0,
-where only the perplexities were published."""
+"""`reading` is `OWN`, or `OPPOSITE` with the opposite of the stereotype's `attribute`. If only the perplexities were
+published, `text` is empty and `tokens` is 0."""
 OWN, OPPOSITE = "own", "opposite"
 
-_OWN: list[pa.Field] = [
-    pa.field("left_out", pa.int64(), False),
-    pa.field("p_comments", pa.float64()),
-    pa.field("p_targets", pa.float64()),
-    pa.field("unbiased_n", pa.int64()),
-    pa.field("unbiased_difference", pa.float64()),
-    pa.field("p_beyond_unbiased", pa.float64()),
-    pa.field("survives", pa.string(), False),
-    pa.field("own_difference", pa.float64()),
-    pa.field("p_own", pa.float64()),
-    pa.field("opposite_difference", pa.float64()),
-    pa.field("p_opposite", pa.float64()),
-    pa.field("exchanged", pa.string()),
-]
 LANGUAGE_MODEL_BIAS = schema(
     COMPARISON,
     left_out=(pa.int64(), "pairs left out because one of the two is an outlier"),
@@ -69,18 +56,21 @@ LANGUAGE_MODEL_BIAS = schema(
     p_opposite=optional(pa.float64(), "p of that difference"),
     exchanged=optional(pa.string(), "the attribute words that were exchanged"),
 )
-"""`left_out`: pairs with an outlier. `p_comments`, `p_targets`: of tests that take the phrases of a comment, or of a
-target word, for one observation. `unbiased_*`: the same words exchanged in phrases that annotators found no bias in,
-in the shares that the test split has of each word; `p_beyond_unbiased`: p of the hypothesis that stereotyped phrases
-differ no more than these, in the direction of the finding. `survives`: which of the clustered tests reject with the
-paired one. Only the row `stereotype` has a verdict; of it `own_difference` and `opposite_difference` are how much
-likelier the phrases, and those with the opposite attribute, are about side b (nats), and `exchanged` the attribute
-words."""
+"""`left_out`: pairs with an outlier. `p_comments`, `p_targets`: p of tests that treat all phrases of a comment, or
+of a target word, as one observation. `unbiased_*`: the same words exchanged in phrases without bias according to the
+annotators, with the same share of each word as in the test split. `p_beyond_unbiased`: p of the hypothesis that
+stereotyped phrases differ no more than these, in the direction of the finding. `survives`: the clustered tests that
+reject together with the paired test. Only the row `stereotype` has a verdict. In this row `own_difference` and
+`opposite_difference` are how much likelier the phrases, and those with the opposite attribute, are about side b
+(nats), and `exchanged` holds the attribute words."""
 
 LOG, PAPER, ALL, WHOLE = "log_perplexity", "perplexity", "log_perplexity_all_pairs", "negative_log_likelihood"
-"""Of logarithms; the paper's; of logarithms without leaving out outliers; and the whole phrase's, not by token.
+"""The measures: on log-perplexities; the paper's, on perplexities; on log-perplexities of all pairs, outliers included;
+and on the likelihood of the whole phrase instead of per token.
 
-A word of more tokens spreads its cost over more: a perplexity can be lower though the phrase is less likely."""
+A word with more tokens spreads its cost over more tokens. A perplexity can therefore be lower although the phrase is
+less likely.
+"""
 _SPREAD = 3.0
 
 
@@ -88,12 +78,12 @@ class LanguageModelBiasSettings(Specification):
     """How perplexities are judged."""
 
     margin: Margin = Margin(absolute=0.05)
-    """The largest difference of log-perplexities that does not matter (0.05 is about 5% of a perplexity); the verdict
-    rests on odds ratios and does not look at it."""
+    """The largest difference of log-perplexities that does not matter (0.05 is about 5% of a perplexity). The
+    verdict rests on odds ratios and does not use it."""
     alpha: Share = 0.05
     """Level of the tests."""
     unbiased: Positive = 250
-    """Phrases without bias that are scored beside, at most."""
+    """The maximum number of phrases without bias that are also scored."""
 
 
 class Pairs(NamedTuple):
@@ -108,7 +98,7 @@ class Pairs(NamedTuple):
     target: np.ndarray
 
     def take(self, kept: np.ndarray) -> "Pairs":
-        """The pairs for which `kept` says yes."""
+        """The pairs for which `kept` is true."""
         ids = [name for name, keep in zip(self.ids, kept, strict=True) if keep]
         return Pairs(ids, *(values[kept] for values in self[1:]))
 
@@ -118,7 +108,7 @@ def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
 
     Args:
         perplexities: As `PHRASE_PERPLEXITIES`.
-        splits: Which.
+        splits: The names of the splits.
 
     Raises:
         FairnessError: a phrase lacks a side.
@@ -144,11 +134,12 @@ def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
 def quadruples(perplexities: pa.Table, split: str = "test") -> Quadruples:
     """The phrases of a split that have an opposite, in all four versions.
 
-    The group's words must make as many tokens more or fewer with the opposite attribute: else it is another exchange.
+    Exchanging the group's words must change the number of tokens equally with both attributes. Otherwise the two
+    exchanges are not comparable.
 
     Args:
         perplexities: As `PHRASE_PERPLEXITIES`.
-        split: Which.
+        split: The name of the split.
     """
     found: dict[str, dict[tuple[str, str], Row]] = {}
     for row in perplexities.to_pylist():
@@ -170,7 +161,8 @@ def _as_many_tokens(own: Mapping[tuple[str, str], Row]) -> bool:
 
 
 def main_word(target: str) -> str:
-    """The first of a phrase's target words, in the singular: phrases of `jews` and of `jew` move together.
+    """The first of a phrase's target words, in the singular. Phrases about `jews` and about `jew` then form one
+    cluster.
 
     >>> main_word("muslims, islam")
     'muslim'
@@ -180,10 +172,10 @@ def main_word(target: str) -> str:
 
 
 def without_outliers(base: Pairs) -> set[str]:
-    """The phrases both of whose perplexities lie within mean +/- 3 population standard deviations of their side.
+    """The phrases with both perplexities within mean +/- 3 population standard deviations of their side.
 
     Args:
-        base: The base model's perplexities, of dev and test.
+        base: The base model's perplexities of dev and test.
     """
     kept = np.ones(len(base.ids), dtype=bool)
     for values in (base.a, base.b):
@@ -192,7 +184,7 @@ def without_outliers(base: Pairs) -> set[str]:
 
 
 def paper_test(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
-    """Student's paired t of b - a, and its two-sided p: below 0 the phrase about side b is likelier (section 3.1)."""
+    """Student's paired t of b - a, and its two-sided p. Below 0 the phrase about side b is likelier (section 3.1)."""
     found = stats.ttest_rel(b, a)
     return float(found.statistic), float(found.pvalue)
 
@@ -205,17 +197,32 @@ def compare_phrases(
     *,
     names_the_group: bool,
 ) -> pa.Table:
-    """A table of `LANGUAGE_MODEL_BIAS`: the row `stereotype` with the verdict, and the paper's test without one.
+    """A table of `LANGUAGE_MODEL_BIAS`: the row `stereotype` with the verdict, and the paper's test without a verdict.
 
     Args:
-        perplexities: Of the model, as `PHRASE_PERPLEXITIES`.
-        base: Of the model it was made from (or of itself), whose outliers are left out; None leaves no pair out.
+        perplexities: The perplexities of the model, as `PHRASE_PERPLEXITIES`.
+        base: The perplexities of the base model (or of the model itself). Its outliers are left out. None keeps all
+            pairs.
         settings: Margin and level.
         published: The paper's finding, by measure.
-        names_the_group: Whether the words that name the groups are their own names, and not some of many.
+        names_the_group: Whether the words that name the groups are the groups' own names, and not a sample of many
+            words.
 
     Raises:
         FairnessError: fewer than two pairs are left.
+
+    Examples:
+        >>> shared = {"split": "test", "target": "jews", "text": "t", "tokens": 10}
+        >>> rows = [
+        ...     {"phrase_id": str(n), "comment_id": str(n), "attribute": f"word {n % 12}"}
+        ...     | shared | {"side": side, "reading": reading}
+        ...     | {"perplexity": 25.0 + n % 3 if (side, reading) == ("a", "own") else 20.0}
+        ...     for n in range(96) for side in "ab" for reading in ("own", "opposite")
+        ... ]
+        >>> perplexities = pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES)
+        >>> found = compare_phrases(perplexities, None, LanguageModelBiasSettings(), {}, names_the_group=True)
+        >>> found["measure"][0].as_py(), found["verdict"][0].as_py()
+        ('stereotype', 'biased')
     """
     test = pairs_of(perplexities, "test")
     kept = without_outliers(pairs_of(base, "dev", "test")) if base is not None else set(test.ids)
@@ -267,9 +274,9 @@ def debiasing_effect(before: pa.Table, after: pa.Table, verdicts: tuple[str, str
     """A table of `DEBIASING_EFFECTS`: did |difference of log-perplexities| change, on all pairs of the test split?
 
     Args:
-        before: Perplexities of the base, as `PHRASE_PERPLEXITIES`.
-        after: Of the debiased model, on the same phrases.
-        verdicts: On the base, and on the debiased model.
+        before: The perplexities of the base, as `PHRASE_PERPLEXITIES`.
+        after: The perplexities of the debiased model, on the same phrases.
+        verdicts: The verdicts on the base and on the debiased model.
         alpha: The level.
     """
     first, second = pairs_of(before, "test"), pairs_of(after, "test")
@@ -304,7 +311,7 @@ def _summed(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def reservations(row: Row, alpha: float) -> list[str]:
-    """What would undo a row's finding, in words; nothing where it stands."""
+    """The reasons that could overturn a row's finding, in words. Empty if it stands."""
     found = []
     if row["p_targets"] is not None and row["p_targets"] >= alpha:
         found.append(f"not significant when each target word counts once (p = {row['p_targets']:.2g})")
@@ -314,7 +321,7 @@ def reservations(row: Row, alpha: float) -> list[str]:
 
 
 def control(row: Row) -> str:
-    """What explains an artefact: the phrases differ as much with the opposite attribute."""
+    """The explanation of an artefact: the phrases differ as much with the opposite attribute."""
     return (
         f"with the opposite attribute phrases differ as well ({row['opposite_difference']:+.2g} nats, "
         f"{row['own_difference']:+.2g} with the stereotype's own): it is the groups' words that are more or less likely"
@@ -324,7 +331,7 @@ def control(row: Row) -> str:
 def _beside(
     row: Comparison, difference: np.ndarray, pairs: Pairs, unbiased: np.ndarray, neutral: Pairs, alpha: float
 ) -> dict[str, Any]:
-    """The tests that respect clusters, and what the exchanged words make where nothing is biased."""
+    """The tests that respect clusters, and the effect of the exchanged words in phrases without bias."""
     numbers = {"comment": pairs.comment, "target": _numbered(pairs.target.tolist())}
     clusters = {name: clustered(difference, own) for name, own in numbers.items()}
     p = {name: own.p_zero() if math.isfinite(own.error) else None for name, own in clusters.items()}
@@ -337,10 +344,12 @@ def _beside(
 def _against_unbiased(
     difference: np.ndarray, words: np.ndarray, unbiased: np.ndarray, unbiased_words: np.ndarray
 ) -> dict[str, Any]:
-    """Stereotyped phrases against those without bias, word by word: a mix of other words would be another gap.
+    """Compares stereotyped phrases with phrases without bias, word by word: a different mix of words would change the
+    gap.
 
-    d = sum over words w of share_w (mean of stereotyped - mean of unbiased), the shares those of the stereotyped
-    phrases, with Welch's error and Satterthwaite's degrees of freedom; words with two phrases of each kind.
+    d = sum over words w of share_w (mean of stereotyped - mean of unbiased). The shares are those of the stereotyped
+    phrases. The error is Welch's, with Satterthwaite's degrees of freedom. Only words with two phrases of each kind
+    count.
     """
     means, estimate, parts, chosen = [], 0.0, [], 0
     kept = [w for w in np.unique(words) if min((words == w).sum(), (unbiased_words == w).sum()) > 1]
@@ -365,7 +374,7 @@ def _against_unbiased(
 
 
 def _disagreement(row: Comparison, rows: list[Comparison], alpha: float) -> str:
-    """What is said otherwise by another reading of the same phrases."""
+    """The conclusions in which another reading of the same phrases differs."""
     by_name = {other.measure: other for other in rows}
     paper, log, whole = by_name[PAPER], by_name[LOG], by_name.get(WHOLE)
     said = []

@@ -10,7 +10,7 @@ from fairness_pipeline.models.language.perplexity import PerplexityScorer
 
 
 def reddit_perplexity(given: Given, references: pa.Table) -> pa.Table:
-    """Of each reference's perplexity mean and median, and that of all tokens together.
+    """The mean and median perplexity of the references, and the perplexity of all their tokens together.
 
     Args:
         given: The model.

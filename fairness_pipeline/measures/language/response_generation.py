@@ -1,4 +1,5 @@
-"""CRG: what a tuned model answers, against several human answers (Barikeri et al. 2021, section 3.2, table 5)."""
+"""CRG: the answers of a tuned model, compared with several human answers (Barikeri et al. 2021, section 3.2, table
+5)."""
 
 import math
 from collections import Counter
@@ -25,9 +26,9 @@ def response_generation(
     """BLEU-4, METEOR, NIST-2, Entropy-4 and Dist-2 on the split `test`.
 
     Args:
-        given: The model; it is changed.
+        given: The model. It is changed.
         sets: As `corpora.language.response_sets.RESPONSE_SETS`.
-        settings: How it is tuned, and how it answers.
+        settings: How the model is tuned, and how it answers.
         published: The paper's values, by metric.
     """
     tokenizer, end = given.tokenizer, given.tokenizer.eos_token_id
@@ -51,11 +52,11 @@ def response_generation(
 
 
 def metrics(answers: Sequence[str], references: Sequence[Sequence[str]]) -> list[tuple[str, float, str, int, str]]:
-    """Each metric with value, unit, number of answers and signature, by libraries where there is one.
+    """Each metric with value, unit, number of answers and signature. A library computes it if there is one.
 
     Args:
-        answers: One a context.
-        references: Several a context.
+        answers: One answer per context.
+        references: Several references per context.
     """
     from nltk.translate.nist_score import corpus_nist
     from sacrebleu.metrics.bleu import BLEU
@@ -83,7 +84,7 @@ def metrics(answers: Sequence[str], references: Sequence[Sequence[str]]) -> list
 
 
 def entropy(texts: Sequence[Sequence[str]], order: int) -> float:
-    """Entropy of all n-grams, in nats (Zhang et al. 2018); 0 where there are none.
+    """Entropy of all n-grams, in nats (Zhang et al. 2018). It is 0 if there are none.
 
     >>> round(entropy([["a", "b"], ["a", "c"]], 1), 4)
     1.0397
@@ -94,19 +95,19 @@ def entropy(texts: Sequence[Sequence[str]], order: int) -> float:
 
 
 def distinct(texts: Sequence[Sequence[str]], order: int) -> float:
-    """Distinct n-grams as a share of all (Li et al. 2016); 0 where there are none."""
+    """Distinct n-grams as a share of all n-grams (Li et al. 2016). It is 0 if there are none."""
     ngrams = [tuple(text[i : i + order]) for text in texts for i in range(len(text) - order + 1)]
     return len(set(ngrams)) / len(ngrams) if ngrams else 0.0
 
 
 @cache
 def wordnet() -> Any:
-    """NLTK's WordNet, or None where its files are not installed."""
+    """NLTK's WordNet, or None if its files are not installed."""
     from nltk.corpus import wordnet as found
 
     try:
         found.ensure_loaded()
-        found.synsets("well")  # of every part of speech: each has a file of its own
+        found.synsets("well")  # all parts of speech: each has its own file
     except (LookupError, OSError, ValueError):
         return None
     return found
@@ -118,7 +119,7 @@ class _NoSynonyms:
 
 
 def _meteor(references: Sequence[Sequence[list[str]]], answers: Sequence[list[str]]) -> tuple[float, bool]:
-    """The mean of each answer's METEOR, and whether synonyms counted."""
+    """The mean METEOR of the answers, and whether synonyms counted."""
     from nltk.translate.meteor_score import meteor_score
 
     found = wordnet()
@@ -130,7 +131,7 @@ def _meteor(references: Sequence[Sequence[list[str]]], answers: Sequence[list[st
 
 
 def _answers(given: Given, contexts: list[str], settings: ResponseSettings, longest: int) -> list[str]:
-    """Sampled answers; the draws of a batch are fixed by the seed and its place."""
+    """Sampled answers. The seed and the position of a batch fix its draws."""
     model, tokenizer, end = given.model.eval(), given.tokenizer, given.tokenizer.eos_token_id
     room = max(1, longest - settings.max_tokens)
     encoded = [[*row, end][-room:] for row in tokenizer(contexts)["input_ids"]]

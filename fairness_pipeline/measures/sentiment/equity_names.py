@@ -1,9 +1,9 @@
-"""Are some names of one group scored differently, or one name? A mean over ten names hides what half of them get.
+"""Are some names of one group, or single names, scored differently? A mean over ten names can hide it.
 
-A group may be treated otherwise only where its names sound like it: half of the African American women's names scored
-higher moves the group's mean by half as much, and a permutation of ten against ten names cannot reject. Here the
-question is whether outlying names gather in one cell of race and gender. One or two names are never bias of a group;
-they are told as findings.
+A group may be treated differently only if its names sound like it. If half of the African American women's names score
+higher, the group's mean moves by half as much, and a permutation of ten against ten names cannot reject. The question
+here is whether outlying names gather in one cell of race and gender. One or two names are never a bias of a group; they
+are reported as findings.
 """
 
 from typing import NamedTuple
@@ -14,18 +14,19 @@ from fairness_pipeline.measures.sentiment.equity_pairs import Design
 
 DRAWS, SEED = 9_999, 0
 _FEWEST = 0.0025
-"""The least scale on which a name counts as far: what differs by less is the same score to any user."""
+"""The smallest scale on which a name counts as far. A smaller difference is the same score to any user."""
 _FARTHEST = 8.0
 _OUTLYING = 5.0
-"""How many scaled median deviations a single name lies off to be told as a finding."""
+"""A single name that is this many scaled median deviations off is reported as a finding."""
 _OUT = 2.0
-"""Scaled median deviations from which on a name is told among those that make a cell's gap."""
+"""From this many scaled median deviations on, a name is listed among those that make a cell's gap."""
 _AUDITS = 3
-"""Gender, race and names: Holm's first step."""
+"""Gender, race and names: the factor of Holm's first step."""
 
 
 class Names(NamedTuple):
-    """The forty names: the mean score of each (names, affects), its cell of race and gender, and the cells' names."""
+    """The forty names: the mean score of each (names, affects), its cell of race and gender, and the names of the
+    cells."""
 
     scores: np.ndarray
     names: list[str]
@@ -35,7 +36,7 @@ class Names(NamedTuple):
 
     @classmethod
     def of(cls, design: Design, scores: np.ndarray, sides: tuple[str, str]) -> "Names":
-        """From a design of race.
+        """Reads a design of race.
 
         Args:
             design: Its people are male names and female names.
@@ -55,10 +56,10 @@ class Names(NamedTuple):
 
 
 class CellOfNames(NamedTuple):
-    """Of one affect: p over all affects, the cell in which outlying names gather, its gap, and which names they are.
+    """For one affect: the p over all affects, the cell in which outlying names gather, its gap, and the names.
 
-    `difference` is the cell's mean minus that of all other names, without what its gender and its race have in common;
-    `gap` the same of the outlying `members` alone.
+    `difference` is the cell's mean minus the mean of all other names, without the common effects of its gender and its
+    race. `gap` is the same for the outlying `members` alone.
     """
 
     p: float
@@ -75,14 +76,14 @@ class CellOfNames(NamedTuple):
 def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
     """Whether outlying names gather in one cell, for each affect.
 
-    First what all names of a gender, or of a race, have in common is taken out (median polish): that is the other two
-    audits' question. z = (m - median) / max(1.4826 MAD, 0.0025), cut at 8; u = z |z|; of a cell |sum of (u - mean u)|;
-    the statistic is the largest of the four. Names are exchanged between cells; p is that of the smallest p over all
-    affects in the same draws (Westfall and Young 1993), and `p_holm` that among the audits of gender, race and names.
+    First the common effects of a gender and of a race are removed (median polish), because the other two audits cover
+    them. z = (m - median) / max(1.4826 MAD, 0.0025), cut at 8; u = z |z|; the value of a cell is |sum of (u - mean u)|;
+    the statistic is the largest of the four. Names are exchanged between cells. p is the p of the smallest p over all
+    affects in the same draws (Westfall and Young 1993). `p_holm` is adjusted over the audits of gender, race and names.
 
     Args:
         found: The names and their scores.
-        draws: Exchanges.
+        draws: The number of exchanges.
     """
     left = _polished(found)
     u = _signed_squares(left)
@@ -115,7 +116,7 @@ def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
 
 
 class Outlier(NamedTuple):
-    """One name that is scored otherwise than the names of its gender: by how much, and what their median is."""
+    """A name that is scored differently from the names of its gender: the difference, and the median of the gender."""
 
     name: str
     difference: float
@@ -124,11 +125,11 @@ class Outlier(NamedTuple):
 
 
 def outliers(found: Names, affect: int, margin: float) -> list[Outlier]:
-    """The names whose mean score lies off the median of their gender's by five scaled median deviations and the margin.
+    """The names whose mean score is off the median of their gender by five scaled median deviations and by the margin.
 
     Args:
         found: The names and their scores.
-        affect: The column.
+        affect: The column of the affect.
         margin: The largest difference that does not matter.
     """
     scores = found.scores[:, affect]
@@ -143,7 +144,7 @@ def outliers(found: Names, affect: int, margin: float) -> list[Outlier]:
 
 
 def _polished(found: Names) -> np.ndarray:
-    """The scores less the medians of gender and of race (Tukey's median polish of two factors)."""
+    """The scores minus the medians of gender and of race (Tukey's median polish of two factors)."""
     left = found.scores.copy()
     race = found.cell % 2
     for _ in range(_ROUNDS):
@@ -164,11 +165,11 @@ def _signed_squares(scores: np.ndarray) -> np.ndarray:
 
 
 def _min_p(observed: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """p of each column corrected over all columns: how often the smallest p of a draw is as small."""
+    """The p of each column, corrected over all columns: how often the smallest p of a draw is at least as small."""
     whole = np.vstack([observed, drawn])
     count = len(whole)
     ordered = np.sort(whole, axis=0)
-    # p of each row in each column: the share of rows that reach it, equal ones included.
+    # The p of each row in each column: the share of rows that reach it, ties included.
     own = np.stack(
         [
             (count - np.searchsorted(ordered[:, column], whole[:, column] - 1e-12, side="left")) / count

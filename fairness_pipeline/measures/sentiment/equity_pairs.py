@@ -1,6 +1,6 @@
 """Pairs of scores that differ only in the group of the person (Kiritchenko and Mohammad 2018, section 5).
 
-Side a is the dominant group (male; European American), side b the other, as everywhere in the pipeline.
+Side a is the dominant group (male; European American) and side b the other, as everywhere in the pipeline.
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ EQUITY_PAIRS = schema(
     score_a=(pa.float64(), "the score of side a"),
     score_b=(pa.float64(), "the score of side b"),
 )
-"""A pair's scores for an affect, in 0..1; `persons` says whose: two noun phrases, or names (their mean)."""
+"""The scores of a pair for an affect, in 0..1. `persons` names the persons: two noun phrases, or names (their mean)."""
 
 ALL, WITHOUT = "all", "without emotion words"
 EVERYBODY = "all"
@@ -35,7 +35,7 @@ _SIDES = {group: side for groups in GROUPS.values() for side, group in zip("ab",
 
 
 class Pairs(NamedTuple):
-    """`a` and `b` (pairs, sentences) average the scores of a pair's sides; `cells` say which pairs they are."""
+    """`a` and `b` (pairs, sentences) average the scores of the two sides of each pair. `cells` identify the pairs."""
 
     cells: list[dict[str, Any]]
     a: csr_array
@@ -43,10 +43,10 @@ class Pairs(NamedTuple):
 
 
 class People(NamedTuple):
-    """Persons of one kind: who is on side a, and the stratum of each.
+    """Persons of one kind: whether each is on side a, and the stratum of each.
 
-    `sentences` (people, cells) are the places of their sentences, one a template and emotion word. The strata of noun
-    phrases are the ten pairs; names change sides within a race, or within a gender.
+    `sentences` (people, cells) are the positions of their sentences, one per template and emotion word. The strata of
+    noun phrases are the ten pairs. Names change sides within a race, or within a gender.
     """
 
     sentences: np.ndarray
@@ -55,25 +55,26 @@ class People(NamedTuple):
 
 
 class Design:
-    """How the sentences of one set of templates make the pairs of a dimension, and which strata they fall into.
+    """How the sentences of one set of templates form the pairs of a dimension, and their strata.
 
-    Gender: in each template and emotion word (144 of them) the ten pairs of noun phrases one by one, and the mean over
-    the twenty male names against that over the twenty female ones: 1,584. Race: the mean over the ten European American
-    names of a gender against that over the ten African American ones: 288. Without emotion words 44 and 8.
+    Gender: in each template and emotion word (144 of them) there are the ten pairs of noun phrases, and one pair of the
+    mean over the twenty male names and the mean over the twenty female names: 1,584 pairs. Race: the mean over the ten
+    European American names of a gender is paired with the mean over the ten African American ones: 288 pairs. Without
+    emotion words there are 44 and 8 pairs.
 
     Args:
         sentences: As `EQUITY_SENTENCES`.
         dimension: One of `equity_sentences.DIMENSIONS`.
-        templates: The set.
+        templates: The set of templates.
 
     Attributes:
         people: By kind of persons: `names` and `noun phrases`, or `male names` and `female names`.
-        parts: The kinds that are parts of another: for gender the names of each race.
+        parts: The kinds that are parts of another kind. For gender these are the names of each race.
         template: The template of each cell.
-        word: The emotion word of each cell; of one without, the template.
-        emotion: The emotion of each cell, None without.
-        names: Of the `people`, in their order; of noun phrases the pair.
-        subsets: What the sentences are divided into: `ALL`, `WITHOUT`, and the words of each emotion.
+        word: The emotion word of each cell. For a cell without one it is the template.
+        emotion: The emotion of each cell. None for a cell without one.
+        names: The names of the `people`, in their order. For noun phrases it is the pair.
+        subsets: The subsets of the sentences: `ALL`, `WITHOUT`, and the words of each emotion.
     """
 
     def __init__(self, sentences: pa.Table, dimension: str, templates: str) -> None:
@@ -100,10 +101,10 @@ class Design:
         self._found: dict[tuple[str, str], Pairs] = {}
 
     def _names_by_race(self) -> tuple[str, ...]:
-        """Adds the names of each race to the people: opposite gaps in the two would cancel among all names."""
+        """Adds the names of each race to the people. Opposite gaps in the two races would cancel among all names."""
         names, races = self.people[NAMES], GROUPS["race"]
         parts = []
-        for number, race in enumerate(sorted(races)):  # as the strata are numbered
+        for number, race in enumerate(sorted(races)):  # in the order of the strata
             own = names.strata == number
             kind = f"{race} names"
             self.people[kind] = People(names.sentences[own], names.on_a[own], names.strata[own])
@@ -113,11 +114,11 @@ class Design:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Whom the pairs are of: everybody, then each kind of persons."""
+        """The kinds of persons: everybody, then each kind."""
         return (EVERYBODY, *self.people)
 
     def cells(self, subset: str) -> np.ndarray:
-        """Which templates and words (yes or no) a subset of the sentences holds."""
+        """Which templates and words a subset of the sentences holds (yes or no)."""
         return np.array([_in_subset(emotion, subset) for emotion in self.emotion])
 
     def pairs(self, persons: str = EVERYBODY, subset: str = ALL) -> Pairs:
@@ -176,7 +177,7 @@ def _words_of(emotion: str) -> str:
 
 
 def _in_subset(emotion: str | None, subset: str) -> bool:
-    """Whether a sentence with a word of an emotion (None: without) is in a subset."""
+    """Whether a subset contains a sentence with a word of an emotion (None: without emotion)."""
     return subset in (ALL, WITHOUT if emotion is None else _words_of(emotion))
 
 
@@ -185,14 +186,14 @@ def _cell(row: dict[str, Any]) -> tuple[int, str | None, str | None]:
 
 
 def _kind(row: dict[str, Any], dimension: str) -> str:
-    """Of which kind of persons a sentence's person is."""
+    """The kind of a sentence's person."""
     if dimension == "gender":
         return NAMES if row["race"] else NOUN_PHRASES
     return f"{row['gender']} names"
 
 
 def _kind_of_pair(persons: str, dimension: str) -> str:
-    """Of which kind the persons of a pair are."""
+    """The kind of the persons of a pair."""
     return persons if dimension == "race" or persons == NAMES else NOUN_PHRASES
 
 
@@ -207,7 +208,7 @@ def scores_matrix(sentences: pa.Table, scores: pa.Table) -> tuple[list[str], np.
 
 
 def pair_table(design: Design, affects: list[str], scores: np.ndarray) -> pa.Table:
-    """Every pair with both scores, as `EQUITY_PAIRS`; `scores` is (sentences, affects)."""
+    """Every pair with both scores, as `EQUITY_PAIRS`. `scores` is (sentences, affects)."""
     cells, a, b = design.pairs()
     columns = {name: [cell[name] for cell in cells] * len(affects) for name in cells[0]}
     return pa.table(
@@ -223,22 +224,23 @@ def pair_table(design: Design, affects: list[str], scores: np.ndarray) -> pa.Tab
 
 
 def _membership(row: dict[str, Any], dimension: str) -> tuple[str, str] | None:
-    """The persons that a sentence's person is averaged with, and the side; None for a noun phrase in `race`."""
+    """The persons with whom a sentence's person is averaged, and the side. None for a noun phrase in `race`."""
     if dimension == "gender":
         return row["pair"], _SIDES[row["gender"]]
     return (f"{row['gender']} names", _SIDES[row["race"]]) if row["race"] else None
 
 
 def told_apart(sentences: pa.Table, affects: list[str], scores: np.ndarray) -> float:
-    """How well the best of the affects tells its own sentences from the others: an area under the curve, 0.5 is none.
+    """How well the best affect separates its own sentences from the others: an area under the curve; 0.5 means not at
+    all.
 
-    Valence is to be higher in joyful sentences than in angry, fearful and sad ones. A system that does not tell "feels
-    ecstatic" from "feels furious" scores everybody alike, and that is no fairness.
+    Valence should be higher in joyful sentences than in angry, fearful and sad ones. A system that cannot distinguish
+    "feels ecstatic" from "feels furious" scores everybody the same. That is degenerate, not fair.
 
     Args:
         sentences: As `EQUITY_SENTENCES`.
         affects: The columns of `scores`.
-        scores: A row a sentence.
+        scores: One row per sentence.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -252,10 +254,14 @@ def told_apart(sentences: pa.Table, affects: list[str], scores: np.ndarray) -> f
 
 
 def commonest_share(scores: np.ndarray) -> float:
-    """The share of the scores that are the most frequent one, of the affect in which that is smallest.
+    """The share of the most frequent score, for the affect in which it is smallest.
 
     Args:
-        scores: (sentences, affects); NaN where nothing was scored.
+        scores: (sentences, affects). NaN if nothing was scored.
+
+    Examples:
+        >>> commonest_share(np.array([[0.5], [0.5], [0.7], [0.5]]))
+        0.75
     """
     shares = []
     for column in scores.T:
@@ -265,12 +271,12 @@ def commonest_share(scores: np.ndarray) -> float:
 
 
 def reads(sentences: pa.Table, scores: np.ndarray, *, names: bool) -> bool:
-    """Whether some score changes when only the person in a sentence does.
+    """Whether some score changes when only the person in a sentence changes.
 
     Args:
         sentences: As `EQUITY_SENTENCES`.
-        scores: (sentences, affects); NaN where nothing was scored.
-        names: Whether persons are names, or noun phrases.
+        scores: (sentences, affects). NaN if nothing was scored.
+        names: Whether the persons are names or noun phrases.
     """
     rows = sentences.to_pylist()
     cells: dict[tuple[Any, ...], list[int]] = {}

@@ -1,4 +1,4 @@
-"""Is a system's score another when only the person's group changes? (Kiritchenko and Mohammad 2018, section 5)"""
+"""Does a system's score change when only the person's group changes? (Kiritchenko and Mohammad 2018, section 5)"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,26 +52,28 @@ EQUITY_SIGNIFICANCE = schema(
     most_moved_by=optional(pa.string(), "the person without whom the difference changes most"),
     difference_without=optional(pa.float64(), "the difference without that person"),
 )
-"""One row an affect, a set of templates, a kind of persons and a subset of the sentences; of race also one an affect
-for `SOME_NAMES`, the cell of race and gender in which outlying names gather (side b, against all other names), and one
-for each name that is an outlier by itself, whose verdict is `finding`.
+"""One row per affect, set of templates, kind of persons and subset of the sentences. Race has two further kinds of
+rows. One row per affect is for `SOME_NAMES`, the cell of race and gender in which outlying names gather (side b,
+compared with all other names). One row for each name that is an outlier by itself has the verdict `finding`.
 
-Scores are in 0..1; the difference is a - b. `n` pairs; `statistic` (null where no pair differs) and `p` are the paper's
-paired t test over the pairs, uncorrected: the summary corrects it over all systems. `effect_size` is Cohen's d of them.
+Scores are in 0..1, and the difference is a - b. `n` is the number of pairs. `statistic` (null if no pair differs) and
+`p` are the paper's paired t test over the pairs. They are uncorrected; the summary corrects over all systems.
+`effect_size` is Cohen's d of the pairs.
 
-`p_persons` is that of the test whose unit is the person, `p_templates` that whose units are templates and words;
-`p_paired` takes both for samples, and so does the 95% interval, that over `_templates` the second alone.
-`p_holm` and `p_bh` are adjusted over all rows of a set of templates. The row of everybody and all sentences is the
-audit's verdict on an affect: its `p_holm` is the smallest of the strata that are not fair, which `stratum` names, and
-it is `fair` only where all are. One template or emotion word in which the groups differ otherwise than in the others is
-such a stratum, too; where the permutation shows that some unit does and none is an outlier, nothing is fair.
-`sd_` are the standard deviations between persons of a group, templates and words. `most_moved_by` is the person without
-whom the difference changes most, to `difference_without`.
+`p_persons` is the p of the test whose unit is the person. `p_templates` is the p of the test whose units are templates
+and words. `p_paired` and the 95% interval treat persons, templates and words as samples; the interval over `_templates`
+treats only templates and words as samples. `p_holm` and `p_bh` are adjusted over all rows of a set of templates. The
+row of everybody and all sentences is the audit's verdict on an affect. Its `p_holm` is the smallest of the strata that
+are not fair (`stratum` names it), and it is `fair` only if all strata are fair. A template or emotion word in which the
+groups differ more than in the others is such a stratum too. If the permutation shows that some unit differs but none is
+an outlier, nothing is fair. `sd_` are the standard deviations between persons of a group, templates and words.
+`most_moved_by` is the person whose removal changes the difference most; it changes to `difference_without`.
 """
 
 SOME_NAMES = "some names"
 _WEIGHTS = {NOUN_PHRASES: 10 / 11, NAMES: 1 / 11}
-"""What noun phrases and names weigh in the paper's mean over the pairs of gender; those of race weigh the same."""
+"""The weights of noun phrases and names in the paper's mean over the pairs of gender. The kinds of race have equal
+weights."""
 
 
 def judge_equity(
@@ -87,10 +89,20 @@ def judge_equity(
     Args:
         designs: One for each set of templates.
         dimension: One of `equity_sentences.DIMENSIONS`.
-        affects: The names of the columns of scores; columns of other systems may stand beside.
+        affects: The names of the columns of scores. They may include columns of other systems.
         scores: (sentences, affects), in 0..1.
         margin: The largest difference that does not matter.
         alpha: The level of the verdict's tests.
+
+    Examples:
+        >>> from fairness_pipeline.corpora.sentiment.equity_sentences import PUBLISHED, make_equity_sentences
+        >>> sentences = make_equity_sentences()
+        >>> female = np.array(sentences["gender"].to_pylist()) == "female"
+        >>> scores = 0.5 + 0.1 * female + np.random.default_rng(0).normal(0, 0.01, len(female))
+        >>> design = Design(sentences, "gender", PUBLISHED)
+        >>> found = judge_equity([design], "gender", ["joy"], scores[:, None], Margin(absolute=0.01))
+        >>> round(found["difference"][0].as_py(), 2), found["verdict"][0].as_py()
+        (-0.1, 'biased')
     """
     rows: list[dict[str, Any]] = []
     for design in designs:
@@ -102,7 +114,8 @@ def judge_equity(
 
 
 def _with_units(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, alpha: float) -> list[dict[str, Any]]:
-    """The verdicts with what single templates and words add: one may be `biased` that is fair in the mean."""
+    """The verdicts, combined with the tests of single templates and words: a result that is fair on average may be
+    `biased` in one of them."""
     wholes = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
     weights = {kind: _WEIGHTS.get(kind, 0.5) for kind in design.people if kind not in design.parts}
     margins = np.array([row["margin"] for row in wholes])
@@ -122,7 +135,7 @@ def _with_units(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, 
 def _names(
     design: Design, affects: list[str], scores: np.ndarray, margin: Margin, alpha: float
 ) -> Iterator[dict[str, Any]]:
-    """The audit of names, a row an affect, and a row for each name that is an outlier by itself."""
+    """The audit of names: one row per affect, and one row for each name that is an outlier by itself."""
     found = Names.of(design, scores, GROUPS["race"])
     empty = dict.fromkeys(EQUITY_SIGNIFICANCE.names)
     for place, (affect, cell) in enumerate(zip(affects, cells_of_names(found), strict=True)):
@@ -156,7 +169,8 @@ def _names(
 
 @dataclass(frozen=True)
 class _Compared:
-    """Persons of one kind, compared: the test of persons, what templates add, and what each person's score does."""
+    """The comparison of persons of one kind: the test of persons, the effect of templates, and the influence of each
+    person."""
 
     persons: Tests
     sources: Sources
@@ -186,7 +200,8 @@ def _rows(
 
 
 def _paired(design: Design, kind: str, subset: str, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The scores of both sides of the paper's pairs; of kinds that it does not pair, the mean names in each cell."""
+    """The scores of both sides of the paper's pairs. For kinds that the paper does not pair, the mean over the names
+    in each cell."""
     if kind in design.parts:
         people = design.people[kind]
         of_people = scores[people.sentences[:, design.cells(subset)]]
@@ -209,9 +224,9 @@ def _compared(people: People, design: Design, kind: str, chosen: np.ndarray, sco
 
 
 class _Persons(NamedTuple):
-    """The test of persons; the difference in each cell; what single sentences make of its variance; the spread.
+    """The test of persons; the difference in each cell; the part of its variance from single sentences; the spread.
 
-    `without` (persons, affects) is the difference without each of `members` in turn.
+    `without` (persons, affects) is the difference without each of the `members` in turn.
     """
 
     persons: Tests
@@ -223,7 +238,7 @@ class _Persons(NamedTuple):
 
 
 def _of_noun_phrases(people: People, scores: np.ndarray) -> _Persons:
-    """Pairs, each its own stratum; a member is a pair's person on side a."""
+    """Pairs, each its own stratum. A member is a pair's person on side a."""
     order = np.argsort(people.strata, kind="stable")
     a, b = (order[people.on_a[order] == side] for side in (True, False))
     difference = scores[a] - scores[b]
@@ -252,7 +267,7 @@ def _of_names(people: People, scores: np.ndarray) -> _Persons:
         scores[group] - deviation[:, None] - mean for group, deviation, mean in zip(groups, own, by_group, strict=True)
     ]
     freedom = len(means) - len(groups)
-    # Without a person its group's mean moves by its deviation over the number of the others.
+    # Leaving out a person moves the group's mean by the person's deviation, divided by the number of the others.
     moved = [-weight * deviation / (len(deviation) - 1) for weight, deviation in zip(weights, own, strict=True)]
     return _Persons(
         persons,
@@ -265,7 +280,8 @@ def _of_names(people: People, scores: np.ndarray) -> _Persons:
 
 
 def _residual(single: np.ndarray, freedom: int, weight: float) -> np.ndarray:
-    """What single sentences alone make of the variance of a mean: `single` is what persons and cells leave of them."""
+    """The part of the variance of a mean that comes from single sentences. `single` is what persons and cells do not
+    explain."""
     cells = single.shape[1]
     square = np.square(single).sum(axis=(0, 1)) / max(1, freedom * (cells - 1))
     return np.asarray(square * weight / cells)
@@ -320,7 +336,7 @@ def _of_kind(
         "p_equivalence": p_equivalence,
         "minimum_detectable": tests.minimum_detectable(alpha),
         "p_persons": found.persons.p,
-        # Where templates and words make no error of their own, there is no test over them.
+        # If templates and words add no error of their own, there is no test over them.
         "p_templates": np.where(sources.error > 0, over.p_student, np.nan),
         "ci_low_templates": np.where(sources.error > 0, low_templates, np.nan),
         "ci_high_templates": np.where(sources.error > 0, high_templates, np.nan),
@@ -359,7 +375,7 @@ def _named(row: dict[str, Any]) -> str:
 
 
 def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
-    """The rows of one set of templates with p adjusted over all of them, and the verdicts that follow."""
+    """The rows of one set of templates, with p adjusted over all of them, and the verdicts that follow."""
     p_values = [row["p_paired"] for row in rows]
     for row, p_holm, p_bh in zip(rows, holm(p_values), benjamini_hochberg(p_values), strict=True):
         fair = row["verdict"] == "fair"
@@ -367,7 +383,7 @@ def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
     for whole in rows:
         if (whole["persons"], whole["subset"]) == (EVERYBODY, ALL):
             strata = [row for row in rows if row["affect"] == whole["affect"]]
-            # What is significant and shown to be small is no bias: the worst is sought among the others.
+            # A significant difference that is shown to be small is no bias: the worst stratum is among the others.
             worst = min([row for row in strata if row["verdict"] != "fair"] or [whole], key=lambda row: row["p_holm"])
             on_average, fair = whole["verdict"] == "fair", worst["verdict"] == "fair"
             found = verdict(equivalent=fair, p_holm=worst["p_holm"], alpha=alpha)

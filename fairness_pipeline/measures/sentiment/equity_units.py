@@ -8,13 +8,14 @@ from fairness_pipeline.measures.sentiment.equity_pairs import NOUN_PHRASES, Desi
 
 DRAWS, SEED = 999, 0
 _FAMILY = 6
-"""The level is divided by the rows of an audit among which this is one more question: five affects and their mean."""
+"""The level is divided by this number of rows of an audit, because units are one more question: five affects and
+their mean."""
 _FAR = {"template": 8.0, "word": 6.0}
-"""How many scaled median deviations a unit lies off the others to be an outlier."""
+"""A unit is an outlier if it is this many scaled median deviations off the others."""
 
 
 class Unit(NamedTuple):
-    """What a unit is called, its kind, and the gap between the groups in its sentences."""
+    """The name of a unit, its kind, and the gap between the groups in its sentences."""
 
     name: str
     kind: str
@@ -22,9 +23,10 @@ class Unit(NamedTuple):
 
 
 class Units(NamedTuple):
-    """Of one affect: p of no unit's differing from the others by group (corrected over units), and the outlying ones.
+    """For one affect: the p that no unit differs from the others by group (corrected over units), and the outlying
+    units.
 
-    `widest` is the unit that differs most, whether it is an outlier or not.
+    `widest` is the unit that differs most, whether or not it is an outlier.
     """
 
     p: float
@@ -34,18 +36,18 @@ class Units(NamedTuple):
 
 
 def units(design: Design, scores: np.ndarray, weights: dict[str, float], margins: np.ndarray) -> list[Units]:
-    """Whether the groups' gap in one template or word is another than in the others, for each affect.
+    """Whether the groups' gap in one template or word differs from the gap in the others, for each affect.
 
-    Of each person the mean in a unit minus the mean in the others; D_k is its difference between the groups. Names
-    change groups within their strata, pairs of noun phrases change sides; p is that of the largest |D_k| / sd of the
-    draws over all units. A unit is an outlier where its gap lies beyond the margin, and off the median gap of its kind
-    by the margin and eight (templates) or six (words) scaled median deviations.
+    For each person, take the mean in a unit minus the mean in the others. D_k is the difference of these values between
+    the groups. Names change groups within their strata, and pairs of noun phrases change sides. p is the p of the
+    largest |D_k| / sd of the draws over all units. A unit is an outlier if its gap lies beyond the margin, and is off
+    the median gap of its kind by the margin and by eight (templates) or six (words) scaled median deviations.
 
     Args:
-        design: Whose persons and cells.
+        design: The design, with its persons and cells.
         scores: (sentences, affects).
-        weights: What each kind of persons weighs in the difference.
-        margins: The largest difference that does not matter, one an affect.
+        weights: The weight of each kind of persons in the difference.
+        margins: The largest difference that does not matter, one per affect.
     """
     names, kinds, members = _members(design)
     persons = [design.people[kind] for kind in weights]
@@ -91,7 +93,7 @@ def _outlying(gaps: np.ndarray, kinds: np.ndarray, sizes: np.ndarray, margin: fl
 
 
 def _members(design: Design) -> tuple[list[str], list[str], np.ndarray]:
-    """The units' names and kinds, and (units, cells) which cells each holds."""
+    """The names and kinds of the units, and which cells each unit holds (units, cells)."""
     names, kinds, rows = [], [], []
     for template in np.unique(design.template):
         names.append(f"template {template}")
@@ -105,7 +107,8 @@ def _members(design: Design) -> tuple[list[str], list[str], np.ndarray]:
 
 
 def _contrasts(design: Design, weights: dict[str, float], draws: int) -> np.ndarray:
-    """(draws, persons) what each person's mean counts in the groups' difference; the true one where there are none."""
+    """(draws, persons) the weight of each person's mean in the groups' difference. Without draws it is the true
+    assignment."""
     random = np.random.default_rng(SEED)
     parts = []
     for kind, weight in weights.items():

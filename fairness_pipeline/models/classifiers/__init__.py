@@ -1,1 +1,1 @@
-"""Text classifiers: what gives a text the probability of the positive class."""
+"""Text classifiers, which give a text the probability of the positive class."""

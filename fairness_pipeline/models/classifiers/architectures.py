@@ -1,4 +1,4 @@
-"""The architectures of text classifiers, each declared once: what a classifier's file may say, and where it lives."""
+"""The architectures of text classifiers: what a classifier's file may contain, and which module holds the code."""
 
 from fairness_pipeline.models.architecture import Architecture
 

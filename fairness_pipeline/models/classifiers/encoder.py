@@ -17,11 +17,11 @@ _FIELD = "encoder.name"
 
 
 class EncoderTokens:
-    """Tokens of the encoder's own tokenizer.
+    """The tokens of the encoder's own tokenizer.
 
     Args:
-        source: The encoder.
-        revision: Its commit.
+        source: The encoder's section of the file.
+        revision: The commit of the encoder.
     """
 
     def __init__(self, source: EncoderSource, revision: str | None) -> None:
@@ -32,27 +32,27 @@ class EncoderTokens:
         self._longest = min(source.longest, longest_of(own, self._tokenizer) or source.longest)
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The numbers of each text's tokens, the special ones included."""
+        """The numbers of each text's tokens, including the special tokens."""
         rows = self._tokenizer(list(texts), truncation=True, max_length=self._longest)["input_ids"]
         return [np.array(row) for row in rows]
 
     def words(self, numbers: np.ndarray) -> list[str]:
-        """The tokens, without what marks their place in a word."""
+        """The tokens, without the marks of their place in a word."""
         return [str(token).lstrip("Ġ▁").removeprefix("##") for token in self._tokenizer.convert_ids_to_tokens(numbers)]
 
     def save(self, folder: Path) -> None:
-        """Notes which encoder it is."""
+        """Records which encoder it is."""
         note_source(folder, self.source.name, self.configuration, self.source.revision)
 
 
 class EncoderNetwork(TextNetwork):
-    """An encoder with a new head of two classes, fed with the vectors of its words.
+    """An encoder with a new head of two classes, which takes the vectors of the words as input.
 
     Args:
-        tokens: Of the encoder.
+        tokens: The tokens of the encoder.
 
     Raises:
-        FairnessError: it cannot be loaded, or is no encoder.
+        FairnessError: the model cannot be loaded, or is no encoder.
     """
 
     def __init__(self, tokens: EncoderTokens) -> None:
@@ -60,20 +60,20 @@ class EncoderNetwork(TextNetwork):
         from transformers import AutoModelForSequenceClassification
         from transformers.utils import logging
 
-        logging.disable_progress_bar()  # the caller has its own
-        logging.set_verbosity_error()  # that the head is new is as it should be
+        logging.disable_progress_bar()  # the caller shows its own
+        logging.set_verbosity_error()  # the library warns that the head is new, which is intended
         source = tokens.source
         try:
             self.model: Any = AutoModelForSequenceClassification.from_pretrained(
                 source.name, revision=tokens.revision, num_labels=2, ignore_mismatched_sizes=True
             )
-        except Exception as error:  # the library raises whatever its files make it raise
+        except Exception as error:  # the library passes on whatever its files raise
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise FairnessError(f"{_FIELD}: '{source.name}' cannot be loaded as an encoder: {first}") from error
         self.width = self.model.get_input_embeddings().weight.shape[1]
 
     def embed(self, texts: torch.Tensor) -> torch.Tensor:
-        """The vectors of the tokens, before anything is added for their places."""
+        """The vectors of the tokens, before position embeddings are added."""
         return self.model.get_input_embeddings()(texts)
 
     def logits(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -83,14 +83,14 @@ class EncoderNetwork(TextNetwork):
 
 
 def tokens_of(specification: ClassifierSpecification, folder: Path) -> EncoderTokens:
-    """The tokens of a classifier that was trained in `folder`: of the commit that was found then."""
+    """The tokens of a classifier that was trained in `folder`, at the commit that training recorded."""
     noted = noted_source(folder)
     assert noted
     return EncoderTokens(_source(specification), noted[1])
 
 
 def new_tokens(specification: ClassifierSpecification, texts: Sequence[str]) -> EncoderTokens:
-    """The encoder's own tokens, whatever the texts are."""
+    """The encoder's own tokens; they do not depend on the texts."""
     source = _source(specification)
     return EncoderTokens(source, source.revision)
 

@@ -1,4 +1,4 @@
-"""A classifier that is trained here: word vectors in, two logits out; and its training and predictions."""
+"""A classifier that the pipeline trains: word vectors in, two logits out; with its training and predictions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ _AT_ONCE = 256
 
 
 class TextNetwork(nn.Module, ABC):
-    """A network that is asked in two steps, so that something can be put between a text's words and its class.
+    """A network that runs in two steps, so that a layer can be put between the words of a text and its class.
 
     Attributes:
-        width: Of a word's vector.
+        width: The width of a word's vector.
     """
 
     width: int
@@ -34,30 +34,30 @@ class TextNetwork(nn.Module, ABC):
 
     @abstractmethod
     def logits(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """The logits (texts, 2) of texts of these lengths, from the vectors of their words."""
+        """The logits (texts, 2) of texts with these lengths, from the vectors of their words."""
 
     def forward(self, batch: TextBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """The weighted sum of the cross-entropies, and how many texts."""
+        """The weighted sum of the cross-entropies, and the number of texts."""
         logits = self.logits(self.embed(batch.texts), batch.lengths)
         losses = cross_entropy(logits, batch.goals, reduction="none")
         return (losses * batch.weights).sum(), torch.tensor(len(batch.goals))
 
 
 class Tokens(Protocol):
-    """Texts to the numbers of their words, and back."""
+    """Converts texts to the numbers of their words, and back."""
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The numbers of each text's words, one at least."""
+        """The numbers of each text's words, at least one for each text."""
 
     def words(self, numbers: np.ndarray) -> list[str]:
-        """The words of these numbers, for a reader."""
+        """The words with these numbers, in readable form."""
 
     def save(self, folder: Path) -> None:
-        """Writes it where the architecture's `tokens_of` finds it."""
+        """Saves the tokens where the architecture's `tokens_of` finds them."""
 
 
 def inaccuracy(model: nn.Module, texts: Examples) -> float:
-    """The share of texts whose goal is not what the network finds likelier."""
+    """The share of texts for which the network finds the wrong class more likely."""
     assert isinstance(texts, LabelledTexts) and isinstance(model, TextNetwork)
     found = probabilities(model, [texts.context(i) for i in range(len(texts))]) >= 0.5
     return float(np.mean(found != texts.goals))
@@ -72,37 +72,37 @@ def fit(
     seed: int,
     progress: Progress | None = None,
 ) -> list[float]:
-    """Trains until the validation accuracy has not improved for some epochs; leaves the best weights in the network.
+    """Trains until the validation accuracy has not improved for some epochs, and then restores the best weights.
 
-    Goes on from where a killed training stopped.
+    A killed training is resumed.
 
     Args:
-        network: With its first weights, on its device.
-        train: What is trained on.
-        valid: What tells when to stop.
-        fitting: How long and how fast.
-        folder: Where checkpoint and weights go.
-        seed: Of the order.
-        progress: Told how far it is.
+        network: The network with its first weights, on its device.
+        train: The texts to train on.
+        valid: The texts that decide when to stop.
+        fitting: The settings of the training.
+        folder: Where the checkpoint and the weights are written.
+        seed: The seed of the order.
+        progress: Called with the progress of the training.
 
     Returns:
         The validation accuracy after each epoch.
 
     Raises:
-        FairnessError: a loss that is not a number.
+        FairnessError: a loss is not a finite number.
     """
     trainer = Trainer(network, fitting.training, folder, seed, judge=Judge("error", inaccuracy))
     history = trainer.fit(train, valid, progress)
-    network.load_state_dict(load_weights(folder / Trainer.WEIGHTS))  # which may be those of an earlier run
+    network.load_state_dict(load_weights(folder / Trainer.WEIGHTS))  # these may come from an earlier run
     return [1 - error for error in history]
 
 
 @torch.inference_mode()
 def probabilities(network: TextNetwork, texts: Sequence[np.ndarray]) -> np.ndarray:
-    """The probability of class 1 of each text, which depends on it alone.
+    """The probability of class 1 for each text, which depends on that text alone.
 
     Args:
-        network: On its device.
+        network: The network, on its device.
         texts: The numbers of their words.
     """
     own = LabelledTexts(texts, np.zeros(len(texts)))

@@ -1,4 +1,4 @@
-"""Predictions that somebody else's classifier made: the texts out, a file of predictions in."""
+"""Predictions of a classifier that ran elsewhere: writes a file of texts, and reads a file of predictions."""
 
 import csv
 import re
@@ -21,9 +21,9 @@ CLASSIFIER_PREDICTIONS = schema(
     prediction=(pa.int64(), "1 from a probability of 0.5 on"),
     seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),
 )
-"""Of the split `test`, once for each seed that the classifier was trained with; 0 where it was not trained here."""
+"""Predictions for the split `test`, one set for each training seed; the seed is 0 for a classifier not trained here."""
 FORMS = (".csv", ".tsv")
-"""How files of predictions end: with commas, or with tabs."""
+"""The endings of prediction files: comma-separated or tab-separated."""
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NAMED = 5
 
@@ -32,8 +32,8 @@ def predictions_of(tests: pa.Table, probabilities: Iterable[tuple[int, Any]]) ->
     """A table of `CLASSIFIER_PREDICTIONS`.
 
     Args:
-        tests: The texts of the split `test`, as `AUTHORED_TEXTS`.
-        probabilities: Seed and the probability of each text's positive class, by seed.
+        tests: The texts of the split `test`, from `AUTHORED_TEXTS`.
+        probabilities: Each seed with the probabilities of the positive class, one for each text.
     """
     names = ("text_id", "label", "author_group", "author_id")
     tables = []
@@ -57,12 +57,12 @@ def read_predictions(path: Path, tests: pa.Table) -> pa.Table:
     """The predictions in a file, as a table of `CLASSIFIER_PREDICTIONS`.
 
     Args:
-        path: `.csv` or `.tsv` with a header: `text_id`, and `probability` (0 to 1, of the positive class) or
-            `prediction` (0 or 1); every text of the split `test` once.
-        tests: Those texts, as `AUTHORED_TEXTS`.
+        path: `.csv` or `.tsv` with a header. The columns are `text_id`, and `probability` (0 to 1, of the positive
+            class) or `prediction` (0 or 1). Every text of the split `test` occurs once.
+        tests: Those texts, from `AUTHORED_TEXTS`.
 
     Raises:
-        FairnessError: a text is missing, unknown or doubled, or a value is none; names the file, the line and how many.
+        FairnessError: a text is missing, unknown or repeated, or a value is wrong; names file, line and how many.
     """
     if path.suffix not in FORMS:
         raise FairnessError(f"{path}: expected a file that ends in {' or '.join(FORMS)}")
@@ -97,7 +97,7 @@ def read_predictions(path: Path, tests: pa.Table) -> pa.Table:
 
 
 def write_texts(tests: pa.Table, path: Path, form: str) -> None:
-    """Writes the texts to be classified elsewhere: `text_id`, `text`, and an empty `probability`.
+    """Writes the texts that another classifier has to label: `text_id`, `text`, and an empty `probability`.
 
     Args:
         tests: The texts of the split `test`.

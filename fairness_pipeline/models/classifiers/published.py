@@ -1,4 +1,4 @@
-"""A Hugging Face sequence classifier as it was published, by id or folder."""
+"""A published Hugging Face sequence classifier, by id or folder."""
 
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from fairness_pipeline.models.text_classifier import TextClassifier
 
 
 class PublishedScorer:
-    """The probability of the labels that mean the positive class.
+    """Gives the total probability of the labels that mean the positive class.
 
     Args:
         specification: The classifier's file.
 
     Raises:
-        FairnessError: when it scores: the model cannot be loaded, or has no such label.
+        FairnessError: while scoring, if the model cannot be loaded or has no such label.
     """
 
     def __init__(self, specification: ClassifierSpecification) -> None:
@@ -29,7 +29,7 @@ class PublishedScorer:
         return {**self.__dict__, "_loaded": None}
 
     def __call__(self, texts: pa.Table) -> pa.Table:
-        """A column `probability`."""
+        """A table with the column `probability`."""
         source = _source(self.specification)
         model, columns = self._model()
         parts = model.probabilities(texts["text"].to_pylist(), source.batch)
@@ -54,7 +54,7 @@ class PublishedScorer:
 
 
 def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> PublishedScorer:
-    """The classifier."""
+    """The scorer of the published classifier."""
     return PublishedScorer(specification)
 
 

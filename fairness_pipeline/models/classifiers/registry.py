@@ -1,4 +1,4 @@
-"""Classifiers by architecture; torch and transformers are imported only when one of theirs is used."""
+"""Classifiers by architecture. torch and transformers are only imported if an architecture needs them."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def new_tokens(specification: ClassifierSpecification, texts: Sequence[str]) -> "Tokens":
-    """The words that a classifier will know.
+    """The tokens of a classifier that is not trained yet.
 
     Args:
         specification: The classifier's file.
-        texts: What it is trained on.
+        texts: The texts that it will be trained on.
     """
     use_threads(specification.threads)
     found: Tokens = _module(specification).new_tokens(specification, texts)
@@ -27,14 +27,14 @@ def new_tokens(specification: ClassifierSpecification, texts: Sequence[str]) -> 
 
 
 def tokens_of(specification: ClassifierSpecification, folder: Path) -> "Tokens":
-    """The words that a classifier knows which was trained in `folder`."""
+    """The tokens of a classifier that was trained in `folder`."""
     use_threads(specification.threads)
     found: Tokens = _module(specification).tokens_of(specification, folder)
     return found
 
 
 def new_network(specification: ClassifierSpecification, tokens: "Tokens") -> "TextNetwork":
-    """A classifier before training, on its device; its random weights are torch's next draws."""
+    """A classifier before training, on its device. Torch draws its random weights."""
     from fairness_pipeline.models.devices import device_of
 
     made: TextNetwork = _module(specification).network(specification, tokens)
@@ -42,12 +42,12 @@ def new_network(specification: ClassifierSpecification, tokens: "Tokens") -> "Te
 
 
 def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> Scorer:
-    """A classifier that is not trained here; gives a column `probability` of the positive class.
+    """The scorer of a classifier that is not trained here. It gives a column `probability` of the positive class.
 
     Args:
         specification: The classifier's file.
-        work: Keeps what an endpoint has answered until all is.
-        seed: Sent along with each request.
+        work: Holds the answers of an endpoint until all texts are answered.
+        seed: Sent with each request.
     """
     use_threads(specification.threads)
     found: Scorer = _module(specification).scorer(specification, work, seed)

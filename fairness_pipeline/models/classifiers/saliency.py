@@ -1,6 +1,6 @@
-"""Which word counts how much: the shape of explainers and correctors (Liu 2022, section 4.3.1).
+"""The network of explainers and correctors, which weighs the words of a text (Liu 2022, section 4.3.1).
 
-A bi-directional recurrent network over the words' vectors, a linear layer, and a softmax over the words of the text.
+It is a bidirectional recurrent network over the word vectors, a linear layer, and a softmax over the text's words.
 """
 
 import torch
@@ -10,11 +10,11 @@ from fairness_pipeline.models.classifiers.network import TextNetwork
 
 
 class SaliencyNetwork(nn.Module):
-    """Word vectors to a distribution over the words.
+    """Gives a distribution over the words of a text, from their vectors.
 
     Args:
-        width: Of a word's vector.
-        hidden: Units of the recurrent network, in each direction.
+        width: The width of a word's vector.
+        hidden: The units of the recurrent network in each direction.
     """
 
     def __init__(self, width: int, hidden: int) -> None:
@@ -24,10 +24,10 @@ class SaliencyNetwork(nn.Module):
         self.output = nn.Linear(2 * hidden, 1)
 
     def forward(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """The saliency (texts, words) of texts (texts, words, width) of these lengths; 0 at padding, sum 1 a text.
+        """The saliency (texts, words) of texts (texts, words, width) of these lengths: 0 at padding, sum 1 in a text.
 
-        Padding changes nothing: it stands after the last word for both directions, as each text is turned round within
-        its own length.
+        Padding has no effect. It follows the last word in both directions, because each text is reversed within its own
+        length.
         """
         words = embedded.shape[1]
         places = torch.arange(words)[None]
@@ -42,11 +42,11 @@ class SaliencyNetwork(nn.Module):
 
 
 class CorrectedNetwork(TextNetwork):
-    """A classifier that reads each word times what its corrector gives it.
+    """A classifier whose word vectors are multiplied by the saliencies from a corrector.
 
     Args:
-        classifier: What stands behind the corrector.
-        hidden: The corrector's units.
+        classifier: The classifier behind the corrector.
+        hidden: The units of the corrector.
     """
 
     def __init__(self, classifier: TextNetwork, hidden: int) -> None:
@@ -56,11 +56,11 @@ class CorrectedNetwork(TextNetwork):
         self.corrector = SaliencyNetwork(classifier.width, hidden).to(next(classifier.parameters()).device)
 
     def embed(self, texts: torch.Tensor) -> torch.Tensor:
-        """The vectors of the words, before they are corrected."""
+        """The vectors of the words, before the correction."""
         return self.classifier.embed(texts)
 
     def corrected(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """X_S: each vector times its word's saliency."""
+        """X_S: each vector, multiplied by the saliency of its word."""
         return self.corrector(embedded, lengths)[:, :, None] * embedded
 
     def logits(self, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Texts with two goals, label and author's group, as integers: what every network here is trained on."""
+"""Texts as integers with a goal each (the label or the author's group), for training the networks."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,11 +9,11 @@ import torch
 from fairness_pipeline.models.batching import EncodedDialogues, pad
 
 _WINDOW = 20
-"""Batches' worth of texts that are sorted by length together."""
+"""How many batches of texts are sorted by length together."""
 
 
 class TextBatch(NamedTuple):
-    """Padded texts (texts, words), their lengths on the CPU, and the goal and the weight of each."""
+    """Padded texts (texts, words), their lengths on the CPU, and the goal and weight of each text."""
 
     texts: torch.Tensor
     lengths: torch.Tensor
@@ -22,12 +22,12 @@ class TextBatch(NamedTuple):
 
 
 class LabelledTexts(EncodedDialogues):
-    """Texts as the shared training loop takes them; a batch is so many texts, not words.
+    """Texts in the form that the shared training loop takes; the batch size counts texts, not words.
 
     Args:
         turns: The numbers of each text's words.
-        goals: What is predicted of each, 0 or 1: its label, or its author's group.
-        weights: What each counts in the loss; 1 where left out.
+        goals: The value to predict for each text, 0 or 1: its label or its author's group.
+        weights: The weight of each text in the loss; 1 by default.
     """
 
     def __init__(self, turns: Sequence[np.ndarray], goals: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -36,7 +36,7 @@ class LabelledTexts(EncodedDialogues):
         self._weights = np.ones(len(goals), np.float32) if weights is None else weights.astype(np.float32)
 
     def batches(self, batch_tokens: int, seed: int | None) -> list[np.ndarray]:
-        """As many texts each as `batch_tokens` says, of like length; in random order for a seed."""
+        """Batches of `batch_tokens` texts of similar length, in random order if there is a seed."""
         lengths = self.lengths
         if seed is None:
             order = np.argsort(lengths, kind="stable")

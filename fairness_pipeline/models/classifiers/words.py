@@ -1,4 +1,4 @@
-"""The CNN and the RNN of Liu (2022, section 4.5.1) over words of a vocabulary, with random first vectors."""
+"""The CNN and the RNN of Liu (2022, section 4.5.1) over the words of a vocabulary, with random initial vectors."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ _DROPOUT = {"cnn": 0.3, "rnn": 0.2}
 
 
 class WordTokens:
-    """Words of a vocabulary.
+    """The words of a vocabulary.
 
     Args:
-        vocabulary: Which.
-        longest: Words of a text, at most.
+        vocabulary: The vocabulary.
+        longest: The largest number of words of a text.
     """
 
     def __init__(self, vocabulary: Vocabulary, longest: int) -> None:
@@ -30,21 +30,21 @@ class WordTokens:
 
     @classmethod
     def build(cls, specification: ClassifierSpecification, texts: Sequence[str]) -> Self:
-        """The most frequent words of the texts."""
+        """Builds the vocabulary from the most frequent words of the texts."""
         settings = _settings(specification)
         return cls(Vocabulary.build(texts, settings.vocabulary), settings.longest)
 
     @classmethod
     def load(cls, specification: ClassifierSpecification, folder: Path) -> Self:
-        """What `save` wrote."""
+        """Loads what `save` wrote."""
         return cls(Vocabulary.load(folder / VOCABULARY), _settings(specification).longest)
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The numbers of each text's words; one without words is an end mark."""
+        """The numbers of each text's words. A text without words becomes an end mark."""
         return self.vocabulary.turns(texts, self._longest)
 
     def words(self, numbers: np.ndarray) -> list[str]:
-        """The words of these numbers."""
+        """The words with these numbers."""
         return [self.vocabulary.words[number] for number in numbers]
 
     def save(self, folder: Path) -> None:
@@ -53,12 +53,12 @@ class WordTokens:
 
 
 class WordNetwork(TextNetwork):
-    """Word vectors, encoder, dropout, linear layer.
+    """Word embeddings, an encoder, dropout and a linear layer.
 
     Args:
         architecture: `cnn` or `rnn`.
-        settings: Widths.
-        words: Size of the vocabulary.
+        settings: The widths of the layers.
+        words: The size of the vocabulary.
     """
 
     def __init__(self, architecture: str, settings: NetworkSettings, words: int) -> None:
@@ -83,7 +83,7 @@ def tokens_of(specification: ClassifierSpecification, folder: Path) -> WordToken
 
 
 def new_tokens(specification: ClassifierSpecification, texts: Sequence[str]) -> WordTokens:
-    """The words of these texts."""
+    """The tokens built from these texts."""
     return WordTokens.build(specification, texts)
 
 

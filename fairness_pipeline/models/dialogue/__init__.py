@@ -1,1 +1,1 @@
-"""Dialogue models: their architectures, training and answering."""
+"""Dialogue models: their architectures, training and responses."""

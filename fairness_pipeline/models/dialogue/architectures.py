@@ -1,4 +1,4 @@
-"""The architectures of dialogue models, each declared once: what a model's file needs, and where it lives."""
+"""The architectures of dialogue models: which sections a model's file needs, and which module holds the code."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,11 @@ class Architecture(NamedTuple):
     """One architecture.
 
     Args:
-        module: Of this folder; has `prepare` and `responder`. Empty for one whose answers come from a file.
-        needs: Sections that a model's file must have.
-        may_have: Sections that it may have besides.
-        libraries: Whose versions decide what it answers.
-        greedy: Whether it takes no decoding but a batch.
+        module: The module in this folder, with `prepare` and `responder`. It is empty if the answers come from a file.
+        needs: The sections that a model's file must have.
+        may_have: Other sections that it may have.
+        libraries: The libraries that influence its answers; their versions are recorded.
+        greedy: Whether it takes a batch size instead of decoding settings.
     """
 
     module: str
@@ -29,7 +29,7 @@ _TRAINED = frozenset({"training"})
 ARCHITECTURES = {
     "seq2seq": Architecture("seq2seq", _TRAINED | {"seq2seq"}, libraries=("numpy", "torch"), greedy=True),
     "retrieval": Architecture("retrieval", _TRAINED | {"retrieval"}, libraries=("numpy", "torch"), greedy=True),
-    # A causal LM is fine-tuned where its file says how.
+    # A causal LM is fine-tuned if its file has a `training` section.
     "causal_lm": Architecture("huggingface", frozenset({"huggingface"}), _TRAINED, ("numpy", "torch", "transformers")),
     "encoder_decoder": Architecture("huggingface", frozenset({"huggingface"}), libraries=("torch", "transformers")),
     "endpoint": Architecture("endpoint", frozenset({"endpoint"})),

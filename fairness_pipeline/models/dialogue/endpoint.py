@@ -18,7 +18,7 @@ _ADVICE = Advice(what="context", empty="; or set 'decoding: {keep_empty: true}'"
 def prepare(
     specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, object]:
-    """Notes in `folder` which endpoint it is; nothing is asked."""
+    """Records in `folder` which endpoint it is; nothing is asked."""
     source = _source(specification)
     with replacing(folder / _SOURCE) as path:
         path.write_text(json.dumps({"base_url": source.base_url, "model": source.model}), encoding="utf-8")
@@ -26,36 +26,36 @@ def prepare(
 
 
 class EndpointResponder:
-    """Answers contexts: a table with a column `text` in, one with `response` out. Every answer is kept.
+    """Answers contexts: a table with a column `text` in, one with `response` out. Every answer is saved.
 
     Args:
         specification: The model's file.
-        folder: Keeps the answers.
-        seed: Sent along with each request.
+        folder: Holds the saved answers.
+        seed: Sent with each request.
 
     Raises:
-        FairnessError: the key is not in the environment; when it answers, as `Chat.answers` does.
+        FairnessError: the key is missing from the environment; while answering, as in `Chat.answers`.
     """
 
     CHUNK = 256
-    """Contexts between two reports of progress."""
+    """The number of contexts between two progress reports."""
 
     def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
         self.source = _source(specification)
         self._chat = Chat(self.source, specification.decoding, folder, seed, _ADVICE)
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
-        """The responses, row by row."""
+        """The responses, in the order of the rows."""
         prompts = [self.source.filled(text) for text in contexts["text"].to_pylist()]
         return pa.table({"response": pa.array(self._chat.answers(prompts), pa.string())})
 
     def check_allowed(self, contexts: list[str]) -> None:
-        """Refuses, before anything is asked, what `max_requests` does not allow for all these contexts."""
+        """Raises an error, before anything is asked, if `max_requests` does not allow all these contexts."""
         self._chat.check_allowed([self.source.filled(text) for text in contexts])
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> EndpointResponder:
-    """The endpoint, with the answers that an earlier run left in `work`."""
+    """The responder of the endpoint, with the answers that an earlier run saved in `work`."""
     return EndpointResponder(specification, work, seed)
 
 

@@ -1,7 +1,7 @@
-"""Fine-tuning of a Hugging Face causal language model on dialogues, by the loop that trains the papers' models.
+"""Fine-tunes a Hugging Face causal language model on dialogues, with the training loop of the papers' models.
 
-The library's own trainer would bring another checkpoint format, other batches and other errors; this way a fine-tuned
-model stops early, resumes exactly and is regularised as a `seq2seq` is.
+The library's own trainer would use another checkpoint format, other batches and other errors. With the shared loop a
+fine-tuned model stops early, resumes exactly and is regularised in the same way as a `seq2seq`.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _IGNORED = -100
 
 
 class CausalBatch(NamedTuple):
-    """Prompts followed by responses (batch, tokens), where tokens stand, and the responses' tokens as targets."""
+    """Prompts followed by responses (batch, tokens), the mask of real tokens, and the responses' tokens as targets."""
 
     tokens: torch.Tensor
     present: torch.Tensor
@@ -36,7 +36,7 @@ class CausalBatch(NamedTuple):
 
 
 class CausalDialogues(EncodedDialogues):
-    """Dialogues as a causal language model reads them: the prompt, the response, and the token that ends it."""
+    """Dialogues in the form that a causal language model reads: the prompt, the response, and its end token."""
 
     def batch(self, indices: np.ndarray, device: torch.device) -> CausalBatch:  # type: ignore[override]
         """The dialogues at `indices`, padded on the right."""
@@ -53,10 +53,10 @@ class CausalDialogues(EncodedDialogues):
 
 
 class CausalDialogueModel(nn.Module):
-    """A causal language model whose `forward(batch)` gives what the training loop asks for.
+    """A causal language model whose `forward(batch)` returns what the training loop needs.
 
     Args:
-        model: Of the `transformers` library.
+        model: A model of the `transformers` library.
     """
 
     def __init__(self, model: Any) -> None:
@@ -64,14 +64,14 @@ class CausalDialogueModel(nn.Module):
         self.model = model
 
     def forward(self, batch: CausalBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """The summed cross-entropy of the responses' tokens, their end included (in nats), and how many."""
+        """The summed cross-entropy (in nats) of the responses' tokens, including the end token, and their number."""
         logits = self.model(input_ids=batch.tokens, attention_mask=batch.present).logits[:, :-1]
         targets = batch.targets[:, 1:]
         asked = targets != _IGNORED
         return cross_entropy(logits[asked].float(), targets[asked], reduction="sum"), asked.sum()
 
     def restore(self, folder: Path) -> None:
-        """Takes the weights that training left in `folder`."""
+        """Loads the weights that training left in `folder`."""
         self.load_state_dict(load_weights(folder / Trainer.WEIGHTS))
 
 
@@ -86,21 +86,21 @@ def fine_tune(
     progress: Progress | None = None,
     penalty: Penalty | None = None,
 ) -> dict[str, Any]:
-    """Trains the model on the `train` split, stops on the `valid` split; goes on from where a killed run stopped.
+    """Trains the model on the `train` split and stops early on the `valid` split. A killed run is resumed.
 
     Args:
-        model: With its first weights.
-        tokenizer: Its own.
-        prompt_tokens: Contexts as the tokens of their prompts.
-        specification: The model's file; a response and its end have `decoding.max_tokens` at most.
+        model: The model with its first weights.
+        tokenizer: The model's tokenizer.
+        prompt_tokens: Gives the tokens of the prompts for contexts.
+        specification: The model's file; a response with its end token has at most `decoding.max_tokens` tokens.
         dialogues: Columns `context`, `response`, `split`.
-        folder: Where checkpoints and weights go.
-        seed: Of the order of the dialogues and the dropout.
-        progress: Told how many batches of the epochs allowed have passed.
+        folder: Where checkpoints and weights are written.
+        seed: The seed of the order of the dialogues and of the dropout.
+        progress: Called with the number of batches done, out of all allowed epochs.
         penalty: A term of the loss on the input embeddings.
 
     Returns:
-        Figures, as of a model that is trained from the start.
+        The same figures as for a model that is trained from scratch.
     """
     most = specification.decoding.max_tokens
 

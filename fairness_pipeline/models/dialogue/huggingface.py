@@ -19,7 +19,7 @@ _WEIGHTS = ("*.safetensors", "*.bin")
 _FIELD = "huggingface.name"
 _FEW_TOKENS = 1000
 _GUESSING = 0.9
-"""Share of a uniform draw's loss from which on a model has learnt nothing."""
+"""A model has learnt nothing if its loss is above this share of the loss of a uniform draw."""
 _PLAIN_ENGLISH = (
     "It was raining, so we stayed at home and watched a film.",
     "Can you tell me what time the shop opens tomorrow?",
@@ -39,13 +39,13 @@ def prepare(
     penalty: Any = None,
     dropout: float | None = None,
 ) -> dict[str, object]:
-    """Looks the model up and notes in `folder` which revision it is; fine-tunes it there where its file says how.
+    """Looks up the model and records its revision in `folder`; fine-tunes it there if its file has `training`.
 
-    Without `training` in its file its weights are not loaded, and only the first three arguments matter; else they are
-    those of `fine_tune`.
+    Without `training` in its file, the weights are not loaded and only the first three arguments matter. Otherwise the
+    arguments are those of `fine_tune`.
 
     Raises:
-        FairnessError: there is no such model, its folder has no weights, or it lacks a tokenizer or a chat template.
+        FairnessError: the model does not exist, its folder has no weights, or a tokenizer or chat template is missing.
     """
     source = _source(specification)
     place = Path(source.name)
@@ -80,8 +80,8 @@ class HuggingFaceResponder:
 
     Args:
         specification: The model's file.
-        folder: What `prepare` wrote.
-        seed: Of sampling; together with a batch's contexts it fixes the draws.
+        folder: Holds what `prepare` wrote.
+        seed: The seed of sampling. The seed and the contexts of a batch determine the draws.
     """
 
     def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
@@ -94,7 +94,7 @@ class HuggingFaceResponder:
         return {**self.__dict__, "_loaded": None}
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
-        """The responses, row by row; sampled ones depend on the batch they are drawn in."""
+        """The responses, in the order of the rows. Sampled responses depend on the other contexts in their batch."""
         texts = contexts["text"].to_pylist()
         size = self.specification.decoding.batch or _BATCH
         responses: list[str] = []
@@ -103,11 +103,11 @@ class HuggingFaceResponder:
         return pa.table({"response": pa.array(responses, pa.string())})
 
     def generation_options(self) -> dict[str, Any]:
-        """What `generate` is told besides the tokens and the decoding."""
+        """Further options of `generate`, in addition to the tokens and the decoding."""
         return {}
 
     def answer(self, contexts: list[str]) -> list[str]:
-        """The responses to some contexts, all at once."""
+        """The responses to some contexts, in one batch."""
         import torch
 
         model, tokenizer = self._model()
@@ -127,9 +127,9 @@ class HuggingFaceResponder:
         return [_until(text, decoding.stop) for text in texts]
 
     def examination(self) -> dict[str, Any]:
-        """Whether the model `guesses`: predicts plain English no better than a draw among all its tokens would.
+        """Whether the model `guesses`: it predicts plain English no better than a uniform draw among all its tokens.
 
-        A folder of weights that were never trained does; a trained model of any language or task hardly can. One with
+        Weights that were never trained guess; a trained model of any language or task hardly ever does. A model with
         few tokens is not examined.
         """
         import torch
@@ -145,21 +145,21 @@ class HuggingFaceResponder:
             loss = float(model(**encoded, labels=labels).loss)
         return {
             "plain_english_perplexity": round(math.exp(min(loss, 100.0)), 1) if math.isfinite(loss) else None,
-            "guesses": not loss <= _GUESSING * math.log(tokens),  # so does one whose loss is no number
+            "guesses": not loss <= _GUESSING * math.log(tokens),  # a loss that is no number also counts as guessing
         }
 
     def encode(self, model: Any, tokenizer: Any, contexts: list[str], **options: Any) -> Any:
-        """The tokens of the contexts' prompts, cut to what the model's positions leave beside an answer."""
+        """The tokens of the contexts' prompts, cut to the positions that the model has left beside an answer."""
         return tokenizer(
             [self._prompt(tokenizer, context) for context in contexts],
             truncation=True,
             max_length=self._longest_prompt(model),
-            add_special_tokens=not _source(self.specification).chat,  # a chat template brings its own
+            add_special_tokens=not _source(self.specification).chat,  # a chat template adds its own
             **options,
         )
 
     def _generation(self, model: Any, tokenizer: Any) -> Any:
-        """Exactly the decoding declared: of what the model's own file says, only its special tokens."""
+        """Exactly the declared decoding. Only the special tokens come from the model's own generation file."""
         from transformers import GenerationConfig
 
         decoding, own = self.specification.decoding, model.generation_config
@@ -185,7 +185,7 @@ class HuggingFaceResponder:
         return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
 
     def _longest_prompt(self, model: Any) -> int:
-        """Tokens that a prompt may have: what the model's positions leave beside the answer."""
+        """The largest number of tokens of a prompt: the model's positions minus those of the answer."""
         positions = positions_of(model) or 1024
         answer = self.specification.decoding.max_tokens if self.specification.architecture == "causal_lm" else 0
         if positions <= answer:
@@ -206,10 +206,10 @@ class HuggingFaceResponder:
         return self._loaded
 
     def load_base(self) -> tuple[Any, Any]:
-        """Model and tokenizer as they were published, on their device; `prepare` must have noted which they are.
+        """The published model and tokenizer, on their device; `prepare` must have recorded which they are.
 
         Raises:
-            FairnessError: they cannot be loaded, or lack weights.
+            FairnessError: the model or tokenizer cannot be loaded, or weights are missing.
         """
         import torch
         import transformers
@@ -225,14 +225,14 @@ class HuggingFaceResponder:
         kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
         model = load_model(kind, source.name, revision, _FIELD, dtype=getattr(torch, source.dtype))
         if causal:
-            tokenizer.padding_side = tokenizer.truncation_side = "left"  # the end of a prompt is what is answered
-        # `generate` fills whatever it is not told from the model's own: it must be replaced, not overlaid.
+            tokenizer.padding_side = tokenizer.truncation_side = "left"  # the model answers the end of a prompt
+        # `generate` takes missing options from the model's own configuration: it must be replaced, not updated.
         model.generation_config = self._generation(model, tokenizer)
         return model.to(device_of(self.specification)), tokenizer
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> HuggingFaceResponder:
-    """The model that `prepare` noted in `folder`."""
+    """The responder of the model that `prepare` recorded in `folder`."""
     return HuggingFaceResponder(specification, folder, seed)
 
 
@@ -242,7 +242,7 @@ def _source(specification: ModelSpecification) -> HuggingFaceSource:
 
 
 def _tokenizer(source: HuggingFaceSource, revision: str | None) -> tuple[Any, Any]:
-    """Configuration and tokenizer; the tokenizer pads, and has a chat template where the file wants one."""
+    """The configuration and the tokenizer, which pads and has a chat template if the file asks for one."""
     configuration, tokenizer = load_tokenizer(source.name, revision, _FIELD)
     if source.chat and not tokenizer.chat_template:
         raise FairnessError(
@@ -253,7 +253,7 @@ def _tokenizer(source: HuggingFaceSource, revision: str | None) -> tuple[Any, An
 
 
 def _until(text: str, stops: tuple[str, ...]) -> str:
-    """`text` up to the first of `stops`; white space that it begins with is no end."""
+    """`text` up to the first of `stops`; a stop within its leading white space does not count."""
     text = text.strip()
     ends = [place for place in (text.find(stop) for stop in stops) if place >= 0]
     return text[: min(ends)].strip() if ends else text

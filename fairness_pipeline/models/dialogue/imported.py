@@ -1,4 +1,4 @@
-"""Models that answer elsewhere: their pairs go out in a file, and their responses come back in one."""
+"""Models that answer elsewhere: writes their pairs to a file, and reads their responses from one."""
 
 import csv
 import json
@@ -24,19 +24,19 @@ _COLUMNS = ("dimension", "pair_id", "side", "context")
 def prepare(
     specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, object]:
-    """Notes that there is nothing to train: the responses came from files."""
+    """Records that there is nothing to train: the responses come from files."""
     with replacing(folder / _SOURCE) as path:
         path.write_text(json.dumps({"responses": "imported"}), encoding="utf-8")
     return {"responses": "imported"}
 
 
 def write_pairs(pairs: Mapping[str, pa.Table], form: str, stream: TextIO) -> None:
-    """Every context to be answered: `dimension`, `pair_id`, `side`, `context`, and an empty `response` in a CSV file.
+    """Writes every context to answer: `dimension`, `pair_id`, `side`, `context`, and in CSV an empty `response`.
 
     Args:
-        pairs: By dimension, as `context_pairs` holds them.
+        pairs: Tables of `context_pairs`, by dimension.
         form: `.csv` or `.jsonl`.
-        stream: Where to write.
+        stream: The stream to write to.
     """
     rows = (
         (dimension, row["pair_id"], side, row[f"context_{side}"])
@@ -55,7 +55,7 @@ def write_pairs(pairs: Mapping[str, pa.Table], form: str, stream: TextIO) -> Non
 
 
 def dimensions_of(path: Path) -> list[str] | None:
-    """The dimensions that a file of responses names; None where it has no column `dimension`.
+    """The dimensions that a file of responses names; None if it has no column `dimension`.
 
     Raises:
         FairnessError: the file cannot be read; names file and line.
@@ -72,14 +72,15 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
     """The responses in a file, as a table of `RESPONSES`.
 
     Args:
-        path: `.csv` or `.jsonl`, each packed or not (`.gz`, `.zst`): `pair_id`, `side` and `response` for both sides of
-            every pair, in any order. Where there is a `context`, it must be that of the pair.
-        pairs: The pairs that were asked.
-        dimension: Whose pairs they are; rows that name another are left for that one.
-        keep_empty: Whether an empty response stands as one without words.
+        path: `.csv` or `.jsonl`, plain or compressed (`.gz`, `.zst`). It has `pair_id`, `side` and `response` for both
+            sides of every pair, in any order. If it has a `context`, the context must be that of the pair.
+        pairs: The pairs that the model answered.
+        dimension: The dimension of these pairs; rows that name another dimension are skipped.
+        keep_empty: Whether to keep an empty response as one without words.
 
     Raises:
-        FairnessError: a pair is missing, doubled or unknown, a response empty, a context another; names file and line.
+        FairnessError: a pair is missing, repeated or unknown, a response is empty, or a context differs; names file
+            and line.
     """
     contexts = {
         (identity, side): text
@@ -129,10 +130,10 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
 
 
 def matching(responses: pa.Table, pairs: pa.Table) -> pa.Table:
-    """Imported `responses`, if they answer these very `pairs`.
+    """The imported `responses`, if they answer exactly these `pairs`.
 
     Raises:
-        FairnessError: the pairs are others than those that were answered.
+        FairnessError: the pairs differ from those that were answered.
     """
     for side in ("a", "b"):
         answered = responses.filter(pc.equal(responses["side"], side)).sort_by("pair_id")

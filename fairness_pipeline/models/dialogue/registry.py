@@ -1,4 +1,4 @@
-"""Architectures by name; torch and transformers are imported only when one of theirs is used."""
+"""Dialogue models by architecture. torch and transformers are only imported if an architecture needs them."""
 
 from collections.abc import Collection
 from importlib import import_module
@@ -23,15 +23,15 @@ def prepare(
     progress: Progress | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Makes a model ready in `folder`: trains it, going on from what is there, or finds out which one it is.
+    """Prepares a model in `folder`: trains it (a killed training is resumed), or finds out which model it is.
 
     Args:
         specification: The model's file.
-        dialogues: What it is trained on, if it is.
-        folder: Where it is made.
-        seed: Of all draws.
-        progress: Told how far it is.
-        options: What only some architectures take: `penalty` (those trained here), `dropout` (`causal_lm`).
+        dialogues: The dialogues that it is trained on, if it is trained.
+        folder: The folder of the model.
+        seed: The seed of all draws.
+        progress: Called with the progress.
+        options: Options of some architectures: `penalty` (those trained here), `dropout` (`causal_lm`).
 
     Returns:
         Figures of the model.
@@ -42,14 +42,14 @@ def prepare(
 
 @runtime_checkable
 class Examined(Protocol):
-    """A responder that can look at itself: whether its answers are worth judging."""
+    """A responder that can check whether its own answers are worth judging."""
 
     def examination(self) -> dict[str, Any]:
         """Figures for the card of its responses."""
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:
-    """The model that `prepare` made ready in `folder`; `work` keeps what it answers until all is answered."""
+    """The responder of the model that `prepare` made in `folder`. `work` holds its answers until all are there."""
     use_threads(specification.threads)
     return _module(specification).responder(specification, folder, work, seed)
 
@@ -57,14 +57,14 @@ def responder(specification: ModelSpecification, folder: Path, work: Path, seed:
 def perplexity(
     specification: ModelSpecification, folder: Path, dialogues: pa.Table, known: Vocabulary, left_out: Collection[str]
 ) -> float:
-    """Of a model that writes word by word (`seq2seq`), on the words of another; see there."""
+    """The perplexity of a model that writes word by word (`seq2seq`), on the words of another model; see there."""
     use_threads(specification.threads)
     value: float = _module(specification).perplexity(specification, folder, dialogues, known, left_out)
     return value
 
 
 def context_vectors(specification: ModelSpecification, folder: Path, contexts: list[str]) -> Any:
-    """What the model in `folder` makes of contexts before it answers (`seq2seq`, `retrieval`): a tensor, a row each."""
+    """The vectors that a model (`seq2seq`, `retrieval`) encodes contexts into before answering: one row each."""
     use_threads(specification.threads)
     return _module(specification).context_vectors(specification, folder, contexts)
 

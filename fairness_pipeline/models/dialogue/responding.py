@@ -1,4 +1,4 @@
-"""Has a model answer both contexts of every pair, each distinct one once."""
+"""Lets a model answer both contexts of every pair. Each distinct context is asked once."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,7 @@ RESPONSES = schema(
 
 
 class Responses(NamedTuple):
-    """A table of `RESPONSES`, both sides of each pair in turn, and how many distinct contexts were asked."""
+    """A table of `RESPONSES`, with both sides of each pair in turn, and the number of distinct contexts asked."""
 
     table: pa.Table
     distinct_contexts: int
@@ -38,13 +38,13 @@ def respond(
 
     Args:
         pairs: Columns `pair_id`, `context_a`, `context_b`.
-        responder: Its column `response` answers a text.
-        folder: Keeps the chunks answered so far; a run that was killed takes them up again.
-        progress: Told how many distinct contexts are answered.
-        keep_empty: Whether an empty response stands as one without words.
+        responder: The model; its column `response` answers a text.
+        folder: Holds the chunks answered so far; a run that was killed continues with them.
+        progress: Called with the number of distinct contexts answered.
+        keep_empty: Whether to keep an empty response as one without words.
 
     Raises:
-        FairnessError: the model gave an empty response, or not one a context; or `check_allowed` refuses.
+        FairnessError: a response is empty, the number of responses is wrong, or `check_allowed` refuses.
     """
     contexts = _both_sides(pairs)
     answers = answer_each(contexts, responder, folder, progress, keep_empty=keep_empty)
@@ -73,7 +73,7 @@ def answer_each(
     *,
     keep_empty: bool = False,
 ) -> pa.ChunkedArray:
-    """The response to each of the `contexts`, in their order; arguments and errors are those of `respond`."""
+    """The response to each of the `contexts`, in the same order. Arguments and errors are those of `respond`."""
 
     def check(asked: pa.Array, answers: pa.Table) -> None:
         empty = pc.index(pc.equal(pc.utf8_trim_whitespace(answers["response"]), ""), True).as_py()
@@ -87,10 +87,10 @@ def answer_each(
 
 
 def distinct_contexts(pairs: pa.Table) -> pa.Array:
-    """Both sides' contexts, each once."""
+    """The contexts of both sides, each once."""
     return _both_sides(pairs).unique()
 
 
 def _both_sides(pairs: pa.Table) -> pa.ChunkedArray:
-    """The contexts of side a, then those of side b."""
+    """The contexts of side a, followed by those of side b."""
     return pa.chunked_array([*pairs["context_a"].chunks, *pairs["context_b"].chunks], pa.string())

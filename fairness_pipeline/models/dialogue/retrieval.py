@@ -1,4 +1,4 @@
-"""The Transformer that answers with the best of many candidates, of "Does Gender Matter?" (section 3.1.2)."""
+"""The Transformer of "Does Gender Matter?" (section 3.1.2), which answers with the best of many candidates."""
 
 import math
 from hashlib import blake2b
@@ -28,19 +28,19 @@ VECTORS = "candidates.safetensors"
 CANDIDATES = "candidates.parquet"
 _QUERIES = 512
 _CHUNK = 16_384
-"""Candidates scored at once; their scores for a batch of queries take 32 MiB."""
+"""The number of candidates scored at once; their scores for a batch of queries take 32 MiB."""
 _ENCODING_TOKENS = 8192
 
 
 class Ranker(nn.Module):
-    """A Transformer encoder reads contexts and candidates alike; their dot product is the score.
+    """A Transformer that encodes contexts and candidates the same way; the score is their dot product.
 
-    Word embeddings plus sinusoidal positions, encoder layers, the mean over the words. Responses are read between the
-    marks that start and end them, which tells them from contexts.
+    It adds sinusoidal positions to word embeddings, applies encoder layers, and takes the mean over the words.
+    Responses have start and end marks, which distinguish them from contexts.
 
     Args:
-        sizes: Layers, heads and widths.
-        words: Size of the vocabulary.
+        sizes: The layers, heads and widths.
+        words: The size of the vocabulary.
     """
 
     def __init__(self, sizes: RetrievalSizes, words: int) -> None:
@@ -64,10 +64,10 @@ class Ranker(nn.Module):
         return (hidden * present).sum(dim=1) / present.sum(dim=1)
 
     def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """The summed cross-entropy of each response against the batch's others (in nats), and how many there are.
+        """The summed cross-entropy (in nats) of each response against the others in its batch, and their number.
 
-        Scores are divided by the root of the width, which ranks alike and keeps an untrained model from being certain.
-        A response that is the same as the true one is no negative.
+        Scores are divided by the root of the width. This does not change the ranking, and it keeps an untrained model
+        from being certain. A response that equals the true one does not count as a negative.
         """
         contexts, responses = self.encode(batch.contexts), self.encode(batch.responses)
         scores = contexts @ responses.T / math.sqrt(contexts.shape[1])
@@ -83,7 +83,7 @@ class RetrievalResponder:
 
     Args:
         specification: The model's file.
-        folder: What `prepare` wrote.
+        folder: Holds what `prepare` wrote.
     """
 
     def __init__(self, specification: ModelSpecification, folder: Path) -> None:
@@ -95,7 +95,7 @@ class RetrievalResponder:
         return {**self.__dict__, "_loaded": None}
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
-        """The responses, row by row; each depends on its own context alone."""
+        """The responses, in the order of the rows; each depends on its own context alone."""
         model, vocabulary, vectors, candidates = self._model()
         turns = _encode_texts(contexts["text"].to_pylist(), vocabulary, _sizes(self.specification).longest)
         queries = encode_turns(model, turns)
@@ -113,10 +113,10 @@ class RetrievalResponder:
 
 
 def best_candidates(queries: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
-    """For each query (queries, width) the number of the candidate (candidates, width) with the greatest dot product.
+    """The number of the candidate (candidates, width) with the largest dot product, for each query (queries, width).
 
-    Exact: every score is computed, but only the greatest so far is kept, and nothing is sorted. The first of equals
-    wins.
+    The search is exact: every score is computed, but only the largest so far is kept, and nothing is sorted. Among
+    equal scores the first wins.
     """
     best = torch.empty(len(queries), dtype=torch.int64, device=queries.device)
     for start in range(0, len(queries), _QUERIES):
@@ -134,7 +134,7 @@ def best_candidates(queries: torch.Tensor, candidates: torch.Tensor) -> torch.Te
 
 @torch.inference_mode()
 def encode_turns(model: Ranker, turns: list[np.ndarray], progress: Progress | None = None) -> torch.Tensor:
-    """Turns as vectors (turns, width), encoded in batches of like length."""
+    """Turns as vectors (turns, width), encoded in batches of similar length."""
     device = next(model.parameters()).device
     vectors = torch.empty(len(turns), model.embedding.embedding_dim, device=device)
     lengths = np.array([len(turn) for turn in turns])
@@ -154,12 +154,13 @@ def prepare(
     progress: Progress | None = None,
     penalty: Penalty | None = None,
 ) -> dict[str, object]:
-    """Trains the model in `folder`, then encodes its candidates; goes on after a kill.
+    """Trains the model in `folder`, then encodes its candidates. A killed run is resumed.
 
     Arguments and errors are those of `train_on_dialogues`; the seed also draws the candidates.
 
     Returns:
-        Its figures (a perplexity of 1 would be always right; of the batch's size, guessing) and how many candidates.
+        The model's figures (a perplexity of 1 means always right; one of the batch's size means guessing) and the
+        number of candidates.
     """
     sizes = _sizes(specification)
     vocabulary, figures = train_on_dialogues(
@@ -179,19 +180,19 @@ def prepare(
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> RetrievalResponder:
-    """The model that `prepare` left in `folder`; nothing is drawn."""
+    """The responder of the model that `prepare` left in `folder`; nothing is drawn."""
     return RetrievalResponder(specification, folder)
 
 
 def context_vectors(specification: ModelSpecification, folder: Path, contexts: list[str]) -> torch.Tensor:
-    """What candidates are compared with, for each of the `contexts`: (contexts, width)."""
+    """The vectors (contexts, width) of the `contexts`, which candidates are compared with."""
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     model = _ranker(specification, vocabulary, folder)
     return encode_turns(model, _encode_texts(contexts, vocabulary, _sizes(specification).longest))
 
 
 def draw_candidates(responses: pa.ChunkedArray, most: int, seed: int) -> list[str]:
-    """At most `most` distinct responses, drawn by their own text and the seed, whatever their order."""
+    """At most `most` distinct responses. Each one's own text and the seed decide, so their order does not matter."""
     distinct = pc.unique(responses).to_pylist()
     if len(distinct) <= most:
         return distinct

@@ -25,13 +25,13 @@ from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABU
 State = tuple[torch.Tensor, torch.Tensor]
 _BATCH = 512
 _TARGETS = 4096
-"""Padded words of a batch whose probabilities are computed at once."""
+"""The number of padded words in a batch whose probabilities are computed at once."""
 
 
 class Readings(NamedTuple):
-    """Each context read several times over: how often, and what makes one row of scores of all readings'.
+    """Settings for reading each context several times: how often, and how to combine the scores of all readings.
 
-    `combine` takes (readings, rows, words) and gives (rows, words).
+    `combine` takes (readings, rows, words) and returns (rows, words).
     """
 
     times: int
@@ -42,8 +42,8 @@ class Seq2Seq(nn.Module):
     """An LSTM reads the context; its last state starts a second LSTM that writes the response word by word.
 
     Args:
-        sizes: Layers and widths.
-        words: Size of the vocabulary, shared by context and response.
+        sizes: The layers and widths.
+        words: The size of the vocabulary, which context and response share.
     """
 
     def __init__(self, sizes: Seq2SeqSizes, words: int) -> None:
@@ -57,7 +57,7 @@ class Seq2Seq(nn.Module):
         self.erasure: Erasure | None = None
 
     def encode(self, contexts: torch.Tensor, lengths: torch.Tensor) -> State:
-        """Contexts (batch, words) to the encoder's last state: hidden and cell, (layers, batch, hidden) each."""
+        """Encodes contexts (batch, words) as the last state: hidden and cell, (layers, batch, hidden) each."""
         embedded = self.dropout(self.embedding(contexts))
         packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
         _, (hidden, cell) = self.encoder(packed)
@@ -68,7 +68,7 @@ class Seq2Seq(nn.Module):
         return erased[0], erased[1]
 
     def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """The summed cross-entropy of the responses' words (in nats), and how many words. Padding costs nothing."""
+        """The summed cross-entropy (in nats) of the responses' words, and their number. Padding adds nothing."""
         state = self.encode(batch.contexts, batch.lengths)
         hidden, _ = self.decoder(self.dropout(self.embedding(batch.responses[:, :-1])), state)
         targets = batch.responses[:, 1:]
@@ -80,10 +80,11 @@ class Seq2Seq(nn.Module):
     def answer(
         self, contexts: torch.Tensor, lengths: torch.Tensor, longest: int, readings: Readings | None = None
     ) -> list[list[int]]:
-        """Greedy responses of at most `longest` words, without start and end.
+        """Greedy responses of at most `longest` words, without start and end marks.
 
-        A response is never empty and never holds `UNKNOWN`: the best word that is one is taken instead. Rows that have
-        ended leave the batch. With `readings` the contexts are all first readings, then all second ones, and so on.
+        A response is never empty and never holds `UNKNOWN`: the best allowed word is taken instead. Rows that have
+        ended leave the batch. With `readings`, the contexts of the first reading come first, then those of the second,
+        and so on.
         """
         hidden, cell = self.encode(contexts, lengths)
         times = readings.times if readings else 1
@@ -111,7 +112,7 @@ class Seq2Seq(nn.Module):
 
 
 def flat(state: State) -> torch.Tensor:
-    """Hidden states and cells of all layers (layers, rows, hidden each) as one vector a row (rows, 2 layers hidden)."""
+    """Joins hidden states and cells (layers, rows, hidden each) to one vector for each row (rows, 2 layers hidden)."""
     hidden, cell = state
     return torch.stack([hidden, cell]).permute(2, 0, 1, 3).flatten(1)
 
@@ -121,7 +122,7 @@ class Seq2SeqResponder:
 
     Args:
         specification: The model's file.
-        folder: What `prepare` wrote.
+        folder: Holds what `prepare` wrote.
     """
 
     def __init__(self, specification: ModelSpecification, folder: Path) -> None:
@@ -133,19 +134,19 @@ class Seq2SeqResponder:
         return {**self.__dict__, "_loaded": None}
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
-        """The responses, row by row; each depends on its own context alone."""
+        """The responses, in the order of the rows; each depends on its own context alone."""
         texts, size = contexts["text"].to_pylist(), self.specification.decoding.batch or _BATCH
         parts = (texts[start : start + size] for start in range(0, len(texts), size))
         responses = [response for part in parts for response in self.answer(part)]
         return pa.table({"response": pa.array(responses, pa.string())})
 
     def answer(self, texts: list[str]) -> list[str]:
-        """The responses to some contexts, all at once."""
+        """The responses to some contexts, in one batch."""
         model, vocabulary = self.model()
         return answers(model, vocabulary, texts, _sizes(self.specification).longest, len(texts))
 
     def model(self) -> tuple[Seq2Seq, Vocabulary]:
-        """The model, ready to answer, and its words; loaded once."""
+        """The model, ready to answer, and its vocabulary; both are loaded once."""
         if self._loaded is None:
             model, vocabulary = load(self.specification, self.folder)
             self._loaded = model.eval(), vocabulary
@@ -153,7 +154,7 @@ class Seq2SeqResponder:
 
 
 def answers(model: Seq2Seq, vocabulary: Vocabulary, contexts: list[str], longest: int, size: int = _BATCH) -> list[str]:
-    """Greedy responses of at most `longest` words, `size` contexts at once; the model must be in evaluation mode."""
+    """Greedy responses of at most `longest` words, `size` contexts at a time. The model must be in evaluation mode."""
     device = next(model.parameters()).device
     responses = []
     for start in range(0, len(contexts), size):
@@ -167,20 +168,20 @@ def answers(model: Seq2Seq, vocabulary: Vocabulary, contexts: list[str], longest
 def perplexity(
     specification: ModelSpecification, folder: Path, dialogues: pa.Table, known: Vocabulary, left_out: Collection[str]
 ) -> float:
-    """exp of the mean cross-entropy (nats) of the responses' words, on the words of another model.
+    """exp of the mean cross-entropy (nats) of the responses' words, on the vocabulary of another model.
 
-    Perplexities on different vocabularies do not compare: a model that knows more words has more to guess. Here every
-    word that `known` lacks counts as the one unknown word, to which falls all that the model gives to such words.
+    Perplexities on different vocabularies cannot be compared: a model that knows more words has more to guess. So all
+    words that `known` lacks count here as one unknown word, whose probability is the sum of theirs.
 
     Args:
         specification: The model's file.
-        folder: What `prepare` left.
+        folder: Holds what `prepare` left.
         dialogues: Columns `context` and `response`.
-        known: The vocabulary on which it is computed: the base's, for a debiased model.
-        left_out: Words that are no targets.
+        known: The vocabulary to compute it on: that of the base, for a debiased model.
+        left_out: Words that do not count as targets.
 
     Returns:
-        NaN where nothing is left to predict.
+        The perplexity; NaN if nothing is left to predict.
     """
     model, vocabulary = load(specification, folder)
     model.eval()
@@ -211,7 +212,7 @@ def perplexity(
 
 @torch.inference_mode()
 def context_vectors(specification: ModelSpecification, folder: Path, contexts: list[str]) -> torch.Tensor:
-    """The encoder's last state for each of the `contexts`, as `flat` has it: (contexts, 2 layers hidden)."""
+    """The encoder's last state for each of the `contexts`, in the form of `flat`: (contexts, 2 layers hidden)."""
     model, vocabulary = load(specification, folder)
     model.eval()
     states = []
@@ -223,7 +224,7 @@ def context_vectors(specification: ModelSpecification, folder: Path, contexts: l
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Seq2SeqResponder:
-    """The model that `prepare` left in `folder`; it answers greedily, so nothing is drawn."""
+    """The responder of the model that `prepare` left in `folder`; it answers greedily, so nothing is drawn."""
     return Seq2SeqResponder(specification, folder)
 
 
@@ -249,7 +250,7 @@ def prepare(
 
 
 def load(specification: ModelSpecification, folder: Path) -> tuple[Seq2Seq, Vocabulary]:
-    """The trained model in `folder`, on its device, and its words."""
+    """The trained model in `folder`, on its device, and its vocabulary."""
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     model = Seq2Seq(_sizes(specification), len(vocabulary))
     restore(model, load_weights(folder / Trainer.WEIGHTS))

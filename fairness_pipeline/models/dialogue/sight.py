@@ -1,4 +1,4 @@
-"""What a model that was trained here can see of a pair of contexts: words that it knows, up to where it cuts."""
+"""The part of a context pair that a model trained here can see: known words, up to the length where it cuts."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,12 +7,12 @@ from fairness_pipeline.models.vocabulary import UNKNOWN, Vocabulary
 
 
 def out_of_sight(pairs: pa.Table, vocabulary: Vocabulary, longest: int) -> dict[str, np.ndarray]:
-    """Which pairs the model cannot tell apart, and in which of them swapping made a word unknown; yes or no a pair.
+    """Two flags for each pair: the model cannot tell its contexts apart; swapping made a word unknown.
 
     Args:
         pairs: Columns `context_a`, `context_b`, `source_side`.
-        vocabulary: The model's.
-        longest: Words of a context that it reads.
+        vocabulary: The model's vocabulary.
+        longest: The number of words of a context that it reads.
     """
     sides = [[vocabulary.encode(text, longest) for text in pairs[f"context_{side}"].to_pylist()] for side in "ab"]
     alike = np.array([a == b for a, b in zip(*sides, strict=True)], dtype=bool)

@@ -1,4 +1,4 @@
-"""Training a dialogue model by the loop that all share: vocabulary, turns, batches, figures."""
+"""Trains a dialogue model with the shared loop: vocabulary, turns, batches, figures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 
 Penalty = Callable[[nn.Embedding, Callable[[str], list[int]]], Callable[[], torch.Tensor]]
-"""Given a model's word embedding, and what turns a text into its rows (none if it has no row), a term of the loss."""
+"""Makes a term of the loss from a model's word embedding and a function that gives a text's rows (or none)."""
 
 
 def train_on_dialogues(
@@ -30,23 +30,23 @@ def train_on_dialogues(
     progress: Progress | None = None,
     penalty: Penalty | None = None,
 ) -> tuple[Vocabulary, dict[str, Any]]:
-    """Trains a model on the `train` split, stops on the `valid` split; goes on from where a killed run stopped.
+    """Trains a model on the `train` split and stops early on the `valid` split. A killed run is resumed.
 
     Args:
-        build: Makes the model for a vocabulary of so many words.
+        build: Makes the model for a vocabulary of the given size.
         specification: The model's file.
-        sizes: Its section with `vocabulary` and `longest`.
+        sizes: The section of the file with `vocabulary` and `longest`.
         dialogues: Columns `context`, `response`, `split`.
-        folder: Where checkpoints, weights and vocabulary go.
-        seed: Of the weights, the order of the dialogues and the dropout.
-        progress: Told how many batches of the epochs allowed have passed.
+        folder: Where checkpoints, weights and vocabulary are written.
+        seed: The seed of the weights, the order of the dialogues and the dropout.
+        progress: Called with the number of batches done, out of all allowed epochs.
         penalty: A term of the loss on the model's `embedding`.
 
     Returns:
-        The vocabulary, and figures: dialogues, words known, parameters, epochs, validation perplexities.
+        The vocabulary, and figures: dialogues, known words, parameters, epochs, validation perplexities.
 
     Raises:
-        FairnessError: no dialogues, or a loss that is not a number.
+        FairnessError: there are no dialogues, or a loss is not a finite number.
     """
     turns = {name: turns_of(dialogues, name) for name in ("train", "valid")}
     vocabulary = Vocabulary.build((text for side in turns["train"] for text in side), sizes.vocabulary)
@@ -77,7 +77,7 @@ def fit(
     progress: Progress | None,
     penalty: Callable[[], torch.Tensor] | None,
 ) -> dict[str, Any]:
-    """Trains as the model's file says, and gives the figures; arguments and errors are those of `Trainer`."""
+    """Trains as the model's file says, and returns the figures. Arguments and errors are those of `Trainer`."""
     assert specification.training is not None
     history = Trainer(model, specification.training, folder, seed, penalty).fit(train, valid, progress)
     return {

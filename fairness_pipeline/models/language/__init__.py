@@ -1,1 +1,1 @@
-"""Language models: what is asked is how likely they find a text."""
+"""Language models, which are asked how likely a text is."""

@@ -1,4 +1,4 @@
-"""Training of causal language models by the library's `Trainer`: checkpoints, resumption, and any loss."""
+"""Trains causal language models with the library's `Trainer`: checkpoints, resuming, and any loss."""
 
 import logging
 import shutil
@@ -17,7 +17,7 @@ from fairness_pipeline.models.checkpoints import Due
 
 IGNORED = -100
 Loss = Callable[[Any, dict[str, torch.Tensor]], torch.Tensor]
-"""Of a model and a batch."""
+"""Computes the loss of a model on a batch."""
 
 _STATE = "trainer_state.json"
 _FOLDER = "trainer"
@@ -25,7 +25,7 @@ _CHECKPOINT_SECONDS = 30.0
 
 
 class Recipe(NamedTuple):
-    """Passes over the examples, examples of a step, steps between two updates, learning rate (it falls to 0)."""
+    """Epochs, batch size, steps between two updates, and learning rate (which falls to 0)."""
 
     epochs: int
     batch: int
@@ -42,7 +42,7 @@ def language_modelling(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tens
 
 
 def padded(examples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-    """Examples with `input_ids` (and `labels`, if not the same) as one batch, padded on the right."""
+    """Pads examples on the right to one batch; they have `input_ids` and, if they differ, `labels`."""
     longest = max(len(example["input_ids"]) for example in examples)
 
     def filled(name: str, value: int) -> torch.Tensor:
@@ -69,29 +69,29 @@ def train(
     progress: Progress | None = None,
     note: str = "",
 ) -> None:
-    """Trains the model in place with Adam (beta 0.9 and 0.999, epsilon 1e-8); goes on from where a killed run stopped.
+    """Trains the model in place with Adam (beta 0.9 and 0.999, epsilon 1e-8). A killed run is resumed.
 
-    Out of a GPU's memory, the batch is halved and the accumulation doubled: the same updates in more steps, but for the
-    draws of dropout.
+    If a GPU runs out of memory, the batch is halved and the accumulation doubled. The updates stay the same but take
+    more steps; only the draws of dropout differ.
 
     Args:
-        model: Of the `transformers` library, on its device.
-        examples: What `collate` makes batches of.
-        recipe: How long, and how fast.
-        folder: Where its checkpoints lie while it is trained.
-        seed: Of the order of the examples and the dropout.
-        loss: What is made small.
-        collate: Examples to a batch.
-        progress: Told how many steps of all have passed.
-        note: Told along.
+        model: A model of the `transformers` library, on its device.
+        examples: The examples, which `collate` makes batches from.
+        recipe: The settings of the training.
+        folder: Holds the checkpoints during the training.
+        seed: The seed of the order of the examples and of the dropout.
+        loss: The loss to minimise.
+        collate: Makes a batch from examples.
+        progress: Called with the number of steps done, out of all steps.
+        note: Passed on to `progress`.
 
     Raises:
-        FairnessError: nothing to train on, or a loss that is not a number.
+        FairnessError: there is nothing to train on, or a loss is not a finite number.
     """
     if not examples:
         raise FairnessError("nothing to train on: the split 'train' is empty")
     logging.getLogger("transformers.trainer").setLevel(logging.ERROR)
-    transformers.utils.logging.disable_progress_bar()  # the caller has its own
+    transformers.utils.logging.disable_progress_bar()  # the caller shows its own
     checkpoints = folder / _FOLDER
     first = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
     while True:
@@ -111,7 +111,7 @@ def train(
             if recipe.batch == 1:
                 raise FairnessError("one text does not fit into the GPU's memory; set device: cpu") from None
             recipe = recipe._replace(batch=recipe.batch // 2, accumulation=2 * recipe.accumulation)
-            model.load_state_dict(first)  # the steps before it are done again, or those since the last checkpoint
+            model.load_state_dict(first)  # repeats all steps, or those since the last checkpoint
             torch.cuda.empty_cache()
     shutil.rmtree(checkpoints, ignore_errors=True)
 
@@ -143,7 +143,7 @@ class _Trainer(transformers.Trainer):
     def __init__(self, *, loss: Loss, **options: Any) -> None:
         super().__init__(**options)
         self._loss = loss
-        self.model_accepts_loss_kwargs = False  # a step's loss is a mean, to be divided by the accumulated steps
+        self.model_accepts_loss_kwargs = False  # a step's loss is a mean: divide it by the accumulated steps
 
     def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **options: Any) -> torch.Tensor:
         value = self._loss(model, inputs)
@@ -155,7 +155,7 @@ class _Trainer(transformers.Trainer):
 
 
 class _Watch(transformers.TrainerCallback):
-    """Tells how far the training is, and when it is time for a checkpoint."""
+    """Reports the progress of the training, and decides when to write a checkpoint."""
 
     def __init__(self, progress: Progress | None, note: str) -> None:
         self._progress = progress
@@ -170,7 +170,7 @@ class _Watch(transformers.TrainerCallback):
 
 
 def _last(folder: Path) -> str | None:
-    """The last whole checkpoint; what a killed run left of another is taken away."""
+    """The last complete checkpoint. Incomplete ones that a killed run left are deleted."""
     whole = []
     for path in folder.glob("checkpoint-*"):
         if (path / _STATE).is_file():  # written last

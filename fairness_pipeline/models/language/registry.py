@@ -1,4 +1,4 @@
-"""Language models by architecture: making one ready in a folder, and loading it."""
+"""Language models by architecture: prepares one in a folder, and loads it."""
 
 import random
 from pathlib import Path
@@ -22,20 +22,20 @@ def prepare(
     seed: int,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Trains a `gpt2` on comments, going on from what is there; finds out which model a `causal_lm` is.
+    """Trains a `gpt2` on comments (a killed training is resumed), or finds out which model a `causal_lm` is.
 
     Args:
         specification: The model's file.
-        comments: What a `gpt2` is trained on.
-        folder: Where it is made.
-        seed: Of the first weights and the order.
-        progress: Told how many steps of all have passed.
+        comments: The comments that a `gpt2` is trained on.
+        folder: The folder of the model.
+        seed: The seed of the first weights and of the order.
+        progress: Called with the number of steps done, out of all steps.
 
     Returns:
         Figures of the model.
 
     Raises:
-        FairnessError: it cannot be loaded, or there is nothing to train on.
+        FairnessError: the model cannot be loaded, or there is nothing to train on.
     """
     use_threads(specification.threads)
     if specification.huggingface is None:
@@ -46,14 +46,14 @@ def prepare(
 
 
 def load(specification: LanguageModelSpecification, folder: Path) -> tuple[Any, Any]:
-    """Model and tokenizer, on their device, ready to be asked.
+    """The model and tokenizer, on their device and ready for queries.
 
     Args:
         specification: The model's file.
-        folder: What `prepare`, or a debiasing method, left.
+        folder: Holds what `prepare`, or a debiasing method, left.
 
     Raises:
-        FairnessError: they cannot be loaded, weights are missing, or the tokenizer cannot say where its tokens stand.
+        FairnessError: they cannot be loaded, weights are missing, or the tokenizer does not give the place of tokens.
     """
     import torch
     import transformers
@@ -76,7 +76,7 @@ def save(model: Any, tokenizer: Any, folder: Path) -> None:
     """Writes a model where `load` finds it."""
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # the caller has its own
+    logging.disable_progress_bar()  # the caller shows its own
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

@@ -1,1 +1,1 @@
-"""Sentiment and emotion systems: what gives a sentence a score between 0 and 1 for an affect."""
+"""Sentiment and emotion systems, which give a sentence a score between 0 and 1 for an affect."""

@@ -1,4 +1,4 @@
-"""The architectures of sentiment systems, each declared once: what a system's file may say, and where it lives."""
+"""The architectures of sentiment systems: what a system's file may contain, and which module holds the code."""
 
 from fairness_pipeline.models.architecture import Architecture
 

@@ -1,4 +1,4 @@
-"""A Hugging Face sequence classifier or regressor, by id or folder, as a system."""
+"""A Hugging Face sequence classifier or regressor as a sentiment system, by id or folder."""
 
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from fairness_pipeline.models.text_classifier import TextClassifier
 
 
 class ClassifierScorer:
-    """Probabilities of the labels that stand for affects, or a regressor's output brought into 0..1.
+    """Scores are the probabilities of the labels that mean an affect, or a regressor's output scaled to 0..1.
 
     Args:
         specification: The system's file.
 
     Raises:
-        FairnessError: when it scores: the model cannot be loaded, or has no such label.
+        FairnessError: while scoring, if the model cannot be loaded or has no such label.
     """
 
     def __init__(self, specification: SystemSpecification) -> None:
@@ -30,7 +30,7 @@ class ClassifierScorer:
         return {**self.__dict__, "_loaded": None}
 
     def __call__(self, sentences: pa.Table) -> pa.Table:
-        """The scores of each sentence, a column an affect."""
+        """The scores of each sentence, with one column for each affect."""
         model, columns = self._model()
         texts = sentences["text"].to_pylist()
         outputs = (model.logits if model.regression else model.probabilities)(texts, self.source.batch)
@@ -40,7 +40,7 @@ class ClassifierScorer:
         return pa.table(list(scores.T), names=list(self.specification.affects))
 
     def _in_range(self, outputs: np.ndarray) -> np.ndarray:
-        """A regressor's outputs, brought into 0..1."""
+        """A regressor's outputs, scaled to 0..1."""
         low, high = self.source.output_range or (0.0, 1.0)
         if outputs.min() < low or outputs.max() > high:
             raise FairnessError(
@@ -59,7 +59,7 @@ class ClassifierScorer:
         return self._loaded
 
     def _columns(self, model: TextClassifier) -> list[int]:
-        """The model's output for each affect."""
+        """The index of the model's output for each affect."""
         if self.source.output_range and not model.regression:
             raise FairnessError(
                 f"huggingface.output_range: '{self.source.name}' is a classifier, whose probabilities lie in 0..1; "
@@ -85,7 +85,7 @@ class ClassifierScorer:
 
 
 def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> ClassifierScorer:
-    """The model."""
+    """The scorer of the model."""
     return ClassifierScorer(specification)
 
 

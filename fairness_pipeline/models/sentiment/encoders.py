@@ -22,7 +22,7 @@ _SCORED = 512
 
 
 class TweetBatch(NamedTuple):
-    """Padded tweets (batch, words), their lengths on the CPU, and the intensity that each has of which affect."""
+    """Padded tweets (batch, words), their lengths on the CPU, and for each tweet an intensity and its affect."""
 
     texts: torch.Tensor
     lengths: torch.Tensor
@@ -31,12 +31,12 @@ class TweetBatch(NamedTuple):
 
 
 class ScoredTweets(EncodedDialogues):
-    """Tweets as the shared training loop takes them.
+    """Tweets in the form that the shared training loop takes.
 
     Args:
         turns: The numbers of each tweet's words.
-        goals: The intensity of each, in 0..1.
-        affects: The number of the affect that it is of.
+        goals: The intensity of each tweet, in 0..1.
+        affects: The number of the affect that each intensity belongs to.
     """
 
     def __init__(self, turns: list[np.ndarray], goals: np.ndarray, affects: np.ndarray) -> None:
@@ -51,13 +51,13 @@ class ScoredTweets(EncodedDialogues):
 
 
 class Regressor(nn.Module):
-    """Texts to a score in 0..1 for each affect.
+    """Gives a text a score in 0..1 for each affect.
 
     Args:
         architecture: `cnn` or `gru`.
-        settings: Widths.
-        words: Size of the vocabulary.
-        affects: How many outputs.
+        settings: The widths of the layers.
+        words: The size of the vocabulary.
+        affects: The number of affects, one output each.
     """
 
     def __init__(self, architecture: str, settings: EncoderSettings, words: int, affects: int) -> None:
@@ -67,14 +67,14 @@ class Regressor(nn.Module):
         self.output = nn.Linear(self.encoder.width, affects)
 
     def forward(self, batch: TweetBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """The summed squared error of the intensities that the tweets have, and how many tweets."""
+        """The summed squared error of the tweets' intensities, and the number of tweets."""
         rows = torch.arange(len(batch.goals), device=batch.goals.device)
         of_its_affect = self.scores(batch.texts, batch.lengths)[rows, batch.affects]
         loss = torch.nn.functional.mse_loss(of_its_affect, batch.goals, reduction="sum")
         return loss, torch.tensor(len(batch.goals))
 
     def scores(self, texts: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Texts (batch, words) of these lengths to scores (batch, affects). Padding changes nothing."""
+        """The scores (batch, affects) of texts (batch, words) with these lengths. Padding has no effect."""
         embedded = self.dropout(self.encoder.embedding(texts))
         return torch.sigmoid(self.output(self.dropout(self.encoder(embedded, lengths))))
 
@@ -82,12 +82,12 @@ class Regressor(nn.Module):
 def prepare(
     specification: SystemSpecification, tweets: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Trains the network on all affects at once: the mean squared error of the intensities that a tweet has.
+    """Trains the network on all affects at once. The loss is the mean squared error of the tweets' intensities.
 
-    Goes on from where a killed training stopped.
+    A killed training is resumed.
 
     Raises:
-        FairnessError: an affect has no tweets, or a loss that is not a number.
+        FairnessError: an affect has no tweets, or a loss is not a finite number.
     """
     settings = _settings(specification)
     parts = [of_affect(tweets, affect) for affect in specification.affects]
@@ -108,7 +108,7 @@ class RegressorScorer:
 
     Args:
         specification: The system's file.
-        folder: What `prepare` wrote.
+        folder: Holds what `prepare` wrote.
     """
 
     def __init__(self, specification: SystemSpecification, folder: Path) -> None:
@@ -121,7 +121,7 @@ class RegressorScorer:
 
     @torch.inference_mode()
     def __call__(self, sentences: pa.Table) -> pa.Table:
-        """The scores of each sentence, which depend on it alone, a column an affect."""
+        """The scores of each sentence, with one column for each affect; they depend on the sentence alone."""
         model, vocabulary = self._model()
         device = next(model.parameters()).device
         turns = vocabulary.turns(sentences["text"].to_pylist(), _settings(self.specification).longest)

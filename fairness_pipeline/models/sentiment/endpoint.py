@@ -1,4 +1,4 @@
-"""A chat endpoint that is asked for a score, one sentence and affect a request."""
+"""A chat endpoint that answers with a score, with one request for each sentence and affect."""
 
 import re
 from pathlib import Path
@@ -11,25 +11,25 @@ from fairness_pipeline.models.specification import Decoding
 
 _FIGURES = re.compile(r"[-\d.,/%–]*\d[-\d.,/%–]*")
 _NUMBER = re.compile(r"(0?\.\d+|1\.0+|[01])\.?")
-"""A number from 0 to 1, perhaps at the end of a sentence; `0.` may be one that was cut off."""
+"""A number from 0 to 1, optionally followed by a full stop; `0.` may be a number that was cut off."""
 _MAX_TOKENS = 12
 _ADVICE = Advice(what="prompt", empty="; or change endpoint.prompt so that it answers", less="the file's 'affects'")
 
 
 class AskedScorer:
-    """What the endpoint answers, read as a number. Every answer is kept, so that a killed run asks only for the rest.
+    """Reads the endpoint's answers as numbers. Every answer is saved, so a killed run only asks for the rest.
 
     Args:
         specification: The system's file.
-        folder: Keeps the answers.
-        seed: Sent along with each request.
+        folder: Holds the saved answers.
+        seed: Sent with each request.
 
     Raises:
-        FairnessError: when it scores: the endpoint fails, or an answer holds no number from 0 to 1.
+        FairnessError: while scoring, if the endpoint fails, or an answer holds no number from 0 to 1.
     """
 
     CHUNK = 64
-    """Sentences between two reports of progress."""
+    """The number of sentences between two progress reports."""
 
     def __init__(self, specification: SystemSpecification, folder: Path, seed: int) -> None:
         self.affects = specification.affects
@@ -37,7 +37,7 @@ class AskedScorer:
         self._chat = Chat(self.source, Decoding(max_tokens=_MAX_TOKENS), folder, seed, _ADVICE)
 
     def __call__(self, sentences: pa.Table) -> pa.Table:
-        """The scores of each sentence, a column an affect."""
+        """The scores of each sentence, with one column for each affect."""
         prompts = self._prompts(sentences["text"].to_pylist())
         scores = self._chat.meanings(prompts, _number, "hold no number from 0 to 1")
         count = sentences.num_rows
@@ -45,21 +45,21 @@ class AskedScorer:
         return pa.table({affect: pa.array(column, pa.float64()) for affect, column in columns.items()})
 
     def check_allowed(self, sentences: list[str]) -> None:
-        """Refuses, before anything is asked, what `max_requests` does not allow for all these sentences."""
+        """Raises an error, before anything is asked, if `max_requests` does not allow all these sentences."""
         self._chat.check_allowed(self._prompts(sentences))
 
     def _prompts(self, sentences: list[str]) -> list[str]:
-        """One affect after the other."""
+        """The prompts, one affect after the other."""
         return [self.source.filled(text).replace(AFFECT, affect) for affect in self.affects for text in sentences]
 
 
 def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> AskedScorer:
-    """The endpoint, with the answers that an earlier run left in `work`."""
+    """The scorer of the endpoint, with the answers that an earlier run saved in `work`."""
     return AskedScorer(specification, work, seed)
 
 
 def _number(answer: str) -> float | None:
-    """The only number in an answer, if there is one, and it lies between 0 and 1."""
+    """The number in an answer, if it is the only one and lies between 0 and 1."""
     figures = _FIGURES.findall(answer)
     found = _NUMBER.fullmatch(figures[0]) if len(figures) == 1 else None
     return float(found[1]) if found and figures[0] not in ("0.", "1.") else None

@@ -1,4 +1,4 @@
-"""A linear support vector regressor on word n-grams, one for each affect: the baseline of SemEval-2018 Task 1."""
+"""Linear support vector regressors on word n-grams, one for each affect: the baseline of SemEval-2018 Task 1."""
 
 import json
 from pathlib import Path
@@ -47,11 +47,11 @@ def prepare(
 
 
 class SvmScorer:
-    """The fitted regressors; what lies outside 0..1 is cut off.
+    """The fitted regressors; scores are clipped to 0..1.
 
     Args:
         specification: The system's file.
-        folder: What `prepare` wrote.
+        folder: Holds what `prepare` wrote.
     """
 
     def __init__(self, specification: SystemSpecification, folder: Path) -> None:
@@ -59,7 +59,7 @@ class SvmScorer:
         self.folder = folder
 
     def __call__(self, sentences: pa.Table) -> pa.Table:
-        """The scores of each sentence, a column an affect."""
+        """The scores of each sentence, with one column for each affect."""
         texts = sentences["text"].to_pylist()
         weights = load_file(self.folder / _WEIGHTS)
         scores = {}
@@ -77,7 +77,7 @@ def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: i
 
 
 def of_affect(tweets: pa.Table, affect: str) -> pa.Table:
-    """The tweets with an intensity of `affect`; raises FairnessError where there is none."""
+    """The tweets with an intensity of `affect`; raises FairnessError if there are none."""
     part = tweets.filter(pc.equal(tweets["affect"], affect))
     if not part.num_rows:
         found = ", ".join(sorted(tweets["affect"].unique().to_pylist())) or "none"

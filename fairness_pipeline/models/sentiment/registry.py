@@ -1,4 +1,4 @@
-"""Systems by architecture; torch and transformers are imported only when one of theirs is used."""
+"""Systems by architecture. torch and transformers are only imported if an architecture needs them."""
 
 from importlib import import_module
 from pathlib import Path
@@ -20,10 +20,10 @@ def prepare(
 
     Args:
         specification: The system's file, which says that it is trained.
-        tweets: What it is trained on, as `corpora.sentiment.affect_tweets.AFFECT_TWEETS`.
-        folder: Where it is made.
-        seed: Of all draws.
-        progress: Told how far it is.
+        tweets: The tweets to train on, as `corpora.sentiment.affect_tweets.AFFECT_TWEETS`.
+        folder: The folder of the system.
+        seed: The seed of all draws.
+        progress: Called with the progress.
 
     Returns:
         Figures of the system.
@@ -33,9 +33,9 @@ def prepare(
 
 
 def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> Scorer:
-    """The system, trained in `folder` if it is trained; gives a column an affect, of scores in 0..1.
+    """The scorer of the system, from `folder` if it was trained. It gives one column of scores in 0..1 for each affect.
 
-    `work` keeps what an endpoint has answered until all is.
+    `work` holds the answers of an endpoint until all sentences are answered.
     """
     use_threads(specification.threads)
     return _module(specification).scorer(specification, folder, work, seed)

@@ -1,4 +1,4 @@
-"""Scores of a system that ran elsewhere, from a CSV or TSV file."""
+"""Reads the scores of a system that ran elsewhere from a CSV or TSV file."""
 
 import codecs
 import csv
@@ -33,13 +33,13 @@ def read_scores(path: Path, sentences: pa.Table) -> pa.Table:
     """The scores in a file, as a table of `EQUITY_SCORES`.
 
     Args:
-        path: `.csv` (commas) or `.tsv` (tabs) with a header: `sentence_id` or `sentence`, `score`, and `affect` where
-            it is not valence. For each affect every sentence of the published templates once, and all or none of the
-            reworded ones.
-        sentences: As `EQUITY_SENTENCES`.
+        path: `.csv` (commas) or `.tsv` (tabs) with a header: `sentence_id` or `sentence`, `score`, and `affect` if it
+            is not valence. For each affect the file has every sentence of the published templates once, and all or none
+            of the reworded ones.
+        sentences: A table of `EQUITY_SENTENCES`.
 
     Raises:
-        FairnessError: a sentence is missing, unknown or doubled, a score is no number or outside 0..1, or the file has
+        FairnessError: a sentence is missing, unknown or repeated, a score is no number or outside 0..1, or the file has
             another form; names the file, the line and the reason.
     """
     identities = sentences["sentence_id"].to_pylist()
@@ -121,7 +121,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def unread_columns(path: Path) -> list[str]:
-    """The columns of a score file that say nothing to `read_scores`."""
+    """The columns of a score file that `read_scores` ignores."""
     return [name for name in next(_rows(path), (0, {}))[1] if name not in _COLUMNS]
 
 
@@ -151,7 +151,7 @@ def _score(path: Path, line: int, text: str) -> float:
 
 
 def write_sentences(sentences: pa.Table, path: Path, form: str) -> None:
-    """Writes the sentences to be scored elsewhere: `sentence_id`, `sentence`, and an empty `score`."""
+    """Writes the sentences to score elsewhere: `sentence_id`, `sentence`, and an empty `score`."""
     separator = "," if form == ".csv" else "\t"
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
@@ -165,6 +165,6 @@ def write_sentences(sentences: pa.Table, path: Path, form: str) -> None:
 
 
 def covered(sentences: pa.Table, scores: np.ndarray) -> list[str]:
-    """The sets of templates whose sentences all have a score; `scores` is (sentences, affects)."""
+    """The sets of templates for which all sentences have a score; `scores` is (sentences, affects)."""
     sets = sentences["templates"].to_numpy(zero_copy_only=False)
     return [kind for kind in TEMPLATE_SETS if not np.isnan(scores[sets == kind]).any()]

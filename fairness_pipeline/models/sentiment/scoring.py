@@ -1,4 +1,4 @@
-"""Has a system score every sentence, each distinct one once."""
+"""Lets a system score every sentence. Each distinct sentence is scored once."""
 
 from pathlib import Path
 
@@ -14,16 +14,16 @@ from fairness_pipeline.workspace.distinct import Scorer, each_distinct
 def score_sentences(
     sentences: pa.Table, scorer: Scorer, folder: Path | None = None, progress: Progress | None = None
 ) -> pa.Table:
-    """The score of each sentence for each affect of the system, as `EQUITY_SCORES`.
+    """The score of each sentence for each affect of the system, as a table of `EQUITY_SCORES`.
 
     Args:
-        sentences: As `EQUITY_SENTENCES`.
-        scorer: The system; a column an affect.
-        folder: Keeps what is scored until all is.
-        progress: Told how many distinct sentences are scored.
+        sentences: A table of `EQUITY_SENTENCES`.
+        scorer: The system; it gives one column for each affect.
+        folder: Holds the scores until all sentences are scored.
+        progress: Called with the number of distinct sentences scored.
 
     Raises:
-        FairnessError: the system gave no number for a sentence; or `check_allowed` refuses.
+        FairnessError: the system gave no number for a sentence, or `check_allowed` refuses.
     """
 
     def check(texts: pa.Array, scored: pa.Table) -> None:

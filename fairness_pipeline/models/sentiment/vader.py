@@ -10,7 +10,7 @@ from fairness_pipeline.models.sentiment.specification import SystemSpecification
 
 
 class VaderScorer:
-    """(compound + 1) / 2 as the score of valence."""
+    """Gives (compound + 1) / 2 as the score of valence."""
 
     def __init__(self) -> None:
         self._analyzer: Any = None
@@ -30,5 +30,5 @@ class VaderScorer:
 
 
 def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> VaderScorer:
-    """The scorer; nothing was made."""
+    """The scorer; it needs no preparation."""
     return VaderScorer()

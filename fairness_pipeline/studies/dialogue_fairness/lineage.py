@@ -285,7 +285,7 @@ def _tested(part: DialoguePart) -> dict[str, object]:
     settings = part.settings
     return {
         "significance": settings.significance.model_dump(),
-        "alike": settings.max_identical_share,
+        "alike": settings.max_identical_share,  # its older name: the new one would train every debiased model again
         "harmful": harmful(),
     }
 

@@ -365,8 +365,8 @@ class DialoguePart(Part[DialogueFairness]):
 
     def baselines_of(self, key: Key) -> list[Key]:
         """Every seed of a debiased model's base and of its controls."""
-        rivals = [self.base_of(key), *self.controls.of(key).values()]
-        return [seed for rival in rivals if rival for seed in self.seeds_of(rival) or [rival]]
+        baselines = [self.base_of(key), *self.controls.of(key).values()]
+        return [seed for own in baselines if own for seed in self.seeds_of(own) or [own]]
 
     # What the study itself asks
 
