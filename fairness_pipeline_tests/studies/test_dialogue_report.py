@@ -17,13 +17,10 @@ from fairness_pipeline.measures.dialogue.dialogue_significance import (
     compared,
     judge_responses,
 )
-from fairness_pipeline.measures.dialogue.diversity import DIVERSITY, measure_diversity
 from fairness_pipeline.measures.dialogue.instrument import INSTRUMENT_CHECK, swapped_texts
-from fairness_pipeline.measures.dialogue.measure import score
-from fairness_pipeline.measures.dialogue.politeness import POLITENESS, PolitenessScorer
 from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE
-from fairness_pipeline.measures.dialogue.registry import measure_label
-from fairness_pipeline.measures.dialogue.sentiment import SENTIMENT, SentimentScorer
+from fairness_pipeline.measures.dialogue.registry import measure_label, measures
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.variations import VARIATIONS
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project.project import Project, load_dimension
@@ -65,7 +62,6 @@ def filled(tiny: Project) -> Lake:
     ]
     responses = pa.Table.from_pylist(rows, schema=RESPONSES)
     gender = load_dimension("gender")
-    politeness, sentiment = (score(responses, scorer, gender) for scorer in (PolitenessScorer(), SentimentScorer()))
     words = pa.table(
         {
             "pair_id": responses["pair_id"],
@@ -76,9 +72,8 @@ def filled(tiny: Project) -> Lake:
         }
     )
     chosen = pa.table({"pair_id": range(4), "terms": [[{"a": "he", "b": f"she{i}"}] for i in range(4)]})
-    tables = {
-        "diversity": measure_diversity(responses), "politeness": politeness, "sentiment": sentiment, "attribute_words": words
-    }  # fmt: skip
+    tables = {own.table: own.measure(responses, MeasureSettings(), gender) for own in measures()}
+    tables["attribute_words"] = words
     judged = compared(
         responses, tables, settings=tiny.parts["dialogue_fairness"].settings.significance, seed=1,
         published=published_rows(platform="twitter", dimension="gender", model="seq2seq"), dimension=gender,
@@ -98,8 +93,8 @@ def filled(tiny: Project) -> Lake:
         {"pairs": 4, "contexts_by_word": {"<i>he": 4}},
     )
     for name, table, schema in (
-        ("responses", responses, RESPONSES), ("politeness", politeness, POLITENESS), ("sentiment", sentiment, SENTIMENT),
-        ("diversity", measure_diversity(responses), DIVERSITY), ("dialogue_significance", significance, DIALOGUE_SIGNIFICANCE),
+        ("responses", responses, RESPONSES), ("dialogue_significance", significance, DIALOGUE_SIGNIFICANCE),
+        *((own.table, tables[own.table], own.schema) for own in measures()),
     ):  # fmt: skip
         put(lake, name, KEY, table, schema)
     return lake

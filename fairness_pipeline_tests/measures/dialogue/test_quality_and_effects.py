@@ -15,9 +15,10 @@ from fairness_pipeline.measures.dialogue.debiasing_effects import (
     without_credit,
 )
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
-from fairness_pipeline.measures.dialogue.diversity import measure_diversity
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.response_quality import measure_quality
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.comparison import COMPARISON
 
@@ -77,16 +78,10 @@ def measured(offensive_a: np.ndarray, offensive_b: np.ndarray, words: tuple[str,
     responses = pa.table(
         {"pair_id": ids, "side": sides, "response": [f"{words[i % 2]} word {o}" for i, o in enumerate(offensive)]}
     )
-    none = np.zeros(2 * n, dtype=bool)
-    tables = {
-        "diversity": measure_diversity(responses),
-        "politeness": twice(ids, sides, offensive=offensive),
-        "sentiment": twice(ids, sides, positive=none, negative=none),
-        "attribute_words": twice(ids, sides, count=none.astype(int)).append_column(
-            "attribute", pa.array(["career"] * (2 * n))
-        ),
-    }
-    rows = compared(responses, tables, settings=SETTINGS, seed=1, published={}, dimension=load_dimension("gender"))
+    gender = load_dimension("gender")
+    tables = {own.table: own.measure(responses, MeasureSettings(), gender) for own in measures()}
+    tables["politeness"] = twice(ids, sides, offensive=offensive)
+    rows = compared(responses, tables, settings=SETTINGS, seed=1, published={}, dimension=gender)
     return Measured(responses, tables, pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON))
 
 
