@@ -92,7 +92,7 @@ def gate(plan: Plan, rule: Rule) -> int:
     if degenerate := [f"{audit.name}: {audit.degenerate}" for _, audit in audits if audit.degenerate]:
         raise FairnessError(f"--fail-on: nothing to judge: {'; '.join(degenerate)}")
     if unseen := [name for name in wanted if name not in {entry.name for entry in looked_at}]:
-        raise FairnessError(f"--measures: {', '.join(unseen)}: measured in none of what was asked for")
+        raise FairnessError(f"--measures: {', '.join(unseen)}: not measured in anything that was asked for")
     print(_told(plan, looked_at, rule))
     return 0
 

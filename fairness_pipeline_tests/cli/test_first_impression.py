@@ -307,7 +307,7 @@ def test_a_gate_on_what_was_never_measured(data: Path) -> None:
     assert command(*gate, "--measures", "valence").returncode == 0
     done = command(*gate, "--measures", "anger")
     assert done.returncode == 1
-    assert "--measures: anger: measured in none of what was asked for" in done.stderr
+    assert "--measures: anger: not measured in anything that was asked for" in done.stderr
 
 
 def test_a_plot_in_characters() -> None:

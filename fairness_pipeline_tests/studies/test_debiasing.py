@@ -176,7 +176,7 @@ def test_a_recipe_is_held_against_its_base_and_its_controls(tiny: Project, data:
 
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"].pop("seq2seq-mle"))
     power_forecast = Project("tiny").parts["dialogue_fairness"].power_forecast(lake, "gender")
-    said = "cures: seq2seq-debiased_chat has no control 'mle' in gender and will not be called one; list a model of"
+    said = "cures: seq2seq-debiased_chat has no control 'mle' in gender, so it cannot be called a cure; list a model of"
     assert said in power_forecast[-1]
 
 

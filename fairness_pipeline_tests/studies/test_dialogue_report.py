@@ -179,7 +179,7 @@ def test_a_planted_bias_is_kept_apart_from_what_people_say(tiny: Project, data: 
         put(lake, "dialogue_significance", KEY, judged, DIALOGUE_SIGNIFICANCE, {"verdicts": verdicts})
         first, *others = part.warnings(lake)
         assert first.startswith(planted)
-        assert ["Not shown by seq2seq, " in warning for warning in others] == [True] * unlearned
+        assert ["Not learned by seq2seq" in warning for warning in others] == [True] * unlearned
 
 
 def test_checkpoints_that_say_one_thing_show_no_recipe_to_be_fair(tiny: Project, data: Path) -> None:

@@ -111,8 +111,8 @@ class Dialogues:
         self._neutral = np.array([i for i, side in enumerate(sides) if side is None], dtype=np.int64)
         if not len(self._gendered) or not len(self._neutral):
             raise FairnessError(
-                f"'{task.model.debiasing}' needs dialogues whose messages name one group ({len(self._gendered):,} "
-                f"found) and such as name none ({len(self._neutral):,} found)"
+                f"'{task.model.debiasing}' needs dialogues with a message that names one group "
+                f"({len(self._gendered):,} found), and dialogues that name no group ({len(self._neutral):,} found)"
             )
 
     def gendered(self, random: np.random.Generator, size: int) -> GenderedBatch:

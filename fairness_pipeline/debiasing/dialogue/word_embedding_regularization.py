@@ -35,8 +35,8 @@ def debias(task: Task) -> dict[str, Any]:
         distances.append(PairDistance(pairs, embedding, rows))
         if not len(distances[0]):
             raise FairnessError(
-                f"of none of {len(pairs):,} pairs are both words among those that the model knows, so 'wer' draws "
-                "nothing together; give it a larger vocabulary or corpus, or commoner words"
+                f"the model knows both words of none of the {len(pairs):,} pairs, so 'wer' has nothing to regularise; "
+                "give it a larger vocabulary or corpus, or commoner words"
             )
         return lambda: k * distances[0]()
 

@@ -17,7 +17,7 @@ from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.workspace.distinct import each_distinct
 
 CLASSIFIER_QUALITY = schema(
-    classifier=(pa.string(), "that is held against the labelled texts"),
+    classifier=(pa.string(), "that is compared with the labelled texts"),
     group=(pa.string(), "all texts, or those that name one side alone"),
     metric=(pa.string(), "of response quality"),
     n=(pa.int64(), "pairs compared"),

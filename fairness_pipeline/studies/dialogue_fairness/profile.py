@@ -263,8 +263,8 @@ class DialoguePart(Part[DialogueFairness]):
             unlearned = [key["model"] for key in keys if self._shows_bias(key, lake) is False]
             if unlearned:
                 found.append(
-                    f"Not shown by {', '.join(unlearned)}, whose verdicts hence tell little: what does not learn this "
-                    "bias could hardly learn people's."
+                    f"Not learned by {', '.join(unlearned)}: verdicts on such a model tell little, since it "
+                    "could hardly learn people's biases either."
                 )
         return found
 
@@ -345,15 +345,16 @@ class DialoguePart(Part[DialogueFairness]):
     def _cures_forecast(self, dimensions: list[str]) -> list[str]:
         recipes = {name: m for name, m in self.models.items() if m.base and m.seeds > 1 and not is_seed(name)}
         few = [name for name, model in recipes.items() if model.seeds < LEAST_SEEDS]
-        found = [f"cures: {', '.join(few)}: nothing is called a cure of fewer than {LEAST_SEEDS} seeds"] if few else []
+        found = [f"cures: {', '.join(few)}: a cure needs {LEAST_SEEDS} seeds or more"] if few else []
         for name, model in recipes.items():
             keys = [{"dimension": each, "model": name} for each in dimensions if answers_in(self.models[name], each)]
             for method in self.controls.methods(name):
                 without = [key["dimension"] for key in keys if method not in self.controls.of(key)]
                 if without:
                     found.append(
-                        f"cures: {name} has no control '{method}' in {', '.join(without)} and will not be called one; "
-                        f"list a model of '{model.base}' with debiasing '{method}', the same settings and as many seeds"
+                        f"cures: {name} has no control '{method}' in {', '.join(without)}, so it cannot be called a "
+                        f"cure; list a model of '{model.base}' with debiasing '{method}', the same settings and as many "
+                        "seeds"
                     )
         return found
 
