@@ -353,8 +353,8 @@ class DialoguePart(Part[DialogueFairness]):
                 if without:
                     found.append(
                         f"cures: {name} has no control '{method}' in {', '.join(without)}, so it cannot be called a "
-                        f"cure; list a model of '{model.base}' with debiasing '{method}', the same settings and as many "
-                        "seeds"
+                        f"cure; list a model of '{model.base}' with debiasing '{method}', the same settings and as "
+                        "many seeds"
                     )
         return found
 
