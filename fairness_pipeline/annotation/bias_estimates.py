@@ -12,18 +12,17 @@ from fairness_pipeline.annotation.truth_inference.base import Labels
 from fairness_pipeline.annotation.truth_inference.group_anno import SIDES, GroupAnno
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.annotations import ANNOTATIONS, ANNOTATORS
 from fairness_pipeline.foundation.progress import Progress, report
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
+from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.corrections import holm
 
 ANNOTATOR, GROUP, CONTRAST = "annotator", "group", "contrast"
 BIAS_ESTIMATES = schema(
-    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
+    **fields(ANNOTATIONS, "draw"),
     kind=(pa.string(), "annotator, group, or contrast (first group minus second)"),
-    category=(
-        pa.string(),
-        "what tells two groups of annotators apart; empty for one annotator, or where there is none",
-    ),
+    **fields(ANNOTATORS, "category"),
     name=(pa.string(), "the annotator, or the group"),
     response=(
         pa.string(),
@@ -32,7 +31,7 @@ BIAS_ESTIMATES = schema(
     value=(pa.float64(), "the estimate; of scores the mean over draws or seeds"),
     ci_low=optional(pa.float64(), "lower end of the 95% interval: of a difference, of a contrast, of a score"),
     ci_high=optional(pa.float64(), "upper end of that interval"),
-    p=optional(pa.float64(), "its p value"),
+    **fields(COMPARISON, "p"),
     p_holm=optional(pa.float64(), "p adjusted by Holm: over a corpus's categories, or over a draw's contrasts"),
     labels=optional(pa.float64(), "labels that it rests on"),
     truth=optional(pa.float64(), "the simulated value"),

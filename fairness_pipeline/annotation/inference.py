@@ -16,23 +16,22 @@ from fairness_pipeline.annotation.item_classifiers import (
     TextClassifier,
 )
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
+from fairness_pipeline.corpora.annotators.annotations import ANNOTATIONS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress, report
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 
 INFERRED = schema(
-    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
-    item_id=(pa.string(), "the item, as the corpus names it"),
+    **fields(ANNOTATIONS, "draw", "item_id"),
     probability=(pa.float64(), "that the item is positive"),
-    label=(pa.int64(), "1 (positive) or 0"),
+    **fields(ANNOTATIONS, "label"),
 )
 """One row per item: the inferred label and P(y = 1). Methods without probabilities give a share or score in 0..1
 instead."""
 PREDICTED = schema(
     seed=(pa.int64(), "which training; of a simulated corpus the draw"),
-    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
-    item_id=(pa.string(), "the item, as the corpus names it"),
+    **fields(ANNOTATIONS, "draw", "item_id"),
     probability=(pa.float64(), "that the item is positive"),
 )
 """One row per test item and seed: the prediction of a classifier that learned from inferred labels."""

@@ -181,8 +181,7 @@ def _told(plan: Plan, rows: list[_Entry], rule: Rule) -> str:
     )
     artefacts = sum(entry.row["verdict"] == ARTEFACT for entry in rows)
     if artefacts:
-        does = "does" if artefacts == 1 else "do"
-        told += f"; {number_of(artefacts, 'artefact')}, which a control explains, {does} not close it"
+        told += f"; it passes over {number_of(artefacts, 'artefact')}, which a control explains"
     return "\n".join([told, *_detectable(rows, level)])
 
 

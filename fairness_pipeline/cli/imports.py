@@ -9,24 +9,23 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.paths import check_key
 
 
-def check_name(option: str, name: str, profile: str, *, taken_by: str | None) -> None:
+def check_name(option: str, name: str, profile: str, *, taken: bool, what: str = "") -> None:
     """Refuses a name for an imported subject if it is not a key, or if the profile uses it itself.
 
     Args:
         option: The option with the name, such as `--model`.
         name: The name.
         profile: The profile.
-        taken_by: None if the name is free; else what the profile uses it for, in brackets, or an empty text.
+        taken: Whether the profile uses the name itself.
+        what: What it uses the name for.
 
     Raises:
         FairnessError: the name cannot be used.
     """
     check_key(name, option)
-    if taken_by is not None:
-        kind = option.removeprefix("--")
-        raise FairnessError(
-            f"{option}: profile '{profile}' has a {kind} '{name}' already{taken_by}; choose another name"
-        )
+    if taken:
+        used = f"has a {option.removeprefix('--')} '{name}' already" + (f" ({what})" if what else "")
+        raise FairnessError(f"{option}: profile '{profile}' {used}; choose another name")
 
 
 def import_file(path: Path, target: Path, before: Collection[Path], what: str) -> None:

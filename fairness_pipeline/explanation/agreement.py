@@ -8,11 +8,12 @@ from scipy import stats
 from scipy.special import rel_entr
 from scipy.stats import entropy
 
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
+from fairness_pipeline.foundation.schemas import fields, schema
 
 _SHARES = pa.list_(pa.float64())
 SALIENCY = schema(
-    text_id=(pa.string(), "of the text: its corpus's and its own hash"),
+    **fields(AUTHORED_TEXTS, "text_id"),
     seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),
     words=(pa.list_(pa.string()), "of the text, as the classifier reads them"),
     label_l2x=(pa.list_(pa.float64()), "S_Y: of each word the share that tells the label, by an explainer"),

@@ -20,27 +20,42 @@ def optional(kind: pa.DataType, text: str) -> Column:
     return Column(kind, text, nullable=True)
 
 
-def schema(*bases: pa.Schema, **columns: tuple[pa.DataType, str] | Column | str) -> pa.Schema:
+def fields(base: pa.Schema, *names: str) -> dict[str, pa.Field]:
+    """Columns of another schema, so that what they hold is described once.
+
+    Args:
+        base: The other schema.
+        names: The names of the columns.
+    """
+    return {name: base.field(name) for name in names}
+
+
+def schema(*bases: pa.Schema, **columns: tuple[pa.DataType, str] | Column | pa.Field | str) -> pa.Schema:
     """A schema with a description of each column.
 
     Args:
         bases: Schemas with the first columns.
         columns: The type and description of each further column. A column always has a value, unless it is `optional`.
-            A description alone replaces the description of a column from `bases`.
+            A description alone replaces the description of a column from `bases`. See `fields` for columns that
+            another schema has too.
 
     Example:
         >>> table = schema(pair_id=(pa.int64(), "of the pair"), score=optional(pa.float64(), "null where it is empty"))
         >>> describe(schema(table, score="the compound score", side=(pa.string(), "a or b")))
         {'pair_id': 'of the pair', 'score': 'the compound score', 'side': 'a or b'}
+        >>> describe(schema(side=(pa.string(), "a or b"), **fields(table, "score")))
+        {'side': 'a or b', 'score': 'null where it is empty'}
     """
-    fields = {field.name: field for base in bases for field in base}
+    found = {field.name: field for base in bases for field in base}
     for name, column in columns.items():
         if isinstance(column, str):
-            fields[name] = fields[name].with_metadata({_TEXT: column})
+            found[name] = found[name].with_metadata({_TEXT: column})
+        elif isinstance(column, pa.Field):
+            found[name] = column
         else:
-            kind, text, nullable = column if isinstance(column, Column) else Column(*column, nullable=False)
-            fields[name] = pa.field(name, kind, nullable, {_TEXT: text})
-    return pa.schema(list(fields.values()))
+            kind, text, nullable = column if isinstance(column, Column) else (*column, False)
+            found[name] = pa.field(name, kind, nullable, {_TEXT: text})
+    return pa.schema(list(found.values()))
 
 
 def describe(schema: pa.Schema) -> dict[str, str]:

@@ -14,9 +14,6 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from fairness_pipeline.foundation.errors import FairnessError
 
-_OLDER: dict[str, str] = {}
-"""Older names that files used, by the present name, so that an error finds their line."""
-
 
 class Specification(pydantic.BaseModel):
     """The base of everything that is read from YAML: unknown keys are refused, and nothing changes after loading."""
@@ -34,8 +31,10 @@ class Specification(pydantic.BaseModel):
         for old, new in cls.renamed.items():
             if old in content and new not in content:
                 content = {new if key == old else key: value for key, value in content.items()}
-                _OLDER[new] = old
-                where = f"{info.context['path']}: " if info.context else ""
+                where = ""
+                if info.context:
+                    info.context["older"][new] = old
+                    where = f"{info.context['path']}: "
                 warnings.warn(f"{where}'{old}' is now called '{new}'; please rename it", FutureWarning, stacklevel=2)
         return content
 
@@ -180,13 +179,14 @@ def validate(schema: type[S], content: dict[str, Any], path: Path, under: tuple[
     Raises:
         FairnessError: one line for each key that is unknown, missing or of the wrong kind.
     """
+    older: dict[str, str] = {}  # the names that the file has for renamed keys, so that an error finds their line
     try:
-        return schema.model_validate(content, context={"path": path})
+        return schema.model_validate(content, context={"path": path, "older": older})
     except pydantic.ValidationError as error:
         found = error.errors()
         # If elements of a list are wrong, pydantic drops them and also reports the list as too short: skip that report.
         found = [e for e in found if e["type"] != "too_short" or not any(_inside(o["loc"], e["loc"]) for o in found)]
-        raise FairnessError("\n".join(_explain(path, details, schema, under) for details in found)) from None
+        raise FairnessError("\n".join(_explain(path, details, schema, under, older) for details in found)) from None
 
 
 def load(schema: type[S], path: Path) -> S:
@@ -198,9 +198,11 @@ def _inside(place: tuple[Any, ...], above: tuple[Any, ...]) -> bool:
     return len(place) > len(above) and place[: len(above)] == above
 
 
-def _explain(path: Path, details: Any, schema: type[Specification], under: tuple[str, ...]) -> str:
+def _explain(
+    path: Path, details: Any, schema: type[Specification], under: tuple[str, ...], older: Mapping[str, str]
+) -> str:
     location = (*under, *details["loc"])
-    line = _line(path, location)
+    line = _line(path, tuple(older.get(part, part) for part in location))
     where = f"{path}" + (f", line {line}" if line else "")
     key = ".".join(str(part) for part in location) or "the whole file"
     if details["type"] == "extra_forbidden":
@@ -240,8 +242,7 @@ def _line(path: Path, location: tuple[Any, ...]) -> int | None:
     line = None
     for part in location:
         if isinstance(node, yaml.MappingNode):
-            names = (str(part), _OLDER.get(str(part)))
-            found = [(key, value) for key, value in node.value if key.value in names]
+            found = [(key, value) for key, value in node.value if key.value == str(part)]
             if not found:
                 break
             line, node = found[0][0].start_mark.line + 1, found[0][1]

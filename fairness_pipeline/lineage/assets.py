@@ -27,7 +27,7 @@ class Assets(Generic[P]):
     """
 
     def __init__(self, part: type[P]) -> None:
-        self._part = part
+        del part  # only the type checker needs it
 
     def __call__(
         self,

@@ -5,16 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.resampling import NGrams, left_out
 
 DEBIASING_EFFECTS = schema(
-    measure=(pa.string(), "what is compared"),
-    unit=(
-        pa.string(),
-        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
-    ),
+    **fields(COMPARISON, "measure", "unit"),
     n=(pa.int64(), "pairs, or texts, compared"),
     difference_before=(pa.float64(), "the base's difference, side a minus side b"),
     difference_after=(pa.float64(), "the debiased model's"),
@@ -23,7 +20,7 @@ DEBIASING_EFFECTS = schema(
     ci_high=(pa.float64(), "upper end of that interval"),
     test=(pa.string(), "the paper's own test, where it has one"),
     p=(pa.float64(), "its p value"),
-    p_holm=(pa.float64(), "the p on which the verdict rests, adjusted by Holm over the table's measures"),
+    **fields(COMPARISON, "p_holm"),
     effect=(
         pa.string(),
         "smaller gap, larger gap, no change shown, or nothing to judge; of a recipe also cure, no gap shown",

@@ -22,7 +22,7 @@ from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, track
 from fairness_pipeline.foundation.records import column, read_records
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
 
 ANNOTATIONS = schema(
     draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
@@ -32,8 +32,7 @@ ANNOTATIONS = schema(
 )
 """One row for each label: 1 (positive) or 0. `draw` numbers the draws of a simulated corpus; it is 1 for others."""
 ITEMS = schema(
-    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
-    item_id=(pa.string(), "the item, as the corpus names it"),
+    **fields(ANNOTATIONS, "draw", "item_id"),
     text=(pa.string(), "what was labelled; empty where it is not known"),
     features=(pa.list_(pa.float64()), "numbers that a classifier reads instead; empty where there are none"),
     split=(pa.string(), "train, or test (for a classifier that learns from inferred labels)"),
@@ -41,8 +40,7 @@ ITEMS = schema(
 )
 """One row for each item; `gold` is null if the true label is not known."""
 ANNOTATORS = schema(
-    draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
-    annotator_id=(pa.string(), "who labelled, as the corpus names them"),
+    **fields(ANNOTATIONS, "draw", "annotator_id"),
     category=(
         pa.string(),
         "what tells two groups of annotators apart; empty for one annotator, or where there is none",

@@ -28,7 +28,7 @@ from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, track
 from fairness_pipeline.foundation.records import column, read_records
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.text_files import read_lines
 from fairness_pipeline.foundation.yaml_files import Specification
 
@@ -44,8 +44,7 @@ AUTHORED_TEXTS = schema(
 an unknown author counts as the only text of its own author."""
 SKEWED_SETS = schema(
     balance_rate=(pa.string(), "positive to negative texts of group a; of group b the other way round"),
-    split=(pa.string(), "train, valid or test"),
-    text_id=(pa.string(), "of the text: its corpus's and its own hash"),
+    **fields(AUTHORED_TEXTS, "split", "text_id"),
 )
 """The texts of `train` and `valid` that are used at each balance rate."""
 SPLITS = ("train", "valid", "test")

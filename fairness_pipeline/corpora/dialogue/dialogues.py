@@ -25,17 +25,18 @@ from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.progress import Progress, track
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.foundation.yaml_files import Specification
+from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
 
 SPLITS = ("train", "valid", "test", "audit")
 SHARED_TURN = 25
 """Characters. Dialogues that share a turn of at least this length form one thread; shorter turns are stock phrases."""
 
 SCHEMA = schema(
-    dialogue_id=(pa.string(), "a hash of corpus, context and response"),
+    **fields(CONTEXT_PAIRS, "dialogue_id"),
     thread_id=(pa.string(), "dialogues of one thread fall into one split"),
-    context=(pa.string(), "what is said to the model"),
+    **fields(CONTEXTS, "context"),
     response=(pa.string(), "what is answered"),
     split=(pa.string(), "train, valid, test or audit"),
     corpus=(pa.string(), "the corpus's key: its file in data/corpora"),

@@ -13,10 +13,11 @@ from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 
 STATE_TURNS = schema(
-    split=(pa.string(), "train, dev, test; unbiased: phrases in which annotators found no bias"),
+    **fields(COUNTERFACTUAL_PHRASES, "split"),
     text=(pa.string(), "what was written"),
     right=(pa.bool_(), "whether the user gives the value in this turn"),
 )

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple, TextIO
 
 import pyarrow as pa
 
+from fairness_pipeline.corpora.language.reddit_comments import PHRASES
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
+from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 
 PHRASE_ANNOTATIONS = schema(
-    phrase_id=(pa.string(), "of the phrase: its comment's and a number, or its place in a released split"),
-    comment_id=(pa.string(), "of the comment"),
-    comment=(pa.string(), "the comment, cleaned"),
-    phrase=(pa.string(), "seven tokens on either side of the target's first word"),
+    **fields(COUNTERFACTUAL_PHRASES, "phrase_id", "comment_id"),
+    **fields(PHRASES, "comment", "phrase"),
     annotator=(pa.string(), "who labelled"),
     bias_sent=optional(pa.bool_(), "whether the comment expresses the stereotype; null without a label"),
     bias_phrase=optional(pa.bool_(), "whether the phrase alone does"),

@@ -9,17 +9,16 @@ import pyarrow as pa
 from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.language.phrase_annotations import majority
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseSource, TextFile
-from fairness_pipeline.corpora.language.reddit_comments import clean_comment
+from fairness_pipeline.corpora.language.reddit_comments import PHRASES, clean_comment
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.text_files import read_lines
+from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 
 PHRASE_SPLITS = schema(
-    phrase_id=(pa.string(), "of the phrase: its comment's and a number, or its place in a released split"),
-    comment_id=(pa.string(), "of the comment"),
-    split=(pa.string(), "train, dev, test; unbiased: phrases in which annotators found no bias"),
-    phrase=(pa.string(), "seven tokens on either side of the target's first word"),
+    **fields(COUNTERFACTUAL_PHRASES, "phrase_id", "comment_id", "split"),
+    **fields(PHRASES, "phrase"),
 )
 """`split`: train, dev and test for biased phrases; `unbiased` for phrases that annotators found no bias in."""
 

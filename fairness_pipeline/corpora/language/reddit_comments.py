@@ -15,23 +15,23 @@ from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGram
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, track
 from fairness_pipeline.foundation.records import column, read_records
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
+from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 from fairness_pipeline.lexicons.stereotypes import Lexicon
 
 COMMENTS = schema(
-    comment_id=(pa.string(), "of the comment"),
+    **fields(COUNTERFACTUAL_PHRASES, "comment_id"),
     text=(pa.string(), "what was written"),
     created=optional(pa.string(), "when, as the dump says"),
 )
 CANDIDATES = schema(
-    comment_id=(pa.string(), "of the comment"),
+    **fields(COUNTERFACTUAL_PHRASES, "comment_id"),
     comment=(pa.string(), "the comment, cleaned"),
 )
 PHRASES = schema(
-    phrase_id=(pa.string(), "of the phrase: its comment's and a number, or its place in a released split"),
-    comment_id=(pa.string(), "of the comment"),
+    **fields(COUNTERFACTUAL_PHRASES, "phrase_id", "comment_id"),
     comment=(pa.string(), "the comment, cleaned"),
-    target=(pa.string(), "the words that name the group"),
+    **fields(COUNTERFACTUAL_PHRASES, "target"),
     phrase=(pa.string(), "seven tokens on either side of the target's first word"),
     attribute_in_window=(pa.bool_(), "whether a term of the stereotype is in the phrase"),
 )

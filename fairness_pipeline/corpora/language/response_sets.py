@@ -11,11 +11,12 @@ from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.language.phrase_splits import read_texts
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.text_files import read_json_lines
+from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 
 RESPONSE_SETS = schema(
-    split=(pa.string(), "train, dev, test; unbiased: phrases in which annotators found no bias"),
+    **fields(COUNTERFACTUAL_PHRASES, "split"),
     context=(pa.string(), "what is answered"),
     references=(pa.list_(pa.string()), "what people answered"),
 )

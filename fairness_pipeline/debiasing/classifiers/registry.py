@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 import pydantic
 
-from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.classifiers import registry
@@ -91,13 +90,6 @@ class Task:
     def settings(self) -> Any:
         """The method's."""
         return METHODS[str(self.classifier.debiasing)].settings.model_validate(self.classifier.settings or {})
-
-
-def check_method(name: Any, path: Path) -> Method:
-    """The method `name`; raises FairnessError, naming the file, if there is none."""
-    if not isinstance(name, str) or name not in METHODS:
-        raise FairnessError(f"{path}: debiasing: expected one of {', '.join(METHODS)}, found {name!r}")
-    return METHODS[name]
 
 
 def train(task: Task) -> list[list[float]]:

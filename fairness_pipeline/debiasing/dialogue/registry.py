@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fairness_pipeline.debiasing.dialogue import settings
-from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import use_threads
@@ -116,17 +115,6 @@ class Task:
         """Seconds between two checkpoints."""
         assert self.model.training is not None
         return self.model.training.checkpoint_seconds
-
-
-def check_method(name: Any, path: Path) -> Method:
-    """The method `name`.
-
-    Raises:
-        FairnessError: there is none; the error names the file.
-    """
-    if not isinstance(name, str) or name not in METHODS:
-        raise FairnessError(f"{path}: debiasing: expected one of {', '.join(METHODS)}, found {name!r}")
-    return METHODS[name]
 
 
 def method_of(model: ModelSpecification) -> Method | None:

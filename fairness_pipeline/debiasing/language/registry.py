@@ -1,11 +1,9 @@
 """Debiasing methods of language models by name; torch is imported only when one is used."""
 
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairness_pipeline.debiasing.language.task import FineTuning, HardDebiasingGrid, LossGrid, Task
-from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Specification
 
 
@@ -24,13 +22,6 @@ METHODS = {
     "cda": Method("counterfactual_augmentation", "augmented", FineTuning),
     "plain": Method("counterfactual_augmentation", "as_they_are", FineTuning),
 }
-
-
-def check_method(name: Any, path: Path) -> Method:
-    """The method `name`; raises FairnessError, naming the file, if there is none."""
-    if not isinstance(name, str) or name not in METHODS:
-        raise FairnessError(f"{path}: debiasing: expected one of {', '.join(METHODS)}, found {name!r}")
-    return METHODS[name]
 
 
 def debias(task: Task) -> dict[str, Any]:

@@ -14,10 +14,12 @@ import pandas as pd
 import pyarrow as pa
 from scipy.stats import f as f_distribution
 
+from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES
 from fairness_pipeline.annotation.inference import people, task_table
 from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels
+from fairness_pipeline.corpora.annotators.annotations import ANNOTATORS
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.foundation.yaml_files import Share, Specification
 from fairness_pipeline.measures.annotators.item_by_group import ItemsByGroup, items_by_group
 from fairness_pipeline.statistics.comparison import COMPARISON, Published, adjusted, beside, compare_groups
@@ -67,21 +69,15 @@ are shown to differ little. If the mean does not differ but single items do, it 
 the groups call other items positive.
 """
 ANNOTATOR_ANOVA = schema(
-    category=(
-        pa.string(),
-        "what tells two groups of annotators apart; empty for one annotator, or where there is none",
-    ),
-    response=(
-        pa.string(),
-        "sensitivity (share of positive items called positive) or specificity (of negative ones negative)",
-    ),
+    **fields(ANNOTATORS, "category"),
+    **fields(BIAS_ESTIMATES, "response"),
     annotators=(pa.int64(), "annotators whose groups are known and who labelled items of the class"),
     sum_of_squares=(pa.float64(), "between the groups, after all other categories (type II)"),
     stars=(pa.string(), "* below 0.05, ** below 0.005"),
     mean_a=optional(pa.float64(), "mean response of the first group's annotators, against the majority vote"),
     mean_b=optional(pa.float64(), "mean response of the second group's annotators"),
     f=optional(pa.float64(), "its F"),
-    p=optional(pa.float64(), "its p value"),
+    **fields(COMPARISON, "p"),
     published_sum_of_squares=optional(pa.float64(), "what the thesis prints"),
     published_stars=optional(pa.string(), "what the thesis prints"),
 )

@@ -6,18 +6,18 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import binomtest
 
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES
+from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.statistics.intervals import Estimate
 
 TRUTH, PREDICTION = "truth_inference", "prediction"
 TRUTH_SCORES = schema(
     metric=(pa.string(), "truth_inference_ or prediction_, accuracy or f1 (of the positive class)"),
     items=(pa.int64(), "items with a known truth"),
-    value=(pa.float64(), "the estimate; of scores the mean over draws or seeds"),
+    **fields(BIAS_ESTIMATES, "value"),
     values=(pa.list_(pa.float64()), "of each draw or seed"),
     over=(pa.string(), "what the interval is over: draws, seeds, or items"),
-    ci_low=optional(pa.float64(), "lower end of the 95% interval: of a difference, of a contrast, of a score"),
-    ci_high=optional(pa.float64(), "upper end of that interval"),
+    **fields(BIAS_ESTIMATES, "ci_low", "ci_high"),
     published_value=optional(pa.float64(), "what the thesis prints"),
 )
 """Accuracy and F1 (of the positive class), as shares. `values` are those of each draw or seed, and `value` is their

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.foundation.yaml_files import Share, Specification
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_estimates
 from fairness_pipeline.statistics.comparison import (
@@ -57,10 +57,7 @@ is left than groups that are merely inferred less reliably would leave, and `inc
 CLASSIFIER_METRICS = schema(
     metric=(pa.string(), "accuracy, f1 (of the positive class), or the absolute difference of a rate: fped, fned, dpd"),
     value=(pa.float64(), "mean over the seeds"),
-    unit=(
-        pa.string(),
-        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
-    ),
+    **fields(COMPARISON, "unit"),
     seeds=(pa.list_(pa.float64()), "trainings; of metrics the value of each"),
     ci_low=optional(pa.float64(), "lower end of the 95% interval of the difference"),
     ci_high=optional(pa.float64(), "upper end of the 95% interval of the difference"),

@@ -12,12 +12,12 @@ from statistics import NormalDist
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
+from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.text import tokenize
 
 MASKED_GROUPS = schema(
-    text_id=(pa.string(), "of the text: its corpus's and its own hash"),
-    author_group=(pa.string(), "a or b"),
+    **fields(AUTHORED_TEXTS, "text_id", "author_group"),
 )
 """The group of each test text, inferred without the label's words. Texts without any other words have none."""
 _FEWEST = 3

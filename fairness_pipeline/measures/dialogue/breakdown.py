@@ -6,23 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.text import fold
 from fairness_pipeline.measures.dialogue.measure import Measure, Sides
 from fairness_pipeline.statistics.clusters import shrunken
+from fairness_pipeline.statistics.comparison import COMPARISON
 
 BREAKDOWN = schema(
-    measure=(pa.string(), "what is compared"),
-    unit=(
-        pa.string(),
-        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
-    ),
+    **fields(COMPARISON, "measure", "unit"),
     factor=(pa.string(), "word, source_side, source_file or topic"),
     level=(pa.string(), "the word (side a / side b), side, file or topic"),
-    n=(pa.int64(), "pairs compared"),
-    value_a=(pa.float64(), "the measure's value on side a, the dominant group"),
-    value_b=(pa.float64(), "the measure's value on side b"),
-    difference=(pa.float64(), "side a minus side b, in `unit`"),
+    **fields(COMPARISON, "n", "value_a", "value_b", "difference"),
     shrunken=(pa.float64(), "the level's difference, drawn towards the mean of all levels"),
     ci_low=(pa.float64(), "lower end of the 95% interval of the paired difference"),
     ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.lexicons.contexts import CONTEXTS
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome, SignificanceSettings
@@ -21,7 +22,7 @@ from fairness_pipeline.statistics.comparison import Clusterings, Comparison, com
 from fairness_pipeline.statistics.resampling import NGrams
 
 DIVERSITY = schema(
-    side=(pa.string(), "a (the dominant group) or b"),
+    **fields(CONTEXTS, "side"),
     words=(pa.int64(), "all words of the side's responses"),
     distinct_1=(pa.float64(), "distinct words per word"),
     distinct_2=(pa.float64(), "distinct word pairs per word"),

@@ -17,8 +17,9 @@ import pydantic
 from fairness_pipeline.foundation.checks import Check
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
+from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
@@ -93,8 +94,8 @@ MASKED = "_masked"
 Sides = tuple[np.ndarray, np.ndarray]
 
 SIDES = schema(
-    pair_id=(pa.int64(), "of the pair of contexts, from 0 in each corpus and dimension"),
-    side=(pa.string(), "a (the dominant group) or b"),
+    **fields(CONTEXT_PAIRS, "pair_id"),
+    **fields(CONTEXTS, "side"),
 )
 """The columns with which a table of single responses starts."""
 

@@ -16,30 +16,25 @@ import pyarrow as pa
 from scipy.special import chdtr, nctdtr, ndtr
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.schemas import optional, schema
-from fairness_pipeline.measures.dialogue.recipe_significance import context_variance
+from fairness_pipeline.foundation.schemas import fields, optional, schema
+from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE, context_variance
 from fairness_pipeline.measures.dialogue.registry import is_part
+from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.intervals import Estimate, combined, quantile
 from fairness_pipeline.workspace.lake import Row
 
 RECIPE_EFFECTS = schema(
-    measure=(pa.string(), "what is compared"),
-    unit=(
-        pa.string(),
-        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
-    ),
-    seeds=(pa.int64(), "trainings of the recipe"),
-    n=(pa.int64(), "pairs compared"),
+    **fields(COMPARISON, "measure", "unit"),
+    **fields(RECIPE_SIGNIFICANCE, "seeds"),
+    **fields(COMPARISON, "n"),
     difference_before=(pa.float64(), "side a minus side b of the base model"),
     difference_after=(pa.float64(), "side a minus side b of the debiased model"),
     sd_before=(pa.float64(), "standard deviation of the base's difference between seeds"),
     sd_after=(pa.float64(), "the same of the debiased model"),
     change=(pa.float64(), "how much smaller (negative) or larger the absolute difference became"),
-    ci_low=(pa.float64(), "lower end of the 95% interval of the paired difference"),
-    ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),
-    p=(pa.float64(), "its p value"),
-    p_holm=(pa.float64(), "the p on which the verdict rests, adjusted by Holm over the table's measures"),
+    **fields(RECIPE_SIGNIFICANCE, "ci_low", "ci_high", "p"),
+    **fields(COMPARISON, "p_holm"),
     p_gap=(pa.float64(), "p of the base's gap over its seeds, adjusted for all rows"),
     effect=(
         pa.string(),

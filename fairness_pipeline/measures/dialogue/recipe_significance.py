@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.measures.dialogue.measure import deciding
 from fairness_pipeline.measures.dialogue.registry import is_part
+from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.intervals import Estimate
@@ -21,26 +22,16 @@ from fairness_pipeline.statistics.verdicts import on_content, verdict
 from fairness_pipeline.workspace.lake import Row
 
 RECIPE_SIGNIFICANCE = schema(
-    measure=(pa.string(), "what is compared"),
-    unit=(
-        pa.string(),
-        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
-    ),
+    **fields(COMPARISON, "measure", "unit"),
     seeds=(pa.int64(), "trainings of the recipe"),
-    n=(pa.int64(), "pairs compared"),
-    value_a=(pa.float64(), "the measure's value on side a, the dominant group"),
-    value_b=(pa.float64(), "the measure's value on side b"),
-    difference=(pa.float64(), "side a minus side b, in `unit`"),
+    **fields(COMPARISON, "n", "value_a", "value_b", "difference"),
     ci_low=(pa.float64(), "lower end of the 95% interval of the paired difference"),
     ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),
     sd_seeds=(pa.float64(), "standard deviation of the difference between seeds"),
     lowest=(pa.float64(), "the lowest of the seeds' differences"),
     highest=(pa.float64(), "the highest of the seeds' differences"),
     p=(pa.float64(), "its p value"),
-    p_holm=(pa.float64(), "the p on which the verdict rests, adjusted by Holm over the table's measures"),
-    margin=(pa.float64(), "the largest difference that does not matter, in `unit`"),
-    p_equivalence=(pa.float64(), "p of the two one-sided tests that the difference lies inside the margin"),
-    verdict=(pa.string(), "fair, biased, artefact (a control shows the difference too) or inconclusive"),
+    **fields(COMPARISON, "p_holm", "margin", "p_equivalence", "verdict"),
     verdicts=(pa.string(), "how many checkpoints' own verdicts say what"),
 )
 """One row per measure: means over the seeds, and the interval of the recipe's effect on contexts like these.

@@ -9,19 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.cleaning import USER
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.dialogue.text import collapsed
+from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.resampling import NGrams
 
 RESPONSE_QUALITY = schema(
     metric=(pa.string(), "of response quality"),
     value=(pa.float64(), "the metric's value"),
-    unit=(
-        pa.string(),
-        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
-    ),
-    n=(pa.int64(), "pairs compared"),
+    **fields(COMPARISON, "unit", "n"),
     signature=(pa.string(), "how sacreBLEU computed it"),
     published_value=optional(pa.float64(), "what table 3.5 of Liu 2022 prints"),
     constant_value=optional(pa.float64(), "what one answer to everything would get"),

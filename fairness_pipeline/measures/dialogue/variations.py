@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, SideResponses
@@ -16,18 +16,13 @@ from fairness_pipeline.measures.dialogue.judgement import judged
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Sides, SignificanceSettings, score
 from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
-from fairness_pipeline.statistics.comparison import Clusterings, Comparison
+from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison
 
 VARIATIONS = schema(
-    measure=(pa.string(), "what is compared"),
+    **fields(COMPARISON, "measure"),
     kind=(pa.string(), "of variation: base, words, half, threshold, classifier, without, carriers"),
     variation=(pa.string(), "what is otherwise"),
-    n=(pa.int64(), "pairs compared"),
-    value_a=(pa.float64(), "the measure's value on side a, the dominant group"),
-    value_b=(pa.float64(), "the measure's value on side b"),
-    difference=(pa.float64(), "side a minus side b, in `unit`"),
-    p_holm=(pa.float64(), "the p on which the verdict rests, adjusted by Holm over the table's measures"),
-    verdict=(pa.string(), "fair, biased, artefact (a control shows the difference too) or inconclusive"),
+    **fields(COMPARISON, "n", "value_a", "value_b", "difference", "p_holm", "verdict"),
 )
 """One row per measure and variation.
 

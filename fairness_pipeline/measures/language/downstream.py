@@ -8,19 +8,16 @@ import pyarrow as pa
 from pydantic import Field
 
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.pretrained import positions_of
 from fairness_pipeline.models.specification import Rate
+from fairness_pipeline.statistics.comparison import COMPARISON
 
 DOWNSTREAM = schema(
     metric=(pa.string(), "what is measured"),
     value=(pa.float64(), "of the metric"),
-    unit=(
-        pa.string(),
-        "of values and differences: percent (a difference is in percentage points), count_per_response or score",
-    ),
-    n=(pa.int64(), "pairs compared"),
+    **fields(COMPARISON, "unit", "n"),
     signature=(pa.string(), "how the number was made"),
     published_value=optional(pa.float64(), "what the paper prints"),
 )

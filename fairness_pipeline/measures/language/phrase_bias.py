@@ -12,8 +12,10 @@ from scipy import stats
 
 from fairness_pipeline.corpora.language.phrase_splits import UNBIASED
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
+from fairness_pipeline.lexicons.contexts import CONTEXTS
+from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 from fairness_pipeline.measures.language.stereotype import Quadruples, stereotype, undecided
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_difference
 from fairness_pipeline.statistics.clusters import clustered
@@ -22,13 +24,10 @@ from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.workspace.lake import Row
 
 PHRASE_PERPLEXITIES = schema(
-    phrase_id=(pa.string(), "of the phrase: its comment's and a number, or its place in a released split"),
-    comment_id=(pa.string(), "of the comment"),
-    split=(pa.string(), "train, dev, test; unbiased: phrases in which annotators found no bias"),
-    target=(pa.string(), "the words that name the group"),
-    side=(pa.string(), "a (the dominant group) or b"),
+    **fields(COUNTERFACTUAL_PHRASES, "phrase_id", "comment_id", "split", "target"),
+    **fields(CONTEXTS, "side"),
     reading=(pa.string(), "own, or opposite: with the opposite of the stereotype's attribute"),
-    attribute=(pa.string(), "the terms of the stereotype that have an opposite"),
+    **fields(COUNTERFACTUAL_PHRASES, "attribute"),
     text=(pa.string(), "what was written"),
     tokens=(pa.int64(), "of the text; 0 where only the perplexity was published"),
     perplexity=(pa.float64(), "of the text's tokens from the second on"),

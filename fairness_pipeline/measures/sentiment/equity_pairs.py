@@ -10,15 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, NAMES
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, GROUPS, NAMES
+from fairness_pipeline.foundation.schemas import fields, schema
 
 EQUITY_PAIRS = schema(
-    templates=(pa.string(), "published or reworded"),
+    **fields(EQUITY_SENTENCES, "templates"),
     affect=(pa.string(), "anger, fear, joy, sadness or valence"),
-    template=(pa.int64(), "number of the template in its set"),
-    emotion=optional(pa.string(), "of the emotion word; null without one"),
-    emotion_word=optional(pa.string(), "in the sentence; null without one"),
+    **fields(EQUITY_SENTENCES, "template", "emotion", "emotion_word"),
     persons=(
         pa.string(),
         "who is compared: a pair, side a first; names by their mean; or a kind of persons (all: everybody)",

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, NAMES
-from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, GROUPS, NAMES
+from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.measures.sentiment.equity_names import Names, cells_of_names, outliers
-from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY, NOUN_PHRASES, Design, People
+from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EQUITY_PAIRS, EVERYBODY, NOUN_PHRASES, Design, People
 from fairness_pipeline.measures.sentiment.equity_units import units
-from fairness_pipeline.statistics.comparison import SIGNIFICANCE
+from fairness_pipeline.statistics.comparison import COMPARISON, SIGNIFICANCE
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.person_level import (
@@ -29,14 +29,11 @@ from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, FINDING, pape
 
 EQUITY_SIGNIFICANCE = schema(
     SIGNIFICANCE,
-    affect=(pa.string(), "anger, fear, joy, sadness or valence"),
-    templates=(pa.string(), "published or reworded"),
-    persons=(
-        pa.string(),
-        "who is compared: a pair, side a first; names by their mean; or a kind of persons (all: everybody)",
-    ),
+    **fields(EQUITY_PAIRS, "affect"),
+    **fields(EQUITY_SENTENCES, "templates"),
+    **fields(EQUITY_PAIRS, "persons"),
     subset=(pa.string(), "all sentences, those without emotion words, or those with the words of one emotion"),
-    beyond_margin=(pa.bool_(), "whether the whole 95% interval lies beyond the margin"),
+    **fields(COMPARISON, "beyond_margin"),
     p_persons=optional(pa.float64(), "of the test whose unit is the person"),
     p_templates=optional(pa.float64(), "of the test whose units are templates and emotion words"),
     ci_low_templates=optional(pa.float64(), "lower end of the 95% interval over templates and emotion words"),

@@ -8,15 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 
 CLASSIFIER_PREDICTIONS = schema(
-    text_id=(pa.string(), "of the text: its corpus's and its own hash"),
+    **fields(AUTHORED_TEXTS, "text_id"),
     label=(pa.int64(), "1 (positive) or 0"),
-    author_group=(pa.string(), "a or b"),
-    author_id=(pa.string(), "who wrote it; the text itself where that is not known"),
+    **fields(AUTHORED_TEXTS, "author_group", "author_id"),
     probability=(pa.float64(), "of the positive class"),
     prediction=(pa.int64(), "1 from a probability of 0.5 on"),
     seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),

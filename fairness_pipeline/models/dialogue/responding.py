@@ -6,16 +6,17 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline.corpora.dialogue.dialogues import SCHEMA
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
 from fairness_pipeline.workspace.distinct import Scorer, each_distinct
 
 RESPONSES = schema(
-    pair_id=(pa.int64(), "of the pair of contexts, from 0 in each corpus and dimension"),
-    side=(pa.string(), "a (the dominant group) or b"),
-    context=(pa.string(), "what is said to the model"),
-    response=(pa.string(), "what is answered"),
+    **fields(CONTEXT_PAIRS, "pair_id"),
+    **fields(CONTEXTS, "side", "context"),
+    **fields(SCHEMA, "response"),
 )
 
 

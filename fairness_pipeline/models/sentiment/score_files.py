@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.corpora.sentiment.equity_sentences import PUBLISHED, TEMPLATE_SETS
+from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, PUBLISHED, TEMPLATE_SETS
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.text_files import read_csv_rows, read_lines
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SCORE_FORMS
 
 EQUITY_SCORES = schema(
-    sentence_id=(pa.int64(), "of the sentence, from 1"),
+    **fields(EQUITY_SENTENCES, "sentence_id"),
     affect=(pa.string(), "anger, fear, joy, sadness or valence"),
     score=(pa.float64(), "intensity of the affect, from 0 to 1"),
 )

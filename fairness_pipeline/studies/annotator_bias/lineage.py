@@ -253,8 +253,7 @@ def truth_inference_scores(partition: Partition[AnnotatorBiasPart]) -> Result:
 
 
 def _group_effects(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> Pictures:
-    drawn = {f"group_effects_{key}": effects_plot(part, lake, key) for key in part.corpora}
-    return {name: picture for name, picture in drawn.items() if picture}
+    return {f"group_effects_{key}": png for key in part.corpora if (png := effects_plot(part, lake, key))}
 
 
 @asset(

@@ -103,10 +103,9 @@ def import_responses(
 
     corpus = corpus or _corpus(part, None)
     known = part.models.get(model)
-    taken = None
-    if known and (known.architecture != "imported" or known.corpus != corpus):
-        taken = f" ({known.architecture}, corpus {known.corpus})"
-    check_name("--model", model, part.project.name, taken_by=taken)
+    taken = known is not None and (known.architecture != "imported" or known.corpus != corpus)
+    what = f"{known.architecture}, corpus {known.corpus}" if known else ""
+    check_name("--model", model, part.project.name, taken=taken, what=what)
     if dimension:
         _dimensions(part, dimension)
     named = dimensions_of(path)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.cli.given import check_free
-from fairness_pipeline.debiasing.dialogue.registry import check_method
+from fairness_pipeline.debiasing.dialogue.registry import METHODS
+from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import load, read_yaml, validate
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
@@ -100,7 +101,7 @@ class _Reader:
         profile, changes = self._project.path, self._project.profile.models[key]
         whole = merged(declared, changes)
         named_in = profile if "debiasing" in changes else path
-        method = check_method(whole.get("debiasing"), named_in)
+        method = method_named(METHODS, whole.get("debiasing"), named_in)
         base_key = self._project.base_named(key, path)
         if read_yaml(find("models", base_key, profile, "models")).keys() & {"base", "debiasing"}:
             raise FairnessError(f"{path}: base: '{base_key}' is debiased itself; name the model that it was made from")

@@ -70,8 +70,8 @@ def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifi
     from fairness_pipeline.models.classifiers.prediction_files import FORMS, read_predictions
 
     known = part.classifiers.get(classifier)
-    taken = "" if known and known.architecture != "predictions" else None
-    check_name("--classifier", classifier, part.project.name, taken_by=taken)
+    taken = known is not None and known.architecture != "predictions"
+    check_name("--classifier", classifier, part.project.name, taken=taken)
     table = read_predictions(path, texts_to_classify(part, corpus))
     target = part.prediction_file(corpus, classifier, path.suffix)
     before = [part.prediction_file(corpus, classifier, form) for form in FORMS]

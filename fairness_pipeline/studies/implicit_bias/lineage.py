@@ -34,7 +34,7 @@ from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.paths import data_file
-from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Result
@@ -76,11 +76,10 @@ if TYPE_CHECKING:
     from fairness_pipeline.models.classifiers.network import TextNetwork
 
 BALANCE_RATES = schema(
-    seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),
+    **fields(SALIENCY, "seed"),
     accuracy=(pa.float64(), "share of right predictions, balanced test texts"),
     dp_difference=(pa.float64(), "rate of positive predictions, group a minus b, in points"),
-    js_l2x=(pa.float64(), "Jensen-Shannon divergence of S_Y and S_Z by explainers, in nats"),
-    js_gradients=(pa.float64(), "the same by integrated gradients"),
+    **fields(SALIENCY, "js_l2x", "js_gradients"),
 )
 
 
@@ -428,8 +427,7 @@ def balance_rates(partition: Partition[ImplicitBiasPart]) -> Result:
 
 
 def _balance_rates(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> Pictures:
-    drawn = {f"balance_rates_{key}": balance_plot(part, lake, key) for key in part.corpora}
-    return {name: picture for name, picture in drawn.items() if picture}
+    return {f"balance_rates_{key}": png for key in part.corpora if (png := balance_plot(part, lake, key))}
 
 
 @asset(

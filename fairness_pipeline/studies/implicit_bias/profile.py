@@ -10,7 +10,8 @@ import pydantic
 from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.classifiers.authored_corpus import AuthoredCorpus
 from fairness_pipeline.corpora.classifiers.authored_texts import AuthoredShares, parts_of
-from fairness_pipeline.debiasing.classifiers.registry import check_method
+from fairness_pipeline.debiasing.classifiers.registry import METHODS
+from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.explanation.settings import ExplainerSettings
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
@@ -214,7 +215,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         whole = merged(declared, changes)
         inherited: dict[str, Any] = {}
         if "base" in whole or "debiasing" in whole:
-            method = check_method(whole.get("debiasing"), profile if "debiasing" in changes else path)
+            method = method_named(METHODS, whole.get("debiasing"), profile if "debiasing" in changes else path)
             base = whole.get("base")
             if not isinstance(base, str) or base not in self.settings.classifiers:
                 raise FairnessError(

@@ -11,7 +11,8 @@ from typing import Any
 from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
-from fairness_pipeline.debiasing.language.registry import METHODS, check_method
+from fairness_pipeline.debiasing.language.registry import METHODS
+from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
@@ -212,7 +213,9 @@ class LanguageModelPart(Part[LanguageModelBias]):
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> LanguageModelSpecification:
         """A model made from another one; it inherits what its file does not say."""
         profile, changes = self.project.path, self.project.profile.models[key]
-        method = check_method(merged(declared, changes).get("debiasing"), profile if "debiasing" in changes else path)
+        method = method_named(
+            METHODS, merged(declared, changes).get("debiasing"), profile if "debiasing" in changes else path
+        )
         base_key = self.project.base_named(key, path)
         self._add_model(base_key)
         base = self.models.get(base_key)

@@ -79,8 +79,8 @@ def import_scores(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.T
     from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
     from fairness_pipeline.models.sentiment.score_files import read_scores
 
-    taken = "" if system in part.systems and system not in part.score_files else None
-    check_name("--system", system, part.project.name, taken_by=taken)
+    taken = system in part.systems and system not in part.score_files
+    check_name("--system", system, part.project.name, taken=taken)
     scores = read_scores(path, make_equity_sentences())
     known = part.score_files.get(system)
     target = (known or part.project.workspace / "scores" / system).with_name(system + path.suffix)

@@ -15,6 +15,7 @@ from fairness_pipeline.debiasing.classifiers.debiased_tc import (
 )
 from fairness_pipeline.debiasing.classifiers.instance_weighting import weights
 from fairness_pipeline.debiasing.classifiers.registry import METHODS, Task, Texts
+from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.classifiers import registry as classifiers
 from fairness_pipeline.models.classifiers.saliency import CorrectedNetwork
@@ -203,7 +204,7 @@ def test_an_encoder_takes_a_corrector_too(tmp_path: Path) -> None:
 
 def test_unknown_methods_are_named(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match=f"x.yaml: debiasing: expected one of {', '.join(METHODS)}"):
-        registry.check_method("magic", Path("x.yaml"))
+        method_named(METHODS, "magic", Path("x.yaml"))
 
 
 def test_a_loss_that_is_no_number_is_refused(tmp_path: Path) -> None:

@@ -454,7 +454,7 @@ def test_the_control_learns_from_dialogues_that_name_a_group_as_much_as_debiased
     torch.testing.assert_close(gradients(nobody.take), gradients(lambda: training.teaching_step(same)))
 
 
-def test_every_test_is_held_against_that_of_the_base(
+def test_every_test_is_compared_with_that_of_the_base(
     prepared: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[Look | None, Look]] = []

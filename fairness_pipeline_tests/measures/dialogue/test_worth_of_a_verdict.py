@@ -270,7 +270,7 @@ def labelled(count: int, offensive: float, seed: int = 0) -> list[LabelledText]:
     return rows
 
 
-def test_a_trained_classifier_learns_and_is_held_against_what_it_did_not_see() -> None:
+def test_a_trained_classifier_learns_and_is_compared_with_what_it_did_not_see() -> None:
     texts = labelled(3000, 0.3)
     model = TrainedClassifier(texts)
     held_out = [text for text in texts if text.held_out]
