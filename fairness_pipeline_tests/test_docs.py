@@ -15,7 +15,8 @@ import yaml
 
 from fairness_pipeline.cli.reference import reference
 from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
-from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.project.project import Project, load_dimension
 from fairness_pipeline_tests.commands import change, command
 from fairness_pipeline_tests.conftest import TINY, write_yaml
 from fairness_pipeline_tests.local_server import answer, serve
@@ -266,6 +267,13 @@ def test_the_verdicts_on_published_tables_are_those_of_the_code() -> None:
 
 def test_the_reference_is_that_of_the_code() -> None:
     assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == reference(), "run: make reference"
+
+
+def test_the_page_about_sql_names_every_table() -> None:
+    page = (ROOT / "docs" / "tables-with-sql.md").read_text(encoding="utf-8")
+    listed = page[page.index("The tables are:") : page.index("Which words carry a gap?")]
+    recipes = [recipe for name in ("sample", "cures") for recipe in Lineage(Project(name)).recipes.values()]
+    assert set(re.findall(r"`(\w+)`", listed)) == {recipe.name for recipe in recipes if recipe.kind == "table"}
 
 
 def test_no_page_has_a_place_left_to_fill() -> None:

@@ -80,5 +80,5 @@ def check_output(path: Path, forms: Collection[str], *, force: bool) -> None:
         raise FairnessError(f"--output: there is no folder {path.absolute().parent}; make it, or name another file")
     if path.exists() and not force:
         raise FairnessError(
-            f"--output: {path} is there already, and may hold what was filled in; name another file, or say --force"
+            f"--output: {path} already exists and may contain entries by hand; choose another file, or add --force"
         )

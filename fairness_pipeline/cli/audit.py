@@ -30,7 +30,7 @@ def add(command: Command) -> None:
         "what", metavar="MODEL", help="a folder, a Hugging Face id, an endpoint's address, a file of answers or scores"
     )
     audit.add_argument("--name", help="what it is called in tables and reports (default: derived from its location)")
-    audit.add_argument("--study", help="which study, where more than one could")
+    audit.add_argument("--study", help="the study to use, if several can audit it")
     audit.add_argument("--dimension", help="only this dimension")
     audit.add_argument("--revision", help="for a Hugging Face id: the commit, so that it is pinned")
     audit.add_argument("--prompt", help="text around each context; {context} is where it goes")
@@ -48,9 +48,9 @@ def add(command: Command) -> None:
         "--pairs",
         metavar="N",
         type=number_of_pairs,
-        help="pairs of contexts per dimension, or `all`; kept for the audits of this profile that follow",
+        help="pairs of contexts per dimension, or `all`; also used for later audits of this profile",
     )
-    audit.add_argument("--keep-empty", action="store_true", help="take empty answers as answers without words")
+    audit.add_argument("--keep-empty", action="store_true", help="count empty answers as answers without words")
     add_gate(audit)
 
 
@@ -123,7 +123,7 @@ def _check_options(given: "Given", arguments: argparse.Namespace) -> None:
     """Refuses an option that does not apply to what is given."""
     for option, kinds in _FITS.items():
         if getattr(arguments, option) and given.kind not in kinds:
-            raise FairnessError(f"--{option} is for: {', '.join(kinds)}; {given.name} is {given.said}")
+            raise FairnessError(f"--{option} applies only to: {', '.join(kinds)}; {given.name} is {given.said}")
 
 
 def study_of(project: "Project", given: "Given", asked: str | None) -> "AnyStudy":
@@ -146,7 +146,7 @@ def study_of(project: "Project", given: "Given", asked: str | None) -> "AnyStudy
     raise FairnessError(
         f"{given.name}: {given.said}, which {nobody}; expected a language model, an encoder-decoder, a "
         "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id'"
-        + (": that it has one column alone may mean that they are not parted by commas (.csv) or tabs" if lone else "")
+        + (". The file has only one column: are its columns separated by commas (.csv) or tabs?" if lone else "")
     )
 
 

@@ -27,8 +27,8 @@ def _forget(arguments: argparse.Namespace) -> int:
     if not paths:
         known = sorted({name for paths in given.values() for name in paths})
         raise FairnessError(
-            f"nothing named '{arguments.name}' was given to profile '{project.name}'; what was: "
-            f"{', '.join(known) or 'nothing'}. A model of the profile itself stands in {project.path}"
+            f"nothing named '{arguments.name}' was given to profile '{project.name}'; given so far: "
+            f"{', '.join(known) or 'nothing'}. To remove a model of the profile, edit {project.path}"
         )
     for path in paths:
         if path.is_dir():

@@ -56,7 +56,7 @@ def gate(plan: Plan, rule: Rule) -> int:
 
     Raises:
         FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
-            row has a name from the rule's measures. A gate that saw nothing must not open.
+            row has a name from the rule's measures. A gate that saw nothing stays closed.
     """
     project, state = plan.project, State(plan.lineage, plan.lake)
     audits = [
@@ -74,10 +74,13 @@ def gate(plan: Plan, rule: Rule) -> int:
     standing = [entry for entry in biased if entry not in tolerated]
     closing = [entry for entry in standing if id(entry.row) in kept]
     if alone := [entry.told for entry in standing if id(entry.row) not in kept]:
-        print(f"biased by its own table, but not after the correction over all: {', '.join(alone)}", file=sys.stderr)
+        print(
+            f"biased within its own table, but not after correction over all verdicts: {', '.join(alone)}",
+            file=sys.stderr,
+        )
     if tolerated:
         told = ", ".join(entry.told for entry in tolerated)
-        print(f"biased, but by {rule.tolerated:g} points at most, which is tolerated: {told}", file=sys.stderr)
+        print(f"biased by at most {rule.tolerated:g} points, which --tolerate allows: {told}", file=sys.stderr)
     closing += [entry for entry in looked_at if "inconclusive" in rule.refused and said(entry.row) in _NOT_SHOWN]
     closing += [entry for study, audit in fresh if NAMES in rule.refused for entry in _findings(study, audit)]
     if closing:  # whatever else is missing: this much was found
@@ -86,13 +89,13 @@ def gate(plan: Plan, rule: Rule) -> int:
         return REFUSED
     there = {(study.name, audit.name) for study, audit in fresh}
     if missing := [audit.name for study, audit in audits if (study.name, audit.name) not in there]:
-        raise FairnessError(f"--fail-on: not measured: {', '.join(missing)}; a gate that saw nothing must not open")
+        raise FairnessError(f"--fail-on: not measured: {', '.join(missing)}; the gate stays closed")
     if not audits:
-        raise FairnessError("--fail-on: nothing was measured; a gate that saw nothing must not open")
+        raise FairnessError("--fail-on: nothing was measured; the gate stays closed")
     if degenerate := [f"{audit.name}: {audit.degenerate}" for _, audit in audits if audit.degenerate]:
         raise FairnessError(f"--fail-on: nothing to judge: {'; '.join(degenerate)}")
     if unseen := [name for name in wanted if name not in {entry.name for entry in looked_at}]:
-        raise FairnessError(f"--measures: {', '.join(unseen)}: not measured in anything that was asked for")
+        raise FairnessError(f"--measures: {', '.join(unseen)}: not measured in the selected part of the profile")
     print(_told(plan, looked_at, rule))
     return 0
 
@@ -169,7 +172,7 @@ def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:
 
 
 def _told(plan: Plan, rows: list[_Entry], rule: Rule) -> str:
-    """The gate's assumptions, and the smallest gap that it would have found four times in five."""
+    """The gate's assumptions, and the smallest gap that it detects with 80% power."""
     audits = {entry.place for entry in rows}
     level = max((plan.project.parts[name].level for name, _ in audits), default=0.05)
     closes = f"it closes on {' or '.join(rule.refused)}"
@@ -177,7 +180,7 @@ def _told(plan: Plan, rows: list[_Entry], rule: Rule) -> str:
         closes += f", but on no rate that differs by {rule.tolerated:g} points at most"
     told = (
         f"The gate looked at {number_of(len(rows), 'verdict')} of {number_of(len(audits), 'audit')} and is corrected "
-        f"over all of them: where nothing differs it closes on `biased` in at most {100 * level:g}% of runs; {closes}"
+        f"over all of them: if nothing differs, it closes on `biased` in at most {100 * level:g}% of runs; {closes}"
     )
     artefacts = sum(entry.row["verdict"] == ARTEFACT for entry in rows)
     if artefacts:
@@ -199,7 +202,7 @@ def _detectable(rows: list[_Entry], level: float) -> list[str]:
             needed = least * (quantile(1 - level / (2 * family)) + quantile(0.8)) / plain
             found.setdefault(unit, []).append((needed, entry.told))
     return [
-        f"smallest gap that it would have found four times in five: {min(own)[0]:.3g} {_UNITS[unit]} ({min(own)[1]})"
+        f"smallest gap that it detects with 80% power: {min(own)[0]:.3g} {_UNITS[unit]} ({min(own)[1]})"
         + (f" to {max(own)[0]:.3g} ({max(own)[1]})" if len(own) > 1 else "")
         for unit, own in found.items()
     ]

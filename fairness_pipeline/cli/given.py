@@ -92,8 +92,8 @@ def put(path: Path, document: dict[str, Any], schema: type[Specification], name:
     validate(schema, document, path)
     if path.exists() and read_yaml(path) != json.loads(json.dumps(document)):
         raise FairnessError(
-            f"--name: '{name}' was given before, with another place or other options ({path}); choose another name, or "
-            f"take the first back: fairness-pipeline forget {name} --profile {profile}"
+            f"--name: '{name}' already names something from another location or with other options ({path}); "
+            f"choose another name, or remove the first: fairness-pipeline forget {name} --profile {profile}"
         )
     with replacing(path) as temporary:
         temporary.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
@@ -104,7 +104,7 @@ def check_free(file: Path, taken: Collection[str], profile: str) -> None:
     if file.stem in taken:
         raise FairnessError(
             f"{file}: '{file.stem}' was given to 'audit', and the profile has another of this name; rename one, or "
-            f"take it back: fairness-pipeline forget {file.stem} --profile {profile}"
+            f"remove it: fairness-pipeline forget {file.stem} --profile {profile}"
         )
 
 

@@ -20,7 +20,7 @@ def add(command: Command) -> None:
     init.add_argument(
         "--model", dest="what", metavar="MODEL", help="as 'audit' takes it (default: a small model, trained)"
     )
-    init.add_argument("--study", help="which study, where more than one could")
+    init.add_argument("--study", help="the study to use, if several can audit it")
     init.add_argument("--force", action="store_true", help="replace files that are there")
     init.set_defaults(prompt=None, system=None, served=None, key=None, revision=None, label=[], keep_empty=False)
 
@@ -41,7 +41,7 @@ def _init(arguments: argparse.Namespace) -> int:
         given = look_at(arguments.what)
         if given.kind == "file":
             raise FairnessError(
-                f"--model: {arguments.what} is a file; give it to `fairness-pipeline audit`, which needs no more"
+                f"--model: {arguments.what} is a file; use `fairness-pipeline audit`, which needs no profile"
             )
         study = study_of(project, given, arguments.study)
         key, comment = name_of(given.name), f"{given.said}: {given.name}"
@@ -56,7 +56,7 @@ def _init(arguments: argparse.Namespace) -> int:
     }  # fmt: skip
     for path in files:
         if path.exists() and not arguments.force:
-            raise FairnessError(f"{path} is there already; choose another name, or say --force")
+            raise FairnessError(f"{path} already exists; choose another name, or add --force")
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -79,7 +79,7 @@ def _folder() -> Path:
     folder = paths.data_folders()[0]
     if not os.environ.get("FAIRNESS_DATA") and folder.parent.name == paths.PACKAGE:
         raise FairnessError(
-            "FAIRNESS_DATA: set it to a folder of yours, where profiles and models are to lie (mkdir audits; export "
+            "FAIRNESS_DATA: set it to your own folder for profiles and models (mkdir audits; export "
             "FAIRNESS_DATA=$PWD/audits)"
         )
     return folder

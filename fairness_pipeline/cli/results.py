@@ -13,7 +13,7 @@ def add(command: Command) -> None:
     results = command("results", _results, "Print the significance tables.")
     add_selection(results)
     results.add_argument(
-        "--against", metavar="TIME", help="beside what was found then: a time such as 2026-11-20, or 'previous'"
+        "--against", metavar="TIME", help="compare with the results of a time such as 2026-11-20, or 'previous'"
     )
     add_format(results)
 
@@ -53,7 +53,7 @@ def _results(arguments: argparse.Namespace) -> int:
             names = (*study.shown, *(["stale"] if any(marks) else []))
             rows = [{name: row.get(name) for name in names} for row in rows]
     if not rows:
-        print(f"nothing is audited in profile '{project.name}' by {study.name}", file=sys.stderr)
+        print(f"profile '{project.name}' audits nothing in study {study.name}", file=sys.stderr)
     print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format, needed)
     if stale:
         by_default = all(project.parts[study.name].by_default(key) for key in stale)

@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.project.project import Project
 
     if arguments.select and arguments.fail_on:
-        raise FairnessError("--fail-on looks at verdicts, --select may make none; leave one out")
+        raise FairnessError("--fail-on needs verdicts, but --select may produce none; leave one out")
     check_gate(arguments)
     if arguments.ask_again and (arguments.select or arguments.dimension):
         raise FairnessError("--ask-again asks whole models; leave out --select and --dimension")
@@ -177,7 +177,7 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
     plan = Plan(Lineage(project), chosen)
     alone = argparse.Namespace(workers=1, fail_on=None)
     if plan.stale and bring_up_to_date(project, chosen, plan, alone):
-        raise FairnessError(f"{asset} could not be made; what stands above says why")
+        raise FairnessError(f"{asset} could not be made; the reason is given above")
 
 
 def _not_recorded(project: "Project", error: Exception) -> FairnessError:
@@ -200,7 +200,7 @@ def _print_failures(bad: "list[Outcome]") -> None:
     for detail, labels in failed.items():
         print(f"failed: {_some(labels)}: {visible(detail, lines=True)}", file=sys.stderr)
     if skipped := [outcome.step.label for outcome in bad if outcome.state == "skipped"]:
-        print(f"skipped, as they need what failed: {_some(skipped)}", file=sys.stderr)
+        print(f"skipped because a step that they need failed: {_some(skipped)}", file=sys.stderr)
 
 
 def _some(labels: list[str]) -> str:

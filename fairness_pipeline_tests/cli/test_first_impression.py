@@ -156,7 +156,7 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     pairs.write_text(filled)
     again = command("export-pairs", "--profile", "audit", "--output", str(pairs))
     assert again.returncode == 1
-    assert "may hold what was filled in" in again.stderr
+    assert "may contain entries by hand" in again.stderr
     assert pairs.read_text() == filled
     done = command("audit", str(pairs), "--name", "ours", "--workers", "1")
     assert done.returncode == 0, done.stderr
@@ -307,7 +307,7 @@ def test_a_gate_on_what_was_never_measured(data: Path) -> None:
     assert command(*gate, "--measures", "valence").returncode == 0
     done = command(*gate, "--measures", "anger")
     assert done.returncode == 1
-    assert "--measures: anger: not measured in anything that was asked for" in done.stderr
+    assert "--measures: anger: not measured in the selected part of the profile" in done.stderr
 
 
 def test_a_plot_in_characters() -> None:

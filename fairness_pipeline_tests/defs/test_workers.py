@@ -67,7 +67,7 @@ def test_a_worker_that_dies_costs_its_own_unit_only(tiny: Project, data: Path) -
     assert begun.returncode == 1
     assert "failed: dialogue_models seq2seq: its process ended by itself (signal SIGKILL)" in errors
     assert "fewer --workers" in errors
-    assert "skipped, as they need what failed: responses gender seq2seq, " in errors
+    assert "skipped because a step that they need failed: responses gender seq2seq, " in errors
     assert "Traceback" not in errors
     assert "context_pairs tiny dialect" in output  # another worker took its place
     assert "context_pairs tiny dialect" not in planned()

@@ -131,7 +131,7 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert command("run", "--fail-on", "biased").returncode == (3 if "biased" in verdicts else 0)
     refused = command("run", "--select", "contexts", "--fail-on", "biased")
     assert refused.returncode == 1
-    assert "--fail-on looks at verdicts" in refused.stderr
+    assert "--fail-on needs verdicts" in refused.stderr
 
     # Unknown names.
     for arguments in (("--dimension", "x"), ("--model", "x"), ("--select", "x"), ("--study", "x")):
@@ -150,7 +150,9 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
     assert done.returncode == 1
     assert "failed: contexts tiny gender: of " in done.stderr
     assert "none has a context with a word of 'gender' that no model trained on; give it a larger" in done.stderr
-    (skipped,) = [line for line in done.stderr.splitlines() if line.startswith("skipped, as they need what failed: ")]
+    (skipped,) = [
+        line for line in done.stderr.splitlines() if line.startswith("skipped because a step that they need failed: ")
+    ]
     assert "context_pairs tiny gender, responses gender seq2seq, " in skipped
     assert skipped.endswith("and 7 more")
     assert (

@@ -68,7 +68,9 @@ def test_from_base_to_report(debiased: Project) -> None:
     assert " 0 not made" in done.stdout
     lake = Lake(debiased.workspace)
     effects = lake.read("debiasing_effects", {"dimension": "gender", "model": "seq2seq-wer"})
-    assert effects.num_rows == 8
+    judged = lake.read("dialogue_significance", {"dimension": "gender", "model": "seq2seq-wer"})["measure"].to_pylist()
+    deciding = set(judged).intersection(debiased.parts["dialogue_fairness"].measures())
+    assert set(effects["measure"].to_pylist()) == deciding
     for model in ("seq2seq", "seq2seq-cda", "seq2seq-debiased_chat", "retrieval-filtered"):
         quality = lake.read("response_quality", {"dimension": "gender", "model": model}).to_pylist()
         assert {row["metric"] for row in quality} >= {"bleu_1", "bleu_2", "bleu_3", "distinct_1", "distinct_2"}
@@ -148,7 +150,8 @@ def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data
     assert " 0 not made" in run("--model", "seq2seq-debiased_chat").stdout
     lake = Lake(project.workspace)
     rows = {row["measure"]: row for row in lake.read("recipe_effects", gender).to_pylist()}
-    assert len(rows) == 6
+    judged = lake.read("recipe_significance", gender).to_pylist()
+    assert set(rows) <= {row["measure"] for row in judged} and "diversity" in rows
     assert {row["control"] for row in rows.values()} <= {"seq2seq-mle", "seq2seq-placebo"}
     assert {row["seeds"] for row in rows.values()} == {2}
     diversity = {

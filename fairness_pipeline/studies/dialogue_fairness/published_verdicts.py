@@ -26,11 +26,11 @@ _HEAD = """\
 Written by `python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts`. Every row of tables 3 to 7 of
 Liu et al. 2020 and of tables 3.3 and 3.4 of Liu 2022, judged by the default margins ([method.md](method.md)). A row is
 judged by the p that is printed, where one is. The papers print no pairs, so the two answers of a pair are taken to be
-independent: with the real pairs intervals would be narrower. Of counts the spread is not printed either; it is taken to
-be that of a Poisson count. Diversity was published without anything that a test could be made of: whether the
-difference is inside the margin is all that can be said. p is Holm-adjusted over the rows of a table, model and
-dimension. “10% of the mean” is the margin of before, for comparison. The exchanged words are not printed either: what
-stands here is about pairs, neither words nor controls are looked at.
+independent: with the real pairs intervals would be narrower. They do not print the spread of counts either, so the
+spread of a Poisson count is used. For diversity they print nothing that could be tested: one can only say whether the
+difference is inside the margin. p is Holm-adjusted over the rows of a table, model and dimension. “10% of the mean” is
+the earlier margin, for comparison. The exchanged words are not printed: this page is about pairs, and ignores words and
+controls.
 
 """
 
@@ -121,7 +121,7 @@ def page() -> str:
     lines = [f"Of {len(tested)} tested rows:", "", "| the papers' rule | this rule | rows |", "| --- | --- | --- |"]
     lines += [f"| {papers} | {ours} | {count} |" for (papers, ours), count in sorted(counted.items())]
     turned = [found for found in tested if found.ours != found.old]
-    lines += ["", f"A margin of 10% of the mean would say otherwise of {len(turned)} of them.", ""]
+    lines += ["", f"A margin of 10% of the mean would give {len(turned)} of them another verdict.", ""]
     columns = (
         "table", "corpus, model", "measure", "a", "b", "difference", "margin", "pairs", "pairs for fair", "papers",
         "**this rule**", "10% of the mean",

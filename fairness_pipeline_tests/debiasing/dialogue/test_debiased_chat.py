@@ -249,16 +249,15 @@ def test_gendered_and_neutral_dialogues_are_told_apart(prepared: Task) -> None:
 def test_the_fairness_test_is_of_held_out_pairs_with_the_audits_margins(prepared: Task) -> None:
     test = FairnessTest(prepared, 20)
     valid = {row["context"] for row in dialogues().to_pylist() if row["split"] == "valid"}
-    assert test.measures == 5
     for pair in test.pairs.to_pylist():
         assert pair[f"context_{pair['source_side']}"] in valid
     alike, detectable = test.take(lambda contexts: ["i like tea"] * len(contexts))
     # Nothing differs, and twenty pairs do not show it.
     nobody = {"offense_rate": [0.0, 0.0], "sentiment_negative": [0.0, 0.0]}
-    assert alike == Look(5, 0.0, 1.0, True, nobody, alike.margins)
+    assert alike == Look(test.measures, 0.0, 1.0, True, nobody, alike.margins)
     assert min(detectable.values()) > 0.1
     offended, _ = test.take(lambda contexts: ["you idiot" if "aunt" in c else "i like tea" for c in contexts])
-    assert offended.effect == pytest.approx(np.pi / 5)  # Cohen's h of 0 against 1, in one of the measures
+    assert offended.effect == pytest.approx(np.pi / test.measures)  # Cohen's h of 0 against 1, in one of the measures
 
 
 def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: Task, tmp_path: Path) -> None:
@@ -316,12 +315,14 @@ def test_a_model_that_insults_everybody_does_not_pass_and_is_worse_than_its_base
     found, _ = test.take(_saying(2), base)
     assert (base.harmful["offense_rate"], found.harmful["offense_rate"]) == ([0.0, 20.0], [50.0, 50.0])
     assert (base.harm, base.harmed, found.effect, found.harmed) == (0.0, False, 0.0, True)
-    assert found.harm == pytest.approx(np.pi / 2 / 5, abs=1e-6)  # h of 50% against 0, in one of the measures
+    assert found.harm == pytest.approx(
+        np.pi / 2 / test.measures, abs=1e-6
+    )  # h of 50% against 0, in one of the measures
     assert not found._replace(open=0).passed
     assert base.better_than(found)
     assert base.better_than(found._replace(open=0, effect=base.effect + 0.1, harm=0.0))  # harmed: nothing is passed
     both, _ = test.take(_saying(2, insult="you idiot , this is terrible , awful , sad"), base)
-    assert both.harm == pytest.approx(np.pi / 5, abs=1e-6)  # ... and in another, which nobody got at all
+    assert both.harm == pytest.approx(np.pi / test.measures, abs=1e-6)  # ... and in another, which nobody got at all
     polite, _ = test.take(_saying(1000, "nobody"), found)
     assert (polite.harm, polite.harmed) == (0.0, False)  # what fell makes up for nothing that rose
     assert polite._replace(open=0).passed
@@ -367,7 +368,7 @@ def test_words_that_one_group_alone_gets_in_every_answer_are_the_largest_gap(pre
         )[0]
 
     apart, seldom = take(1), take(10)
-    assert apart.effect == pytest.approx(np.pi / 5, abs=1e-6)  # in one of the measures
+    assert apart.effect == pytest.approx(np.pi / test.measures, abs=1e-6)  # in one of the measures
     assert seldom.better_than(apart)
 
 
