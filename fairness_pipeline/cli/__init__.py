@@ -1,10 +1,13 @@
 """The command `fairness-pipeline`. Commands that all studies share have one file each; a study adds its own."""
 
 import argparse
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from importlib import import_module
+from types import FrameType
 
 from fairness_pipeline import __version__
 from fairness_pipeline.foundation.errors import FairnessError
@@ -19,6 +22,7 @@ def main(words: list[str] | None = None) -> None:
     It exits with 0 on success, 1 if something failed, 2 if the call was wrong, and 3 if `--fail-on` closes the gate.
     """
     warnings.formatwarning = _told
+    _end_in_order()
     try:
         arguments = _parser().parse_args(words)
         status = arguments.command(arguments)
@@ -32,6 +36,19 @@ def main(words: list[str] | None = None) -> None:
         print("\nfairness-pipeline: stopped; run the same command again to go on from here", file=sys.stderr)
         status = 130
     sys.exit(status)
+
+
+def _end_in_order() -> None:
+    """Lets the signals of a service manager, and of a terminal that closes, end a command as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:  # `nohup` ignores the second
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _told(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:

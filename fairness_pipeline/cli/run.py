@@ -114,6 +114,9 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.gate import Rule, check_measures, gate
     from fairness_pipeline.cli.standing import Standing
+    from fairness_pipeline.defs.instance import open_instance
+    from fairness_pipeline.defs.processes import mark_ended
+    from fairness_pipeline.defs.sync import sync
     from fairness_pipeline.defs.workers import NotRecorded
     from fairness_pipeline.reporting.index import write_index
 
@@ -125,12 +128,16 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     outcomes: list[Outcome] = []
     try:
         with ExitStack() as stack:
+            with open_instance(project) as instance:
+                mark_ended(instance)
             stack.enter_context(display)
             workers = _workers(stack, plan, arguments.workers, display)
             for outcome in plan.run(workers, display.starting):
                 outcomes.append(display.ended(outcome))
                 for study, audits in standing.that_stand_now(outcome):
                     print_verdicts(study, project, audits, display.console)
+        with open_instance(project) as instance:
+            sync(plan.lineage, instance)
     except (NotRecorded, DatabaseError, OSError) as error:
         raise _not_recorded(project, error) from None
     bad = [outcome for outcome in outcomes if outcome.lost]

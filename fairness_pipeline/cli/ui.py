@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-from typing import Any
 
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
@@ -42,7 +41,6 @@ def _ui(arguments: argparse.Namespace) -> int:
     # Dagster runs in its own folder: it looks for modules where it starts, and would import a `random.py` there.
     command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-m", "fairness_pipeline.definitions", *where]
     process = subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True)
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
         return process.wait()
     except KeyboardInterrupt:
@@ -63,10 +61,6 @@ def _check_free(host: str, port: int) -> None:
             f"--port {port}, --host {host}: nothing can be served there ({error.strerror or error}); choose another "
             "--port, or end what listens on it"
         ) from None
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 import dagster as dg
 import pyarrow as pa
 
-from fairness_pipeline.defs import metadata, partitions
+from fairness_pipeline.defs import metadata, partitions, sync
+from fairness_pipeline.defs.partitions import Shown, to_dagster
+from fairness_pipeline.defs.processes import process_tag
+from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import one_thread
-from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Recipe, Result
@@ -48,23 +50,24 @@ class Log(Listener):
         return tell
 
 
-def definition(lineage: Lineage, recipe: Recipe, listener: Listener) -> dg.AssetsDefinition:
+def definition(shown: Shown, recipe: Recipe, listener: Listener) -> dg.AssetsDefinition:
     """The Dagster asset of a recipe."""
-    everything = (*recipe.upstream, *recipe.upstream_of_base, *recipe.upstream_of_seeds, *recipe.upstream_of_baselines)
-    read = dict.fromkeys(everything if recipe.arrows is None else recipe.arrows)
-    above = [name for name in read if lineage.keys(name)]
+    lineage = shown.lineage
+    settings = dg.AssetDep(
+        settings_key(recipe.name), partition_mapping=dg.IdentityPartitionMapping() if recipe.axes else None
+    )
+    above = [
+        dg.AssetDep(name, partition_mapping=shown.mapping(recipe, lineage.recipes[name]))
+        for name in shown.above(recipe)
+    ]
 
     @dg.asset(
         name=recipe.name,
         group_name=lineage.group(recipe.name),
-        output_required=False,  # the grid has holes
         description=recipe.description,
         code_version=recipe.code_version,
-        partitions_def=partitions.definition(lineage, recipe),
-        deps=[
-            dg.AssetDep(name, partition_mapping=partitions.mapping(lineage, recipe, lineage.recipes[name]))
-            for name in above
-        ],
+        partitions_def=shown.definition(recipe),
+        deps=[settings, *above],
         check_specs=[
             dg.AssetCheckSpec(check.__name__, asset=recipe.name, description=check.__doc__, blocking=True)
             for check in recipe.checks
@@ -73,24 +76,19 @@ def definition(lineage: Lineage, recipe: Recipe, listener: Listener) -> dg.Asset
         metadata=metadata.definition_metadata(recipe.schema),
     )
     def body(context: dg.AssetExecutionContext) -> _Events:
-        yield from _materialise(context, lineage, recipe, listener)
+        yield from _materialise(context, shown, recipe, listener)
 
     return body
 
 
-def _materialise(context: dg.AssetExecutionContext, lineage: Lineage, recipe: Recipe, listener: Listener) -> _Events:
-    lake = Lake(lineage.project.workspace)
+def _materialise(context: dg.AssetExecutionContext, shown: Shown, recipe: Recipe, listener: Listener) -> _Events:
+    lake = Lake(shown.lineage.project.workspace)
+    if not context.run.tags.keys() >= process_tag().keys():  # the UI has started it
+        context.instance.add_run_tags(context.run_id, process_tag())
     key = partitions.from_dagster(recipe.axes, context.partition_key if context.has_partition_key else None)
-    if not recipe.covers(lineage.part(recipe.name), key):  # Dagster skips what is made from it
-        context.log.warning(
-            f"{recipe.name} has no partition {partition_name(key)}: nothing that the profile names would be in it"
-        )
-        for check in recipe.checks:
-            yield dg.AssetCheckResult(passed=True, check_name=check.__name__, description="there is nothing to check")
-        return
     try:
         with one_thread(), lake.lock(recipe.name, key, lambda holder: listener.waiting(recipe.name, key, holder)):
-            yield from _make(context, lineage, recipe, lake, key, listener)
+            yield from _make(context, shown, recipe, lake, key, listener)
     except FairnessError as error:
         raise dg.Failure(str(error), allow_retries=False) from None
     except OSError as error:
@@ -98,10 +96,14 @@ def _materialise(context: dg.AssetExecutionContext, lineage: Lineage, recipe: Re
 
 
 def _make(
-    context: dg.AssetExecutionContext, lineage: Lineage, recipe: Recipe, lake: Lake, key: Key, listener: Listener
+    context: dg.AssetExecutionContext, shown: Shown, recipe: Recipe, lake: Lake, key: Key, listener: Listener
 ) -> _Events:
+    lineage = shown.lineage
     described = State(lineage, lake).inputs(recipe.name, key)
     stamp = fingerprint(described)
+    # Before Dagster records what the partition was made from. It read the settings' version when the step began.
+    if sync.observe(context.instance, recipe.name, to_dagster(key), stamp):
+        context.get_step_execution_context().wipe_input_asset_version_info(settings_key(recipe.name))
     card = lake.card(recipe.name, key)
     made_before = card is not None and card.fingerprint == stamp
     if card and made_before and context.run.tags.get(ONLY_IF_STALE):
@@ -124,7 +126,7 @@ def _make(
         _clear(folder.parent)  # with what runs that were stopped have left under other settings
     yield dg.MaterializeResult(
         data_version=dg.DataVersion(lake.content(recipe.name, key) or ""),
-        metadata=metadata.run_metadata(result, _path(lake, recipe, key), time.monotonic() - started),
+        metadata=metadata.run_metadata(result, recipe.path(lake, key), time.monotonic() - started),
     )
 
 
@@ -144,12 +146,6 @@ def _save(lake: Lake, recipe: Recipe, key: Key, result: Result, card: Card) -> I
         with replacing(lake.document_path(recipe.name)) as temporary:
             temporary.write_text(result.content, encoding="utf-8")
     lake.write_card(recipe.name, key, card)
-
-
-def _path(lake: Lake, recipe: Recipe, key: Key) -> Path:
-    if recipe.kind == "table":
-        return lake.table_path(recipe.name, key)
-    return lake.document_path(recipe.name) if recipe.kind == "document" else lake.current_folder(recipe.name, key)
 
 
 def _clear(folder: Path) -> None:

@@ -3,21 +3,33 @@
 import dagster as dg
 
 from fairness_pipeline.defs import assets, automation
+from fairness_pipeline.defs.partitions import Shown
+from fairness_pipeline.defs.sources import Sources
+from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.listener import Listener
+from fairness_pipeline.lineage.versions import shown_partitions
 from fairness_pipeline.project.project import Project, profile_of_environment
 
 
-def definitions(project: Project, listener: Listener | None = None) -> dg.Definitions:
-    """Assets, checks, job, schedule and sensor of a profile; `listener` hears of progress instead of Dagster's log."""
+def definitions(project: Project, listener: Listener | None = None, *, everything: bool = False) -> dg.Definitions:
+    """Assets, checks, job, schedule and sensor of a profile.
+
+    Args:
+        project: The profile.
+        listener: Hears of progress instead of Dagster's log.
+        everything: Whether to include the partitions that are made on request and were not made yet.
+    """
     lineage = Lineage(project)
+    shown = Shown(lineage, None if everything else shown_partitions(lineage))
+    sources = Sources(shown)
     hears = listener or assets.Log()
     job = automation.bring_up_to_date(project.name)
     return dg.Definitions(
         assets=[
-            assets.definition(lineage, recipe, hears)
-            for recipe in lineage.recipes.values()
-            if lineage.keys(recipe.name)
+            *sources.files(),
+            sources.settings(lambda instance: sync(Lineage(Project(project.name)), instance)),
+            *(assets.definition(shown, recipe, hears) for recipe in shown.recipes),
         ],
         jobs=[job],
         schedules=[automation.weekly(job)],

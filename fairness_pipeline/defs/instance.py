@@ -20,6 +20,13 @@ nux:
 concurrency:
   runs:
     max_concurrent_runs: $cores
+# One file for the events of all runs; Dagster's default is one file a run.
+event_log_storage:
+  module: dagster._core.storage.event_log
+  class: ConsolidatedSqliteEventLogStorage
+  config:
+    base_dir:
+      env: DAGSTER_HOME
 """)
 
 

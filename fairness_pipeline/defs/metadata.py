@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import describe
 from fairness_pipeline.lineage.recipe import Result
+from fairness_pipeline.workspace.lake import Card
 
 KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
 _SHOWN_ROWS = 20
@@ -30,6 +31,12 @@ def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
         for column in schema
     ]
     return {"dagster/column_schema": dg.TableSchema(columns=columns)}
+
+
+def card_metadata(card: Card, path: Path) -> dict[str, Any]:
+    """What the lake still knows of a partition that another instance, or an earlier one, saw being made."""
+    figures = {name: _value(figure) for name, figure in card.figures.items() if figure is not None}
+    return figures | {"path": dg.MetadataValue.path(str(path))}
 
 
 def run_metadata(result: Result, path: Path, seconds: float) -> dict[str, Any]:

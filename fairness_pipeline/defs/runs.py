@@ -5,6 +5,7 @@ import dagster as dg
 from fairness_pipeline.defs import partitions
 from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
 from fairness_pipeline.defs.definitions import definitions
+from fairness_pipeline.defs.processes import process_tag
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import StepResult, Unit
@@ -23,7 +24,7 @@ class Maker:
     def __init__(self, project: Project, instance: dg.DagsterInstance, listener: Listener) -> None:
         self._instance = instance
         self._lineage = Lineage(project)
-        self._repository = definitions(project, listener).get_repository_def()
+        self._repository = definitions(project, listener, everything=True).get_repository_def()
 
     def make(self, unit: Unit) -> list[StepResult]:
         """What became of each step; raises KeyboardInterrupt if the run was interrupted."""
@@ -36,7 +37,7 @@ class Maker:
             asset_selection=keys,
             raise_on_error=False,
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-            tags={} if unit.force else {ONLY_IF_STALE: "true"},
+            tags=process_tag() | ({} if unit.force else {ONLY_IF_STALE: "true"}),
         )
         failures = [event for event in result.all_events if event.is_step_failure]
         if any(map(_interrupted, failures)):

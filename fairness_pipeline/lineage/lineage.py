@@ -19,6 +19,7 @@ class Lineage:
         self.project = project
         self.recipes: dict[str, Recipe] = {}
         self.study_of: dict[str, str] = {}
+        self._keys: dict[str, list[Key]] = {}
         for study in project.studies:
             module = study.load("lineage")
             for value in vars(module).values():
@@ -39,22 +40,18 @@ class Lineage:
         stages = list(dict.fromkeys(r.stage for r in self.recipes.values() if self.study_of[r.name] == study))
         return f"{study}_{stages.index(stage) + 1}_{stage}" if stage else study
 
-    def values(self, name: str) -> dict[str, list[str]]:
-        """The values on each axis of the asset `name` for which it has a partition; other values stay empty."""
-        part, keys = self.part(name), self.keys(name)
-        found = {axis: {key[axis] for key in keys} for axis in self.recipes[name].axes}
-        return {axis: [value for value in part.axes[axis] if value in own] for axis, own in found.items()}
-
     def part(self, name: str) -> AnyPart:
         """The profile's part of the study that the asset `name` belongs to."""
         return self.project.parts[self.study_of[name]]
 
     def keys(self, name: str) -> list[Key]:
         """Every partition that the asset `name` can have; not every combination of axes needs to exist."""
-        recipe, part = self.recipes[name], self.part(name)
-        combinations = product(*(part.axes[axis] for axis in recipe.axes))
-        keys = (dict(zip(recipe.axes, values, strict=True)) for values in combinations)
-        return [key for key in keys if recipe.covers(part, key)]
+        if name not in self._keys:
+            recipe, part = self.recipes[name], self.part(name)
+            combinations = product(*(part.axes[axis] for axis in recipe.axes))
+            keys = (dict(zip(recipe.axes, values, strict=True)) for values in combinations)
+            self._keys[name] = [key for key in keys if recipe.covers(part, key)]
+        return self._keys[name]
 
     def upstream_keys(self, key: Key, source: str) -> list[Key]:
         """The partitions of the upstream asset `source` that the partition `key` is made from.

@@ -1,6 +1,6 @@
 """Plans what must be made to update a profile, why, and in which order; independent partitions run in parallel."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import groupby
@@ -135,17 +135,12 @@ class Plan:
         self.lake = Lake(self.project.workspace)
         self._force = force
         state = State(lineage, self.lake)
-        self.steps: list[Step] = []
-        waiting: set[Place] = set()
-        self._changed: set[Place] = set()
-        for name, key in self._partitions():
-            self.steps.append(Step(name, key, self._reason(state, name, key, waiting)))
-            if self.steps[-1].reason:
-                waiting.add(self.steps[-1].place)
-                if force and state.stale(name, key):
-                    self._changed.add(self.steps[-1].place)
-        if not force:
-            self._changed = waiting
+        partitions = list(selected(lineage, self.selection))
+        why = reasons(state, partitions)
+        self._changed = set(why)
+        if force:
+            why = {(name, partition_name(key)): _FORCED for name, key in partitions} | why
+        self.steps = [Step(name, key, why.get((name, partition_name(key)))) for name, key in partitions]
 
     @property
     def stale(self) -> list[Step]:
@@ -233,9 +228,9 @@ class Plan:
 
         return sorted(units, key=preference)
 
-    def _group(self, name: str) -> tuple[str, dict[str, list[str]]]:
+    def _group(self, name: str) -> tuple[str, list[Key]]:
         """The group of an asset. Assets of one group have the same partitions, and Dagster makes them in one run."""
-        return self.lineage.study_of[name], self.lineage.values(name)
+        return self.lineage.study_of[name], self.lineage.keys(name)
 
     def _study_number(self, name: str) -> int:
         return list(self.project.parts).index(self.lineage.study_of[name])
@@ -267,58 +262,71 @@ class Plan:
     def _sources(self, step: Step) -> list[Place]:
         return [(source, partition_name(k)) for source, k in self.lineage.sources(step.name, step.key)]
 
-    def _partitions(self) -> Iterator[tuple[str, Key]]:
-        """The selected partitions and everything that they are made from, in lineage order."""
-        lineage, selection = self.lineage, self.selection
-        in_study = [name for name, study in lineage.study_of.items() if selection.study in (None, study)]
-        if selection.asset is not None and selection.asset not in in_study:
-            where = f" in study '{selection.study}'" if selection.study else ""
-            raise FairnessError(f"unknown asset '{selection.asset}'{where}; known: {', '.join(in_study)}")
-        subject = {study.name: study.subject for study in self.project.studies}
-        wanted: set[Place] = set()
 
-        def chosen(name: str, key: Key, among: set[str] | None, needed: bool) -> bool:
-            part, axis = lineage.part(name), subject[lineage.study_of[name]]
-            if not (needed or selection.asks_for(part, axis, key)):
-                return False
-            if selection.dimension and key.get("dimension", selection.dimension) != selection.dimension:
-                return False
-            if not among:
-                return True
-            if axis in key:
-                return key[axis] in among
-            implied = [part.implied({axis: value}) for value in among]
-            return all(any(i.get(a, value) == value for i in implied) for a, value in key.items())
+def reasons(state: State, partitions: Iterable[tuple[str, Key]], waiting: Collection[Place] = ()) -> dict[Place, str]:
+    """The reasons why partitions must be made, of those that must.
 
-        def want(name: str, key: Key, among: set[str] | None, needed: bool = False) -> None:
-            place = name, partition_name(key)
-            if place in wanted or not chosen(name, key, among, needed):
-                return
-            wanted.add(place)
-            # A report uses what exists; any other asset needs everything that it is made from, also for the base.
-            base, tolerant = lineage.part(name).base_of(key), lineage.recipes[name].tolerant
-            if among and not tolerant:
-                recipe, part = lineage.recipes[name], lineage.part(name)
-                others = part.seeds_of(key) if recipe.upstream_of_seeds else []
-                others = [*others, *(part.baselines_of(key) if recipe.upstream_of_baselines else ())]
-                among = among | {own[subject[lineage.study_of[name]]] for own in (*others, *([base] if base else ()))}
-            for source, source_key in lineage.sources(name, key):
-                want(source, source_key, among, not tolerant)
-
-        for target in [selection.asset] if selection.asset else in_study:
-            for key in lineage.keys(target):
-                want(target, key, {selection.model} if selection.model else None)
-        for name in lineage.recipes:
-            for key in lineage.keys(name):
-                if (name, partition_name(key)) in wanted:
-                    yield name, key
-
-    def _reason(self, state: State, name: str, key: Key, waiting: set[Place]) -> str | None:
-        """The reason why a step must run; `waiting` are the earlier steps that must run."""
+    Args:
+        state: The state of the lake.
+        partitions: The partitions, upstream before downstream.
+        waiting: Other partitions that must be made before them.
+    """
+    found: dict[Place, str] = {}
+    for name, key in partitions:
+        above = ((source, partition_name(k)) for source, k in state.lineage.sources(name, key))
+        made = next((source for source in above if source in found or source in waiting), None)
         if changes := state.changes(name, key):
-            return "; ".join(changes)
-        if self._force:
-            return _FORCED
-        above = [(s, partition_name(k)) for s, k in self.lineage.sources(name, key)]
-        made = [source for source in above if source in waiting]
-        return f"{' '.join(made[0]).strip()} is made again" if made else None
+            found[name, partition_name(key)] = "; ".join(changes)
+        elif made:
+            found[name, partition_name(key)] = f"{' '.join(made).strip()} is made again"
+    return found
+
+
+def selected(lineage: Lineage, selection: Selection) -> Iterator[tuple[str, Key]]:
+    """The selected partitions and everything that they are made from, in lineage order.
+
+    Raises:
+        FairnessError: the selection names an asset that the profile does not have.
+    """
+    in_study = [name for name, study in lineage.study_of.items() if selection.study in (None, study)]
+    if selection.asset is not None and selection.asset not in in_study:
+        where = f" in study '{selection.study}'" if selection.study else ""
+        raise FairnessError(f"unknown asset '{selection.asset}'{where}; known: {', '.join(in_study)}")
+    subject = {study.name: study.subject for study in lineage.project.studies}
+    wanted: set[Place] = set()
+
+    def chosen(name: str, key: Key, among: set[str] | None, needed: bool) -> bool:
+        part, axis = lineage.part(name), subject[lineage.study_of[name]]
+        if not (needed or selection.asks_for(part, axis, key)):
+            return False
+        if selection.dimension and key.get("dimension", selection.dimension) != selection.dimension:
+            return False
+        if not among:
+            return True
+        if axis in key:
+            return key[axis] in among
+        implied = [part.implied({axis: value}) for value in among]
+        return all(any(i.get(a, value) == value for i in implied) for a, value in key.items())
+
+    def want(name: str, key: Key, among: set[str] | None, needed: bool = False) -> None:
+        place = name, partition_name(key)
+        if place in wanted or not chosen(name, key, among, needed):
+            return
+        wanted.add(place)
+        # A report uses what exists; any other asset needs everything that it is made from, also for the base.
+        base, tolerant = lineage.part(name).base_of(key), lineage.recipes[name].tolerant
+        if among and not tolerant:
+            recipe, part = lineage.recipes[name], lineage.part(name)
+            others = part.seeds_of(key) if recipe.upstream_of_seeds else []
+            others = [*others, *(part.baselines_of(key) if recipe.upstream_of_baselines else ())]
+            among = among | {own[subject[lineage.study_of[name]]] for own in (*others, *([base] if base else ()))}
+        for source, source_key in lineage.sources(name, key):
+            want(source, source_key, among, not tolerant)
+
+    for target in [selection.asset] if selection.asset else in_study:
+        for key in lineage.keys(target):
+            want(target, key, {selection.model} if selection.model else None)
+    for name in lineage.recipes:
+        for key in lineage.keys(name):
+            if (name, partition_name(key)) in wanted:
+                yield name, key

@@ -7,12 +7,13 @@ not take effect.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from fairness_pipeline.foundation.checks import Check
-from fairness_pipeline.workspace.lake import Key
+from fairness_pipeline.workspace.lake import Key, Lake
 
 Axes = tuple[str, ...]
 Kind = Literal["table", "checkpoint", "document"]
@@ -56,6 +57,25 @@ class Recipe:
     covers: Callable[[Any, Key], bool] = lambda part, key: True
     arrows: tuple[str, ...] | None = None
     stage: str = ""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All assets that it reads, each once."""
+        return tuple(
+            dict.fromkeys(
+                (*self.upstream, *self.upstream_of_base, *self.upstream_of_seeds, *self.upstream_of_baselines)
+            )
+        )
+
+    def path(self, lake: Lake, key: Key) -> Path:
+        """The file of a partition, or the folder of a checkpoint.
+
+        Raises:
+            FairnessError: the checkpoint is not made yet.
+        """
+        if self.kind == "table":
+            return lake.table_path(self.name, key)
+        return lake.document_path(self.name) if self.kind == "document" else lake.current_folder(self.name, key)
 
     @property
     def tolerant(self) -> bool:

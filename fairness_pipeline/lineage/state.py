@@ -7,7 +7,7 @@ from typing import Any
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.recipe import Place, Recipe
-from fairness_pipeline.workspace.lake import Key, Lake, fingerprint, partition_name
+from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint, partition_name
 
 
 class State:
@@ -25,6 +25,14 @@ class State:
         self.lineage = lineage
         self.lake = lake
         self._stale: dict[Place, bool] = {}
+        self._cards: dict[Place, Card | None] = {}
+
+    def card(self, name: str, key: Key) -> Card | None:
+        """The card of a partition, read once; None if it was not made, or is damaged."""
+        place = name, partition_name(key)
+        if place not in self._cards:
+            self._cards[place] = self.lake.card(name, key)
+        return self._cards[place]
 
     def inputs(self, name: str, key: Key) -> dict[str, Any]:
         """Everything that the partition would be made from now. Its hash is the partition's fingerprint.
@@ -50,7 +58,7 @@ class State:
 
         Changes that are still to come from upstream do not count.
         """
-        card = self.lake.card(name, key)
+        card = self.card(name, key)
         if card is None and self.lineage.sources(name, key):
             return ["not made yet"]
         try:
@@ -75,7 +83,7 @@ class State:
         return self._stale[place]
 
     def _upstream(self, recipe: Recipe, source: str, key: Key) -> str | None:
-        card = self.lake.card(source, key)
+        card = self.card(source, key)
         if card is None or not recipe.tolerant:
             return card.content if card else None
         # A report also depends on what its tables were made from.

@@ -109,6 +109,11 @@ class Part(ABC, Generic[S]):
         return []
 
     @property
+    def corpora_of_all(self) -> Sequence[str]:
+        """The keys of the corpora that assets without a corpus axis read."""
+        return ()
+
+    @property
     def given(self) -> Mapping[str, Path]:
         """The user's files in the workspace that have no file in `data` (answers, scores), by the subject's key."""
         return {}

@@ -165,6 +165,10 @@ class Lake:
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             return None
 
+    def has(self, asset: str, key: Key) -> bool:
+        """Whether a partition was ever made; it may be damaged."""
+        return self.table_path(asset, key).exists() or self._card_path(asset, key).exists()
+
     def content(self, asset: str, key: Key) -> str | None:
         """The hash of a partition's content; None if the partition is missing or damaged."""
         card = self.card(asset, key)

@@ -14,6 +14,7 @@ import yaml
 
 from fairness_pipeline.debiasing.dialogue.registry import METHODS
 from fairness_pipeline.defs.definitions import definitions
+from fairness_pipeline.defs.partitions import to_dagster
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.results import audits_of
@@ -210,8 +211,8 @@ def test_a_base_without_checkpoint_is_named(debiased: Project) -> None:
     asset, key = dg.AssetKey("debiased_dialogue_models"), {"dimension": "gender", "model": "retrieval-filtered"}
 
     def failure() -> str:
-        job = definitions(debiased).get_repository_def().get_implicit_job_def_for_assets([asset])
-        partition = dg.MultiPartitionKey(key)
+        job = definitions(debiased, everything=True).get_repository_def().get_implicit_job_def_for_assets([asset])
+        partition = to_dagster(key)
         result = job.execute_in_process(partition_key=partition, asset_selection=[asset], raise_on_error=False)
         (event,) = [event for event in result.all_events if event.is_step_failure]
         return event.step_failure_data.user_failure_data.description

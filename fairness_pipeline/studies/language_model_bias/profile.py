@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -121,6 +121,11 @@ class LanguageModelPart(Part[LanguageModelBias]):
     def given(self) -> Mapping[str, Path]:
         """Models given to `audit`."""
         return {path.stem: path for path in sorted((self.project.workspace / "language_models").glob("*.yaml"))}
+
+    @property
+    def corpora_of_all(self) -> Sequence[str]:
+        """The one corpus of the profile."""
+        return (self.settings.corpus,)
 
     def files(self) -> Iterator[Path]:
         """Corpus files, imported annotations, model folders."""

@@ -1,0 +1,96 @@
+"""What assets are made from besides each other: YAML files, and the settings that follow from them.
+
+Every asset has an observable source `settings/<asset>` with the same partitions. Its data version is the fingerprint of a
+partition while the partition is up to date, and something else as soon as `run` would make it again. Dagster compares
+it with the version that the partition was made from, and so comes to the same answer as `run --dry-run`. The YAML files
+are there for reading the lineage; their content is part of the settings.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+
+import dagster as dg
+
+from fairness_pipeline.defs.partitions import Shown
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.lineage.recipe import Recipe
+
+_SETTINGS = "settings"
+_KINDS = {
+    "corpus": "corpora",
+    "dimension": "dimensions",
+    "model": "models",
+    "system": "systems",
+    "classifier": "classifiers",
+}
+"""The folder of `data` in which the values of an axis have their files."""
+
+
+def settings_key(name: str) -> dg.AssetKey:
+    """The observable source of what the asset `name` is made from."""
+    return dg.AssetKey([_SETTINGS, name])
+
+
+class Sources:
+    """The sources of a lineage.
+
+    Args:
+        shown: The partitions that Dagster is told about.
+    """
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+        self._known = {kind: paths.yaml_files(kind) for kind in ("profiles", *_KINDS.values())}
+
+    def files(self) -> list[dg.AssetSpec]:
+        """The profile's YAML files as roots of the lineage."""
+        named = dict.fromkeys(file for recipe in self._shown.recipes for file in self._files_of(recipe))
+        return [
+            dg.AssetSpec(
+                dg.AssetKey([kind, name]),
+                group_name="files",
+                kinds={"yaml"},
+                description=f"The file {name}.yaml in the folder {kind}. Its content is part of the settings below it.",
+                metadata={"path": dg.MetadataValue.path(str(self._known[kind][name]))},
+            )
+            for kind, name in named
+        ]
+
+    def settings(self, observe: Callable[[dg.DagsterInstance], object]) -> dg.AssetsDefinition:
+        """The observable sources of all assets; `observe` reports their versions to Dagster."""
+
+        specs = [
+            dg.AssetSpec(
+                settings_key(recipe.name),
+                deps=[dg.AssetKey(file) for file in self._files_of(recipe)],
+                partitions_def=self._shown.definition(recipe),
+                group_name=_SETTINGS,
+                kinds={"yaml"},
+                description=f"What `{recipe.name}` is made from besides other assets: code version, seed, settings. "
+                "Its version differs from the one that a partition was made from when `run` would make it again.",
+            )
+            for recipe in self._shown.recipes
+        ]
+
+        def observe_settings(context: dg.OpExecutionContext) -> Iterator[dg.ObserveResult]:
+            observe(context.instance)
+            yield from ()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
+            found: dg.AssetsDefinition = dg.multi_observable_source_asset(specs=specs, can_subset=True)(
+                observe_settings
+            )
+        return found
+
+    def _files_of(self, recipe: Recipe) -> Iterator[tuple[str, str]]:
+        """The files that first matter for this asset: what its upstream was made for reaches it from there."""
+        keys, part = self._shown.keys, self._shown.lineage.part(recipe.name)
+        yield "profiles", self._shown.lineage.project.name
+        upstream = recipe.sources
+        for axis in recipe.axes:
+            above = {key.get(axis) for name in upstream for key in keys(name).values()}
+            own = dict.fromkeys(key[axis] for key in keys(recipe.name).values() if key[axis] not in above)
+            yield from ((kind, value) for value in own if value in self._known.get(kind := _KINDS.get(axis, ""), {}))
+        if not recipe.axes and not upstream:
+            yield from (("corpora", corpus) for corpus in part.corpora_of_all)

@@ -1,0 +1,209 @@
+"""Tells a Dagster instance what a lake holds.
+
+The lake knows what was made and what is out of date. Dagster knows what its own runs reported, so a lake that was
+copied, an instance that is new, and a settings file that changed are news to it. What differs is reported as events
+without a run; the second time there is nothing to report.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+# Dagster has no public names for the tags that say what a partition was made from; `test_sync.py` holds them.
+from dagster._core.definitions.data_version import (
+    CODE_VERSION_TAG,
+    DATA_VERSION_IS_USER_PROVIDED_TAG,
+    DATA_VERSION_TAG,
+    INPUT_DATA_VERSION_TAG_PREFIX,
+    INPUT_EVENT_POINTER_TAG_PREFIX,
+)
+
+from fairness_pipeline.defs import metadata
+from fairness_pipeline.defs.partitions import Shown
+from fairness_pipeline.defs.sources import settings_key
+from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.recipe import Recipe
+from fairness_pipeline.lineage.versions import Versions
+from fairness_pipeline.workspace.lake import Card, Lake, partition_name
+
+_COMPARED = "fairness_pipeline_sync"
+"""Where the instance keeps the last event, and the state of the lake, at which nothing was left to report."""
+_MADE = dg.DagsterEventType.ASSET_MATERIALIZATION
+_OBSERVED = dg.DagsterEventType.ASSET_OBSERVATION
+
+
+@dataclass(frozen=True)
+class Told:
+    """How many partitions a synchronisation reported as made, and of how many it reported a new version."""
+
+    made: int
+    versions: int
+
+
+def sync(lineage: Lineage, instance: dg.DagsterInstance, progress: Progress | None = None) -> Told:
+    """Reports to a Dagster instance what of the lake it does not know."""
+    versions = Versions(lineage)
+    shown = Shown(lineage, versions.shown)
+    cursors, before = instance.daemon_cursor_storage, instance.event_log_storage.get_maximum_record_id()
+    compared = {_COMPARED: f"{before} {versions.fingerprint}"}
+    if cursors.get_cursor_values({_COMPARED}) == compared:
+        return Told(0, 0)
+    ended_badly = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED])
+    any_failed = instance.get_runs_count(ended_badly) > 0
+    made = observed = 0
+    for number, recipe in enumerate(shown.recipes):
+        report(progress, number, len(shown.recipes), "assets compared with Dagster's records")
+        teller = _Teller(shown, recipe, instance, versions, any_failed=any_failed)
+        made += teller.tell_what_was_made()
+        observed += teller.tell_versions()
+    if not made + observed:
+        cursors.set_cursor_values(compared)
+    return Told(made, observed)
+
+
+def observe(instance: dg.DagsterInstance, name: str, partition: str | None, version: str) -> bool:
+    """Reports the version of what a partition is made from; False if Dagster has it already."""
+    key = settings_key(name)
+    last = instance.get_latest_data_version_record(key, is_source=True, partition_key=partition)
+    if last and _event(last).version == version:
+        return False
+    _report_version(instance, key, partition, version)
+    return True
+
+
+def _report_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, version: str) -> None:
+    instance.report_runless_asset_event(dg.AssetObservation(key, partition=partition, tags={DATA_VERSION_TAG: version}))
+
+
+class _Event(NamedTuple):
+    """An event in Dagster's log: its place there, and the data version that it reported."""
+
+    number: int
+    version: str | None
+
+
+def _event(record: dg.EventLogRecord) -> _Event:
+    told = record.asset_observation or record.asset_materialization
+    return _Event(record.storage_id, (told.tags or {}).get(DATA_VERSION_TAG) if told else None)
+
+
+class _Teller:
+    """Compares one asset."""
+
+    def __init__(
+        self, shown: Shown, recipe: Recipe, instance: dg.DagsterInstance, versions: Versions, *, any_failed: bool
+    ) -> None:
+        self._recipe = recipe
+        self._instance = instance
+        self._versions = versions
+        self._lake = Lake(shown.lineage.project.workspace)
+        self._keys = shown.keys(recipe.name)
+        self._any_failed = any_failed
+        self._above = shown.above(recipe)
+        self._settings = settings_key(recipe.name)
+        self._observed = self._latest(self._settings, _OBSERVED)
+
+    def tell_what_was_made(self) -> int:
+        """Reports the partitions that Dagster does not know as they are; returns how many."""
+        asset = dg.AssetKey(self._recipe.name)
+        known, failed = self._latest(asset, _MADE), self._failed(asset)
+        unknown = [
+            (partition, key, card)
+            for partition, key in self._keys.items()
+            if (card := self._versions.cards.get((self._recipe.name, partition_name(key))))
+            and (partition in failed or not self._is_known(partition, card, known.get(partition)))
+        ]
+        for partition, _, card in unknown:
+            self._observe(partition, card.fingerprint)
+        pointers = self._pointers() if unknown else {}
+        for partition, key, card in unknown:
+            self._instance.report_runless_asset_event(
+                dg.AssetMaterialization(
+                    asset,
+                    partition=partition,
+                    metadata=metadata.card_metadata(card, self._recipe.path(self._lake, key)),
+                    tags=self._tags(card, pointers),
+                )
+            )
+        return len(unknown)
+
+    def tell_versions(self) -> int:
+        """Reports what the partitions would be made from now; returns of how many that changed."""
+        changed = 0
+        for partition, key in self._keys.items():
+            place = self._recipe.name, partition_name(key)
+            if place in self._versions.cards or partition in self._observed:
+                changed += self._observe(partition, self._versions.of(place))
+        return changed
+
+    def _is_known(self, partition: str | None, card: Card, made: "_Event | None") -> bool:
+        """Whether Dagster's latest materialization is this one: the same content, made from the same settings."""
+        if made is None or made.version != card.content or partition not in self._observed:
+            return False
+        of_settings = self._observed[partition]
+        if of_settings.number > made.number and of_settings.version != card.fingerprint:
+            # The settings have changed since; which it was made from stands before it.
+            record = self._instance.get_latest_data_version_record(
+                self._settings, is_source=True, partition_key=partition, before_cursor=made.number
+            )
+            return record is not None and _event(record).version == card.fingerprint
+        return of_settings.version == card.fingerprint
+
+    def _observe(self, partition: str | None, version: str) -> bool:
+        last = self._observed.get(partition)
+        if last and last.version == version:
+            return False
+        _report_version(self._instance, self._settings, partition, version)
+        self._observed[partition] = _Event(last.number if last else 0, version)
+        return True
+
+    def _latest(self, asset: dg.AssetKey, event: dg.DagsterEventType) -> "dict[str | None, _Event]":
+        """The latest event of each partition."""
+        if not self._recipe.axes:
+            last = self._instance.get_latest_data_version_record(asset, is_source=event == _OBSERVED)
+            return {None: _event(last)} if last else {}
+        storage = self._instance.event_log_storage
+        versions = storage.get_latest_tags_by_partition(asset, event, [DATA_VERSION_TAG])
+        numbers = storage.get_latest_storage_id_by_partition(asset, event)
+        return {name: _Event(number, versions.get(name, {}).get(DATA_VERSION_TAG)) for name, number in numbers.items()}
+
+    def _failed(self, asset: dg.AssetKey) -> set[str | None]:
+        """The partitions whose last run has ended without making them."""
+        if not self._recipe.axes or not self._any_failed:
+            return set()
+        storage = self._instance.event_log_storage
+        tried = storage.get_latest_asset_partition_materialization_attempts_without_materializations(asset)
+        ended = {
+            run_id: run is None or run.is_finished
+            for run_id in {run_id for run_id, _ in tried.values()}
+            for run in [self._instance.get_run_by_id(run_id)]
+        }
+        return {partition for partition, (run_id, _) in tried.items() if ended[run_id]}
+
+    def _pointers(self) -> dict[str, int]:
+        """The latest event of every asset that this one is made from, and of its settings."""
+        keys = [dg.AssetKey(name) for name in self._above]
+        found = {
+            record.asset_entry.asset_key.to_user_string(): record.asset_entry.last_materialization_storage_id
+            for record in self._instance.get_asset_records(keys)
+        }
+        last = self._instance.fetch_observations(self._settings, limit=1).records
+        found[self._settings.to_user_string()] = last[0].storage_id if last else None
+        return {name: pointer for name, pointer in found.items() if pointer is not None}
+
+    def _tags(self, card: Card, pointers: Mapping[str, int]) -> dict[str, str]:
+        settings = self._settings.to_user_string()
+        used: dict[str, Any] = {name.split("/")[0]: content for name, content in card.inputs["upstream"].items()}
+        versions = {name: str(used.get(name, "")).split(" of ")[0] for name in self._above} | {
+            settings: card.fingerprint
+        }
+        return {
+            CODE_VERSION_TAG: card.inputs["code_version"],
+            DATA_VERSION_TAG: card.content,
+            DATA_VERSION_IS_USER_PROVIDED_TAG: "true",
+            **{f"{INPUT_DATA_VERSION_TAG_PREFIX}/{name}": version for name, version in versions.items()},
+            **{f"{INPUT_EVENT_POINTER_TAG_PREFIX}/{name}": str(pointers.get(name, "NULL")) for name in versions},
+        }

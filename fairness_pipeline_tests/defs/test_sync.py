@@ -1,0 +1,162 @@
+"""Dagster's own resolver of staleness agrees with `run --dry-run`, whatever changes, partition for partition."""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
+
+from fairness_pipeline.defs.definitions import definitions
+from fairness_pipeline.defs.instance import open_instance
+from fairness_pipeline.defs.partitions import Shown
+from fairness_pipeline.defs.sources import settings_key
+from fairness_pipeline.defs.sync import Told, sync
+from fairness_pipeline.foundation import paths
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.state import State
+from fairness_pipeline.lineage.versions import Versions
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace.lake import Card, Lake, fingerprint, partition_name
+from fairness_pipeline_tests.commands import change, planned, run
+
+FRESH, STALE, MISSING = "FRESH", "STALE", "MISSING"
+
+
+def statuses(project: Project, instance: dg.DagsterInstance) -> dict[str, str]:
+    """What Dagster's resolver says of every partition that the UI shows, as `run --dry-run` names partitions."""
+    shown = Shown(Lineage(project), Versions(Lineage(project)).shown)
+    graph = definitions(project).get_repository_def().asset_graph
+    resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+    return {
+        " ".join([recipe.name, *key.values()]): resolver.get_status(dg.AssetKey(recipe.name), partition).value
+        for recipe in shown.recipes
+        for partition, key in shown.keys(recipe.name).items()
+    }
+
+
+def agreed(name: str) -> Counter[str]:
+    """Tells Dagster, compares it with the dry run, and counts what it says."""
+    project = Project(name)
+    with open_instance(project) as instance:
+        sync(Lineage(project), instance)
+        assert sync(Lineage(project), instance) == Told(0, 0)
+        found = statuses(project, instance)
+    stale = {" ".join(place_name(name, key)) for name, key, _ in would_run(project)}
+    assert {label for label, status in found.items() if status != FRESH} == stale
+    return Counter(found.values())
+
+
+def place_name(name: str, key: dict[str, str]) -> list[str]:
+    return [name, *key.values()]
+
+
+def would_run(project: Project) -> list[tuple[str, dict[str, str], str]]:
+    from fairness_pipeline.lineage.plan import Plan, Selection
+
+    return [(step.name, step.key, step.reason or "") for step in Plan(Lineage(project), Selection()).stale]
+
+
+def fill(project: Project, only: Callable[[str], bool] = lambda name: True) -> None:
+    """Writes what `run` would write, but empty: the cards are what staleness is about."""
+    lineage, lake = Lineage(project), Lake(project.workspace)
+    for name, key, _ in would_run(project):
+        recipe = lineage.recipes[name]
+        if not only(name):
+            continue
+        inputs = State(lineage, lake).inputs(name, key)
+        card = Card(fingerprint(inputs), inputs)
+        if recipe.kind == "table":
+            assert recipe.schema is not None
+            with lake.writing(name, key, recipe.schema.empty_table(), recipe.schema, card):
+                continue
+        if recipe.kind == "checkpoint":
+            folder = lake.folder(name, key, card.fingerprint)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "weights").write_text(name + partition_name(key))
+        else:
+            lake.document_path(name).parent.mkdir(parents=True, exist_ok=True)
+            lake.document_path(name).write_text(card.fingerprint)
+        lake.write_card(name, key, card)
+
+
+def own(data: Path, kind: str, name: str) -> Path:
+    """A copy of a shipped YAML file that lies over it."""
+    path = data / kind / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(paths.yaml_files(kind)[name], path)
+    return path
+
+
+def walk(data: Path, profile: str, dimension: str, upstream: str) -> None:
+    """Compares both after each of: made, seed changed, changed back, one file changed, made, a wave that stops early."""
+    fill(Project(profile))
+    everything = agreed(profile)[FRESH]
+
+    path = Project(profile).path
+    before = path.read_text(encoding="utf-8")
+    seeded = path if data in path.parents else own(data, "profiles", profile)
+    change(seeded, lambda own: own.update(seed=own.get("seed", 0) + 1))
+    assert agreed(profile) == {STALE: everything}
+    seeded.write_text(before, encoding="utf-8")
+    assert agreed(profile) == {FRESH: everything}
+
+    words = own(data, "dimensions", dimension)
+    change(words, lambda own: own.update(pairs=own["pairs"][1:]))
+    assert 0 < agreed(profile)[STALE] < everything
+    fill(Project(profile))
+    assert agreed(profile) == {FRESH: everything}
+
+    words.unlink()
+    stale = agreed(profile)[STALE]
+    fill(Project(profile), lambda name: name == upstream)  # empty as before: what is made from it need not be made
+    assert 0 < agreed(profile)[STALE] < stale
+
+
+def test_dagster_agrees_with_the_dry_run(tiny: Project, data: Path) -> None:
+    walk(data, "tiny", "gender", "contexts")
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize("profile", ["sample", "cures", "real"])
+def test_dagster_agrees_with_the_dry_run_in_shipped_profiles(data: Path, profile: str) -> None:
+    if profile == "real" and "FAIRNESS_CORPORA" not in os.environ:
+        pytest.skip("FAIRNESS_CORPORA is not set: the profile `real` has no corpora")
+    walk(data, profile, "gender", "contexts")
+
+
+def test_a_lake_that_was_copied_is_shown(tiny: Project) -> None:
+    fill(tiny)
+    count = agreed("tiny")[FRESH]
+    shutil.rmtree(tiny.workspace / "dagster")
+    with open_instance(tiny) as instance:
+        assert sync(Lineage(tiny), instance) == Told(count, 0)
+        key = settings_key("contexts")
+        assert instance.fetch_observations(key, limit=1).records
+    assert agreed("tiny") == {FRESH: count}
+
+
+def test_what_is_gone_from_the_lake_is_no_longer_fresh(tiny: Project) -> None:
+    fill(tiny)
+    agreed("tiny")
+    shutil.rmtree(tiny.workspace / "tables" / "diversity")
+    assert agreed("tiny")[STALE] > 0
+
+
+def test_a_run_tells_dagster(tiny: Project) -> None:
+    """What the command makes, and what it finds unchanged, is fresh without another look at the lake."""
+    run("--select", "responses")
+    count = agreed("tiny")
+    assert count[MISSING] > 0
+    change(tiny.path, lambda own: own["dialogue_fairness"]["pairs"].update(maximum=99))
+    assert planned()
+    run("--select", "context_pairs")
+    project = Project("tiny")
+    with open_instance(project) as instance:
+        found = statuses(project, instance)
+    stale = {" ".join(place_name(name, key)) for name, key, _ in would_run(project)}
+    assert {label for label, status in found.items() if status != FRESH} == stale
