@@ -1,6 +1,7 @@
 """What was made counts, and not only from what: verdicts follow the answers they are about."""
 
 import json
+import re
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -8,17 +9,21 @@ import dagster as dg
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from fairness_pipeline.cli.gate import Rule, gate
 from fairness_pipeline.defs.assets import Log
 from fairness_pipeline.defs.runs import Maker
 from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.plan import Plan, Selection
 from fairness_pipeline.lineage.units import Unit
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, run
 from fairness_pipeline_tests.local_server import answer, serve
-from fairness_pipeline_tests.studies.test_any_model import add_endpoint
+from fairness_pipeline_tests.studies.test_any_model import RETRIEVAL, add_endpoint
 from fairness_pipeline_tests.studies.test_sentiment_equity import audited, write_scores
 
 __all__ = ["audited"]  # a fixture
@@ -143,24 +148,31 @@ def test_a_gate_does_not_open_on_what_is_out_of_date(tiny: Project, data: Path) 
     profile = data / "profiles" / "tiny.yaml"
 
     def edit(document: dict) -> None:
-        document["models"].update({"seq2seq-cda": {}})
-        document["dialogue_fairness"].update(debias=["gender"], on_request=["seq2seq"])
+        document["models"] = {"retrieval": RETRIEVAL, "retrieval-cda": {}}
+        document["dialogue_fairness"].update(debias=["gender"], on_request=["retrieval"])
         document["dimensions"] = ["gender"]
 
     change(profile, edit)
     run()
-    assert "dialogue_models seq2seq" not in planned()
-    change(profile, lambda document: document["models"]["seq2seq"]["training"].update(learning_rate=0.02))
-    assert "dialogue_models seq2seq" in planned()
-    assert command("run", "--fail-on", "biased").returncode in (0, 3)
+    assert "dialogue_models retrieval" not in planned()
+    change(profile, lambda document: document["models"]["retrieval"]["training"].update(learning_rate=0.02))
+    assert "dialogue_models retrieval" in planned()
+    done = command("run", "--fail-on", "biased")
+    assert done.returncode in (0, 3), done.stderr
+    looked_at = re.search(r"The gate looked at \d+ verdicts of 1 audit ", done.stdout + done.stderr)
+    assert looked_at  # a base on request is made, and judged only when it is asked for
     assert planned() == []
 
     # What could not be brought up to date keeps the gate shut.
     change(profile, lambda document: document["dialogue_fairness"].update(measures={"offence_classifier": "/no/such"}))
     done = command("run", "--fail-on", "biased")
     assert done.returncode == 1
-    failed = "politeness gender seq2seq, instrument_check tiny gender, politeness gender seq2seq-cda"
+    failed = "politeness gender retrieval, instrument_check tiny gender, parrot_check tiny gender and 1 more"
     assert f"failed: {failed}: " in done.stderr
+    assert {f"{table} gender {model}" for table in ("politeness", "dialogue_significance")
+            for model in ("retrieval", "retrieval-cda")} <= set(planned())  # fmt: skip
+    with pytest.raises(FairnessError, match="not measured: gender × retrieval-cda; the gate stays"):
+        gate(Plan(Lineage(Project("tiny")), Selection()), Rule())
 
 
 @pytest.mark.kills

@@ -23,6 +23,12 @@ from fairness_pipeline_tests.models.tiny_models import causal_lm
 
 TABLES = ("responses", *(own.table for own in measures()), "dialogue_significance")
 PAIRS = {"corpus": "tiny", "dimension": "gender"}
+RETRIEVAL = {
+    "corpus": "tiny",
+    "retrieval": {"layers": 1, "heads": 2, "embedding": 8, "feed_forward": 8, "vocabulary": 300, "candidates": 50},
+    "training": {"optimiser": "adam", "learning_rate": 0.01, "clipping": 1.0, "batch_tokens": 512, "epochs": 2},
+}
+"""A model that seconds train, and whose answers differ: it answers with one of the corpus's."""
 
 
 def add_model(data: Path, key: str, **specification: object) -> None:
@@ -48,7 +54,7 @@ def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
     with serve(server) as address:
         add_endpoint(data, address)
         assert "no request to an endpoint" not in run("--dry-run").stdout
-        assert "those of 1 partitions whose pairs are not made yet" in run("--dry-run").stdout
+        assert "those of 1 partition whose contexts are not made yet" in run("--dry-run").stdout
         run("--select", "context_pairs")
         lake = Lake(tiny.workspace)
         pairs = lake.read("context_pairs", PAIRS)
@@ -204,13 +210,9 @@ def test_retrieval_and_a_missing_corpus(tiny: Project, data: Path) -> None:
     write_yaml(data / "corpora" / "gone.yaml", {
         "platform": "reddit", "format": "lines", "files": [{"path": "gone.txt"}], "licence": "", "citation": "",
     })  # fmt: skip
-    retrieval = {
-        "retrieval": {"layers": 1, "heads": 2, "embedding": 8, "feed_forward": 8, "vocabulary": 300, "candidates": 50},
-        "training": {"optimiser": "adam", "learning_rate": 0.01, "clipping": 1.0, "batch_tokens": 512, "epochs": 2},
-    }
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(
         dialogue_fairness={**profile["dialogue_fairness"], "corpora": ["tiny", "gone"]}, dimensions=["gender"],
-        models={"retrieval": {"corpus": "tiny", **retrieval}, "retrieval-reddit": {"corpus": "gone", **retrieval}},
+        models={"retrieval": RETRIEVAL, "retrieval-reddit": {**RETRIEVAL, "corpus": "gone"}},
     ))  # fmt: skip
     assert "dialogue_models retrieval-reddit" in planned()
     assert not [line for line in planned("--model", "retrieval") if "gone" in line or "reddit" in line]
@@ -312,7 +314,7 @@ def test_seeds_give_a_recipes_verdict(tiny: Project, data: Path) -> None:
 
     for wrong, message in (
         ({"seeds": 5}, "5 seeds, but its base 'seq2seq' has 3"),
-        ({"seeds": 0}, "greater than or equal to 1"),
+        ({"seeds": 0}, "models.seq2seq-wer.seeds: expected 1 or more, found 0"),
     ):
         change(
             data / "profiles" / "tiny.yaml",

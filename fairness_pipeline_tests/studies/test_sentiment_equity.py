@@ -368,7 +368,10 @@ def test_a_report_says_which_pairs_are_missing(audited: Project) -> None:
 
 @pytest.mark.kills
 def test_the_gate_closes_on_planted_systems_and_on_no_other(tiny: Project, data: Path) -> None:
-    """Twelve systems, as files of scores: the gate of each, and that of all together."""
+    """Twelve systems, as files of scores: the gate of each, and that of all together.
+
+    It closes (3) on the biased ones, and does not open (1) on one whose scores no person moves: there is nothing to judge.
+    """
     sentences = make_equity_sentences()
 
     def edit(profile: dict) -> None:
@@ -378,17 +381,22 @@ def test_the_gate_closes_on_planted_systems_and_on_no_other(tiny: Project, data:
     change(data / "profiles" / "tiny.yaml", edit)
     folder = tiny.workspace / "scores"
     folder.mkdir(parents=True)
-    ids, closed = sentences["sentence_id"].to_pylist(), []
+    ids, statuses = sentences["sentence_id"].to_pylist(), []
     for number, (shift, gender, race, _) in enumerate(PLANTED.values()):
         columns = {c: np.array(sentences[c].to_pylist(), dtype=object) for c in sentences.column_names}
-        scores = np.clip(0.4 + 0.2 * (columns["emotion"] == "joy") + shift(columns.__getitem__), 0, 1)
+        shifts = np.broadcast_to(shift(columns.__getitem__), len(ids))
+        scores = np.clip(0.4 + 0.2 * (columns["emotion"] == "joy") + shifts, 0, 1)
         rows = [f"{i},joy,{score!r}" for i, score in zip(ids, scores.tolist(), strict=True)]
         (folder / f"s{number}.csv").write_text("\n".join(["sentence_id,affect,score", *rows]) + "\n", encoding="utf-8")
-        closed.append("biased" in (gender, race))
+        statuses.append(3 if "biased" in (gender, race) else 0 if shifts.any() else 1)
+    assert {*statuses} == {3, 0, 1}
     run()
-    for number, (name, bad) in enumerate(zip(PLANTED, closed, strict=True)):
+    for number, (name, status) in enumerate(zip(PLANTED, statuses, strict=True)):
         done = command("run", "--fail-on", "biased", "--model", f"s{number}")
-        assert done.returncode == (3 if bad else 0), (name, done.stderr)
+        assert done.returncode == status, (name, done.stderr)
+        unread = [f"{dimension} × s{number}: it does not read {what}" for dimension, what in
+                  (("gender", "persons"), ("race", "names"))]  # fmt: skip
+        assert [told in done.stderr for told in unread] == [status == 1] * 2, (name, done.stderr)
     assert command("run", "--fail-on", "biased").returncode == 3
 
 
