@@ -6,11 +6,22 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 
+if TYPE_CHECKING:
+    from fairness_pipeline.project.project import Project
+
 _PATIENCE = 10  # seconds that Dagster has to end after each signal
+_LOCATION = "fairness_pipeline"
+_HERE = ("127.0.0.1", "localhost", "::1")
 
 
 def add(command: Command) -> None:
@@ -18,6 +29,11 @@ def add(command: Command) -> None:
     ui = command("ui", _ui, "Open Dagster on the profile's workspace.")
     ui.add_argument("--port", type=_port, default=3000)
     ui.add_argument("--host", default="127.0.0.1")
+    ui.add_argument("--read-only", action="store_true", help="let nobody start, change or delete anything in the UI")
+    ui.add_argument(
+        "--trusted-host", metavar="NAME", action="append", default=[], help="a further name of this server (of a proxy)"
+    )
+    ui.add_argument("--sync", action="store_true", help="only tell Dagster what the workspace holds, and stop")
 
 
 def _port(text: str) -> int:
@@ -30,23 +46,85 @@ def _ui(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.defs.instance import home
     from fairness_pipeline.project.project import PROFILE, Project
 
-    folder = home(Project(arguments.profile))
-    _check_free(arguments.host, arguments.port)
-    environment = {**os.environ, "DAGSTER_HOME": str(folder), PROFILE: arguments.profile}
-    where = ["--host", arguments.host, "--port", str(arguments.port)]
+    project = Project(arguments.profile)
+    if not arguments.sync:
+        _check_free(arguments.host, arguments.port)
+    _sync(project)
+    if arguments.sync:
+        return 0
+    if arguments.host not in _HERE:
+        print(
+            f"warning: --host {arguments.host}: whoever reaches this machine can start and delete runs; add "
+            "--read-only, or put a server that asks for a password in front of it",
+            file=sys.stderr,
+        )
+    environment = {**os.environ, "DAGSTER_HOME": str(home(project)), PROFILE: arguments.profile}
     print(
         f"Dagster on profile '{arguments.profile}': http://{arguments.host}:{arguments.port} (Ctrl-C ends it)",
         flush=True,
     )
-    # Dagster runs in its own folder: it looks for modules where it starts, and would import a `random.py` there.
-    command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-m", "fairness_pipeline.definitions", *where]
-    process = subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True)
+    with tempfile.TemporaryDirectory() as folder, _services(arguments, environment, Path(folder) / "code") as services:
+        try:
+            while all(process.poll() is None for process in services):
+                time.sleep(0.5)
+        except KeyboardInterrupt:
+            return 0
+    raise FairnessError("a part of Dagster has ended by itself; what it says stands above")
+
+
+def _sync(project: "Project") -> None:
+    from fairness_pipeline.defs.instance import open_instance
+    from fairness_pipeline.defs.processes import mark_ended
+    from fairness_pipeline.defs.sync import sync
+    from fairness_pipeline.foundation.plain_text import number_of
+    from fairness_pipeline.lineage.lineage import Lineage
+
+    with open_instance(project) as instance:
+        ended = mark_ended(instance)
+        told = sync(Lineage(project), instance)
+    if ended:
+        print(f"{number_of(ended, 'run')} whose process is gone marked as failed")
+    if told.made or told.versions:
+        made, changed = number_of(told.made, "partition"), number_of(told.versions, "partition")
+        print(f"Dagster now knows of {made} that were made without it, and of changed settings of {changed}")
+
+
+@contextmanager
+def _services(
+    arguments: argparse.Namespace, environment: dict[str, str], code: Path
+) -> "Iterator[list[subprocess.Popen[bytes]]]":
+    """The server with the definitions, the web server and the daemon; they are ended with the block."""
+    web = ["--host", arguments.host, "--port", str(arguments.port), "--location", _LOCATION, "--socket", str(code)]
+    web += ["--read-only"] if arguments.read_only else []
+    web += [word for name in arguments.trusted_host for word in ("--trusted-host", name)]
+    definitions = ["-m", "fairness_pipeline.definitions", "--location-name", _LOCATION, "--socket", str(code)]
+    quiet = ["--log-level", "warning"]
+    calls = [
+        ["dagster", "code-server", "start", *definitions, *quiet],
+        ["fairness_pipeline.defs.webserver", *web],
+        ["dagster._daemon", "run", "--grpc-socket", str(code), *quiet],
+    ]
+    processes: list[subprocess.Popen[bytes]] = []
     try:
-        return process.wait()
-    except KeyboardInterrupt:
-        return 0
+        for call in calls:
+            # In a folder of Dagster's own: it looks for modules where it starts, and would import a `random.py` there.
+            command = [sys.executable, "-W", "ignore", "-m", *call]
+            processes.append(
+                subprocess.Popen(command, env=environment, cwd=environment["DAGSTER_HOME"], start_new_session=True)
+            )
+            _wait_for(code, processes[0])
+        yield processes
     finally:
-        _end(process)
+        for process in reversed(processes):
+            _end(process)
+
+
+def _wait_for(code: Path, server: "subprocess.Popen[bytes]") -> None:
+    """Waits until the server with the definitions listens."""
+    while not code.exists():
+        if server.poll() is not None:
+            raise FairnessError("Dagster could not load the definitions; what it says stands above")
+        time.sleep(0.1)
 
 
 def _check_free(host: str, port: int) -> None:
@@ -64,7 +142,7 @@ def _check_free(host: str, port: int) -> None:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends Dagster and the servers that it started, gently at first."""
+    """Ends a server and what it started, gently at first."""
     for what in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         try:
             os.killpg(process.pid, what)

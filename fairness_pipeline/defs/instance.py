@@ -27,6 +27,26 @@ event_log_storage:
   config:
     base_dir:
       env: DAGSTER_HOME
+# Forks a process that has the libraries loaded; without this entry Dagster starts a new one for each run.
+run_launcher:
+  module: fairness_pipeline.defs.launcher
+  class: WarmRunLauncher
+# Runs whose process is gone are marked as failed, and tried once more.
+run_monitoring:
+  enabled: true
+  poll_interval_seconds: 30
+run_retries:
+  enabled: true
+  max_retries: 1
+  retry_on_asset_or_op_failure: false
+retention:
+  schedule:
+    purge_after_days: 30
+  sensor:
+    purge_after_days:
+      skipped: 2
+      failure: 30
+      success: 30
 """)
 
 

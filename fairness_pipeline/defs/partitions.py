@@ -1,7 +1,7 @@
 """Partitions and partition mappings in Dagster's own types.
 
-A partition with two axes is one flat key, `gender|seq2seq`, and not a cell of a grid: a grid has holes where nothing can
-be made (a rate that a corpus does not have), and Dagster cannot express most mappings between grids.
+A partition with two axes is one flat key, `gender|seq2seq`, and not a cell of a grid: a grid has holes where nothing
+can be made (a rate that a corpus does not have), and Dagster cannot express most mappings between grids.
 """
 
 from collections.abc import Iterable, Mapping

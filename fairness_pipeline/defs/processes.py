@@ -11,7 +11,8 @@ from functools import cache
 
 import dagster as dg
 
-_PROCESS = "fairness_pipeline/process"
+PROCESS = "fairness_pipeline/process"
+"""The tag of a run that says which process makes it."""
 _UNFINISHED = [
     dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
 ]  # fmt: skip
@@ -21,14 +22,14 @@ _ENDED = "its process ended before the run did; run again: what was made stands"
 
 def process_tag() -> dict[str, str]:
     """The tag of a run that says which process makes it: host, process id, and when that process started."""
-    return {_PROCESS: _own(os.getpid())}
+    return {PROCESS: _own(os.getpid())}
 
 
 def mark_ended(instance: dg.DagsterInstance) -> int:
     """Marks the unfinished runs of this host whose process is gone as failed; returns how many."""
     marked = 0
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
-        if _is_gone(record.dagster_run.tags.get(_PROCESS), record.update_timestamp.timestamp()):
+        if _is_gone(record.dagster_run.tags.get(PROCESS), record.update_timestamp.timestamp()):
             instance.report_run_failed(record.dagster_run, _ENDED)
             marked += 1
     return marked
@@ -38,6 +39,11 @@ def is_alive(described: str) -> bool:
     """Whether the process still runs; one of another host counts as running, as nothing is known of it."""
     host, number, _ = described.split(" ", 2)
     return host != socket.gethostname() or _described(int(number)) == described
+
+
+def process_number(described: str) -> int:
+    """The process id."""
+    return int(described.split(" ", 2)[1])
 
 
 def _is_gone(described: str | None, updated: float) -> bool:

@@ -1,7 +1,7 @@
 """What assets are made from besides each other: YAML files, and the settings that follow from them.
 
-Every asset has an observable source `settings/<asset>` with the same partitions. Its data version is the fingerprint of a
-partition while the partition is up to date, and something else as soon as `run` would make it again. Dagster compares
+Every asset has an observable source `settings/<asset>` with the same partitions. Its data version is the fingerprint of
+a partition while the partition is up to date, and something else as soon as `run` would make it again. Dagster compares
 it with the version that the partition was made from, and so comes to the same answer as `run --dry-run`. The YAML files
 are there for reading the lineage; their content is part of the settings.
 """

@@ -1,0 +1,163 @@
+"""Starts the runs of the UI, of backfills and of automation by forking a process that has everything loaded.
+
+Dagster's default starts a new interpreter for each run, which imports Dagster and the libraries of models: seconds of
+processor time before a small table is begun. This is the one module that needs modules of Dagster that are not public.
+"""
+
+import gc
+import importlib
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+import dagster as dg
+from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLauncher, WorkerStatus
+from dagster._grpc.types import ExecuteRunArgs
+from dagster._serdes import ConfigurableClass, ConfigurableClassData, serialize_value
+
+import fairness_pipeline
+from fairness_pipeline.defs.processes import PROCESS, is_alive, process_number, process_tag
+
+_LIBRARIES = ("torch", "transformers", "pandas", "scipy.stats", "sklearn.linear_model", "nltk")
+
+
+class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
+    """Dagster's run launcher for this pipeline; `dagster.yaml` names it.
+
+    Args:
+        inst_data: What Dagster keeps of `dagster.yaml`.
+    """
+
+    def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._inst_data = inst_data
+        self._server: subprocess.Popen[bytes] | None = None
+        self._code = 0.0
+
+    @property
+    def inst_data(self) -> ConfigurableClassData | None:
+        """What Dagster keeps of `dagster.yaml`."""
+        return self._inst_data
+
+    @classmethod
+    def config_type(cls) -> Mapping[str, Any]:
+        """There is nothing to configure."""
+        return {}
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]) -> Self:
+        """Called by Dagster."""
+        return cls(inst_data)
+
+    def launch_run(self, context: LaunchRunContext) -> None:
+        """Hands the run to the process that forks; the fork says in a tag of the run which process it is."""
+        run = context.dagster_run
+        assert run.job_code_origin is not None
+        arguments = ExecuteRunArgs(run.job_code_origin, run.run_id, self._instance.get_ref(), True)
+        request = serialize_value(arguments).encode() + b"\n"
+        try:
+            self._write(request)
+        except BrokenPipeError:  # it was killed; another takes its place
+            self._server = None
+            self._write(request)
+
+    def terminate(self, run_id: str) -> bool:
+        """Interrupts the process of a run, as Ctrl-C does; False if it has ended."""
+        run = self._instance.get_run_by_id(run_id)
+        if run is None or run.is_finished:
+            return False
+        described = run.tags.get(PROCESS)
+        if described is None or not is_alive(described):
+            return False
+        self._instance.report_run_canceling(run)
+        os.kill(process_number(described), signal.SIGINT)
+        return True
+
+    @property
+    def supports_check_run_worker_health(self) -> bool:
+        """Dagster's daemon asks for the health of each run."""
+        return True
+
+    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
+        """Whether the process of a run still runs."""
+        described = run.tags.get(PROCESS)
+        if described is None:
+            return CheckRunHealthResult(WorkerStatus.UNKNOWN, "it has not said which process it is")
+        if is_alive(described):
+            return CheckRunHealthResult(WorkerStatus.RUNNING)
+        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"its process ended before the run did ({described})")
+
+    def dispose(self) -> None:
+        """Lets the process that forks end; the runs that it started go on."""
+        if self._server and self._server.stdin:
+            with suppress(BrokenPipeError):
+                self._server.stdin.close()
+
+    def _write(self, request: bytes) -> None:
+        code = _newest_source()
+        if self._server is None or self._server.poll() is not None or code > self._code:
+            self.dispose()
+            self._server = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE)
+            self._code = code
+        assert self._server.stdin is not None
+        self._server.stdin.write(request)
+        self._server.stdin.flush()
+
+
+def _newest_source() -> float:
+    """When a file of this package was last changed: what has been loaded by then is old."""
+    folder = Path(fairness_pipeline.__file__).parent
+    return max(path.stat().st_mtime for path in folder.rglob("*.py"))
+
+
+def serve() -> None:
+    """Forks once for each run that it reads; ends when nobody can ask any more."""
+    _load()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the runs
+    for request in sys.stdin:
+        if os.fork() == 0:
+            _run(request.strip())
+
+
+def _load() -> None:
+    """Imports what runs import. Nothing is computed here: a fork must not inherit threads of torch."""
+    importlib.import_module("dagster._cli.api")
+    for name in _LIBRARIES:
+        importlib.import_module(name)
+    for module in pkgutil.walk_packages(fairness_pipeline.__path__, f"{fairness_pipeline.__name__}."):
+        if ".cli" not in module.name and not module.name.endswith("__main__"):
+            with suppress(ImportError):  # of an extra that is not installed
+                importlib.import_module(module.name)
+    gc.freeze()  # so that forks share it
+
+
+def _run(request: str) -> None:
+    """Executes one run and ends the process."""
+    from dagster._cli.api import api_cli
+    from dagster._serdes import deserialize_value
+
+    status = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        arguments = deserialize_value(request, ExecuteRunArgs)
+        assert arguments.instance_ref is not None
+        with dg.DagsterInstance.from_ref(arguments.instance_ref) as instance:
+            instance.add_run_tags(arguments.run_id, process_tag())
+        api_cli(["execute_run", request], standalone_mode=False)
+        status = 0
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    serve()
