@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fairness_pipeline.defs import metadata, partitions, sync
 from fairness_pipeline.defs.partitions import Shown, to_dagster
-from fairness_pipeline.defs.processes import process_tag
+from fairness_pipeline.defs.processes import ONLY_IF_STALE, process_tag
 from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
@@ -22,8 +22,6 @@ from fairness_pipeline.lineage.recipe import Recipe, Result
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint, partition_name
 
-ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
-"""A run with this tag skips what is up to date by now: another run made it, or its upstream came out the same."""
 LEFT_ALONE = "left_alone"
 """The metadata of a partition that such a run left alone."""
 _LOG_EVERY = 10.0
@@ -50,8 +48,13 @@ class Log(Listener):
         return tell
 
 
-def definition(shown: Shown, recipe: Recipe, listener: Listener) -> dg.AssetsDefinition:
-    """The Dagster asset of a recipe."""
+def definition(
+    shown: Shown,
+    recipe: Recipe,
+    listener: Listener,
+    condition: dg.AutomationCondition[dg.AssetKey] | None = None,
+) -> dg.AssetsDefinition:
+    """The Dagster asset of a recipe; `condition` says when automation makes it."""
     lineage = shown.lineage
     settings = dg.AssetDep(
         settings_key(recipe.name), partition_mapping=dg.IdentityPartitionMapping() if recipe.axes else None
@@ -73,6 +76,7 @@ def definition(shown: Shown, recipe: Recipe, listener: Listener) -> dg.AssetsDef
             for check in recipe.checks
         ],
         kinds=metadata.KINDS[recipe.kind],
+        automation_condition=condition,
         metadata=metadata.definition_metadata(recipe.schema),
     )
     def body(context: dg.AssetExecutionContext) -> _Events:

@@ -1,27 +1,57 @@
-"""What runs by itself, once it is switched on in the UI: a sensor for changed files, and a weekly schedule.
+"""What runs by itself.
 
-Both start the job `bring_up_to_date`, which runs the command in a process of its own: a new YAML file is seen there at
-once, while this process must be reloaded to show its partitions.
+Always: a sensor that tells Dagster what the lake holds. Once it is switched on in the UI: automation, which makes what
+is out of date in runs of Dagster's own; a sensor for changed files and a weekly schedule, which start the job
+`bring_up_to_date`. That runs the command in a process of its own: a new YAML file is seen there at once, while this
+process must be reloaded to show its partitions.
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 import dagster as dg
 
+from fairness_pipeline.defs.partitions import to_dagster
+from fairness_pipeline.defs.processes import ONLY_IF_STALE, PARENT, mark_ended
+from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace.lake import Key
+
+_TICK = 30  # seconds
+_FAST_TICK = 10
 
 
 class BringUpToDate(dg.Config):
-    """How the command is run: `ask_again` asks endpoints and unpinned models anew."""
+    """How the command is run.
+
+    `ask_again` asks endpoints and unpinned models anew. `study`, `dimension` and `model` limit it, also to what is made
+    only on request; `everything` makes all of that.
+    """
 
     ask_again: bool = False
+    everything: bool = False
+    study: str | None = None
+    dimension: str | None = None
+    model: str | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """The options of the command."""
+        named = {"study": self.study, "dimension": self.dimension, "model": self.model}
+        given = [word for name, value in named.items() if value for word in (f"--{name}", value)]
+        return [*given, *(["--all"] if self.everything else []), *(["--ask-again"] if self.ask_again else [])]
 
 
 def bring_up_to_date(profile: str) -> dg.JobDefinition:
@@ -31,9 +61,16 @@ def bring_up_to_date(profile: str) -> dg.JobDefinition:
     def run_command(context: dg.OpExecutionContext, config: BringUpToDate) -> None:
         """Runs `fairness-pipeline run` for this profile; each partition it makes is a run of its own."""
         command = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--profile", profile]
-        command += ["--ask-again"] if config.ask_again else []
+        command += config.options
+        environment = {**os.environ, PARENT: context.run_id}
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
         ) as process:
             assert process.stdout is not None
             lines = []
@@ -94,6 +131,78 @@ def changed_files(job: dg.JobDefinition, profile: str) -> dg.SensorDefinition:
             yield dg.RunRequest(run_config=_configured(ask_again=False))
 
     return sensor
+
+
+def lake(profile: str) -> dg.SensorDefinition:
+    """Tells Dagster every half minute what it does not know of the lake: what was made without it, what has changed.
+
+    It also marks runs whose process is gone as failed, so that they do not block the queue.
+    """
+
+    @dg.sensor(
+        name="lake",
+        minimum_interval_seconds=_TICK,
+        description=lake.__doc__,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        ended = mark_ended(context.instance)
+        told = sync(Lineage(Project(profile)), context.instance)
+        return dg.SkipReason(
+            f"{told.made} made without Dagster, {told.versions} changed, {ended} runs without a process"
+        )
+
+    return sensor
+
+
+@dataclass(frozen=True)
+class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
+    """Partitions that `run` would make now: out of date, made by default, and with nothing upstream out of date."""
+
+    profile: str
+
+    @property
+    def description(self) -> str:
+        """For the UI."""
+        return "out of date, and nothing that it is made from is"
+
+    @property
+    def name(self) -> str:
+        """For the UI."""
+        return "out_of_date"
+
+    def evaluate(self, context: dg.AutomationContext[dg.AssetKey]) -> dg.AutomationResult[dg.AssetKey]:
+        """Called at each tick for each asset; the lake is looked at once a tick."""
+        (name,) = context.key.path
+        ready = _ready(self.profile, context.evaluation_time)
+        among = {to_dagster(key) for own, key in ready if own == name}
+        found = context.asset_graph_view.get_asset_subset_from_asset_partitions(
+            context.key, {dg.AssetKeyPartitionKey(context.key, partition) for partition in among}
+        )
+        return dg.AutomationResult(context, true_subset=context.candidate_subset.compute_intersection(found))
+
+
+@lru_cache(maxsize=1)
+def _ready(profile: str, tick: datetime) -> list[tuple[str, Key]]:
+    return Versions(Lineage(Project(profile))).ready
+
+
+def condition(profile: str) -> dg.AutomationCondition[dg.AssetKey]:
+    """Makes what is out of date. What failed waits until somebody runs it again."""
+    own = OutOfDate(profile=profile)
+    return own & ~dg.AutomationCondition.in_progress() & ~dg.AutomationCondition.execution_failed()
+
+
+def automation() -> dg.AutomationConditionSensorDefinition:
+    """Off until it is switched on. Makes what is out of date, wave by wave, in runs that queue and can be cancelled."""
+    return dg.AutomationConditionSensorDefinition(
+        "automation",
+        target=dg.AssetSelection.all(),
+        use_user_code_server=True,  # the condition is this project's own
+        minimum_interval_seconds=_FAST_TICK,
+        run_tags={ONLY_IF_STALE: "true"},
+        description=automation.__doc__,
+    )
 
 
 def _configured(*, ask_again: bool) -> dict[str, object]:

@@ -3,6 +3,8 @@
 import dagster as dg
 
 from fairness_pipeline.defs import assets, automation
+from fairness_pipeline.defs.checks import checks
+from fairness_pipeline.defs.instance import warn_if_elsewhere
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.defs.sources import Sources
 from fairness_pipeline.defs.sync import sync
@@ -23,17 +25,18 @@ def definitions(project: Project, listener: Listener | None = None, *, everythin
     lineage = Lineage(project)
     shown = Shown(lineage, None if everything else shown_partitions(lineage))
     sources = Sources(shown)
-    hears = listener or assets.Log()
+    hears, condition = listener or assets.Log(), automation.condition(project.name)
     job = automation.bring_up_to_date(project.name)
     return dg.Definitions(
         assets=[
             *sources.files(),
             sources.settings(lambda instance: sync(Lineage(Project(project.name)), instance)),
-            *(assets.definition(shown, recipe, hears) for recipe in shown.recipes),
+            *(assets.definition(shown, recipe, hears, condition) for recipe in shown.recipes),
         ],
+        asset_checks=[] if everything else checks(shown),  # the command looks at them once, when it has ended
         jobs=[job],
         schedules=[automation.weekly(job)],
-        sensors=[automation.changed_files(job, project.name)],
+        sensors=[automation.lake(project.name), automation.automation(), automation.changed_files(job, project.name)],
         executor=dg.in_process_executor,  # a process a step would import torch once a step
     )
 
@@ -41,4 +44,6 @@ def definitions(project: Project, listener: Listener | None = None, *, everythin
 @dg.definitions
 def defs() -> dg.Definitions:
     """What Dagster loads: the profile that `FAIRNESS_PROFILE` names."""
-    return definitions(Project(profile_of_environment()))
+    project = Project(profile_of_environment())
+    warn_if_elsewhere(project)
+    return definitions(project)

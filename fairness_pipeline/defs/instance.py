@@ -1,5 +1,6 @@
 """The Dagster instance of a workspace: its runs, events and schedules lie beside the data they describe."""
 
+import logging
 import os
 from pathlib import Path
 from string import Template
@@ -59,6 +60,17 @@ def home(project: Project) -> Path:
             with replacing(configuration) as temporary:
                 temporary.write_text(_CONFIGURATION.substitute(cores=cores()), encoding="utf-8")
     return folder
+
+
+def warn_if_elsewhere(project: Project) -> None:
+    """Warns if Dagster keeps its records elsewhere, where it would show the workspace as empty."""
+    own, used = project.workspace / "dagster", os.environ.get("DAGSTER_HOME")
+    if used is None or Path(used).resolve() != own.resolve():
+        logging.getLogger("dagster").warning(
+            f"DAGSTER_HOME is {used or 'not set'}, but the records of profile '{project.name}' are in {own}, so "
+            f"nothing looks made here. Open the UI with: fairness-pipeline ui --profile {project.name}, or set: "
+            f"export DAGSTER_HOME={own}"
+        )
 
 
 def open_instance(project: Project) -> dg.DagsterInstance:

@@ -13,6 +13,10 @@ import dagster as dg
 
 PROCESS = "fairness_pipeline/process"
 """The tag of a run that says which process makes it."""
+ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
+"""A run with this tag skips what is up to date by now: another run made it, or its upstream came out the same."""
+PARENT = "FAIRNESS_PARENT_RUN"
+"""The environment variable with the run that called the command."""
 _UNFINISHED = [
     dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
 ]  # fmt: skip
@@ -23,6 +27,12 @@ _ENDED = "its process ended before the run did; run again: what was made stands"
 def process_tag() -> dict[str, str]:
     """The tag of a run that says which process makes it: host, process id, and when that process started."""
     return {PROCESS: _own(os.getpid())}
+
+
+def command_tags() -> dict[str, str]:
+    """The tags of a run of the command: its process, and the run that called the command, if one did."""
+    parent = os.environ.get(PARENT)
+    return process_tag() | ({"fairness_pipeline/called_by": parent} if parent else {})
 
 
 def mark_ended(instance: dg.DagsterInstance) -> int:

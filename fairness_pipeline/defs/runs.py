@@ -3,9 +3,9 @@
 import dagster as dg
 
 from fairness_pipeline.defs import partitions
-from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
+from fairness_pipeline.defs.assets import LEFT_ALONE
 from fairness_pipeline.defs.definitions import definitions
-from fairness_pipeline.defs.processes import process_tag
+from fairness_pipeline.defs.processes import ONLY_IF_STALE, command_tags
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import StepResult, Unit
@@ -37,7 +37,7 @@ class Maker:
             asset_selection=keys,
             raise_on_error=False,
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-            tags=process_tag() | ({} if unit.force else {ONLY_IF_STALE: "true"}),
+            tags=command_tags() | ({} if unit.force else {ONLY_IF_STALE: "true"}),
         )
         failures = [event for event in result.all_events if event.is_step_failure]
         if any(map(_interrupted, failures)):

@@ -21,6 +21,7 @@ from dagster._core.definitions.data_version import (
 )
 
 from fairness_pipeline.defs import metadata
+from fairness_pipeline.defs.checks import evaluations
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.foundation.progress import Progress, report
@@ -61,6 +62,9 @@ def sync(lineage: Lineage, instance: dg.DagsterInstance, progress: Progress | No
         observed += teller.tell_versions()
     if not made + observed:
         cursors.set_cursor_values(compared)
+        return Told(0, 0)
+    for evaluation in evaluations(lineage, versions):
+        instance.report_runless_asset_event(evaluation)
     return Told(made, observed)
 
 

@@ -17,6 +17,7 @@ class Versions:
         shown: The partitions that `run` makes by default, and those made on request; upstream before downstream.
         cards: The cards of the partitions that were made.
         stale: Why a partition must be made, of those that must.
+        ready: The stale partitions that `run` makes by default and that wait for no other one.
     """
 
     def __init__(self, lineage: Lineage) -> None:
@@ -31,6 +32,12 @@ class Versions:
         self.stale = reasons(state, default)
         known = {(name, partition_name(key)) for name, key in default}
         on_request = [(name, key) for name, key in self.shown if (name, partition_name(key)) not in known]
+        self.ready = [
+            (name, key)
+            for name, key in default
+            if (name, partition_name(key)) in self.stale
+            and not any((source, partition_name(k)) in self.stale for source, k in lineage.sources(name, key))
+        ]
         self.stale |= reasons(state, on_request, self.stale)
 
     def of(self, place: Place) -> str:
