@@ -98,11 +98,14 @@ def _services(
     web += ["--read-only"] if arguments.read_only else []
     web += [word for name in arguments.trusted_host for word in ("--trusted-host", name)]
     definitions = ["-m", "fairness_pipeline.definitions", "--location-name", _LOCATION, "--socket", str(code)]
+    # The daemon must know the server under the same name: what is switched on in the UI is kept by it.
+    workspace = code.with_name("workspace.yaml")
+    workspace.write_text(f'load_from: [{{grpc_server: {{socket: "{code}", location_name: {_LOCATION}}}}}]')
     quiet = ["--log-level", "warning"]
     calls = [
         ["dagster", "code-server", "start", *definitions, *quiet],
         ["fairness_pipeline.defs.webserver", *web],
-        ["dagster._daemon", "run", "--grpc-socket", str(code), *quiet],
+        ["dagster._daemon", "run", "--workspace", str(workspace), *quiet],
     ]
     processes: list[subprocess.Popen[bytes]] = []
     try:

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.definitions.events import AssetKeyPartitionKey
 
 from fairness_pipeline.defs.partitions import to_dagster
 from fairness_pipeline.defs.processes import ONLY_IF_STALE, PARENT, mark_ended
@@ -177,7 +179,7 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
         ready = _ready(self.profile, context.evaluation_time)
         among = {to_dagster(key) for own, key in ready if own == name}
         found = context.asset_graph_view.get_asset_subset_from_asset_partitions(
-            context.key, {dg.AssetKeyPartitionKey(context.key, partition) for partition in among}
+            context.key, {AssetKeyPartitionKey(context.key, partition) for partition in among}
         )
         return dg.AutomationResult(context, true_subset=context.candidate_subset.compute_intersection(found))
 
@@ -195,14 +197,16 @@ def condition(profile: str) -> dg.AutomationCondition[dg.AssetKey]:
 
 def automation() -> dg.AutomationConditionSensorDefinition:
     """Off until it is switched on. Makes what is out of date, wave by wave, in runs that queue and can be cancelled."""
-    return dg.AutomationConditionSensorDefinition(
-        "automation",
-        target=dg.AssetSelection.all(),
-        use_user_code_server=True,  # the condition is this project's own
-        minimum_interval_seconds=_FAST_TICK,
-        run_tags={ONLY_IF_STALE: "true"},
-        description=automation.__doc__,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
+        return dg.AutomationConditionSensorDefinition(
+            "automation",
+            target=dg.AssetSelection.all(),
+            use_user_code_server=True,  # the condition is this project's own
+            minimum_interval_seconds=_FAST_TICK,
+            run_tags={ONLY_IF_STALE: "true"},
+            description=automation.__doc__,
+        )
 
 
 def _configured(*, ask_again: bool) -> dict[str, object]:

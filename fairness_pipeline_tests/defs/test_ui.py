@@ -1,0 +1,161 @@
+"""The UI as a person uses it, in its real processes: materialise, backfill, cancel, kill, recover, automation."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairness_pipeline.defs.processes import PROCESS, process_number
+from fairness_pipeline.project.project import Project
+from fairness_pipeline_tests.commands import change, planned, run
+
+_PATIENCE = 120.0
+_SELECTOR = {"repositoryLocationName": "fairness_pipeline", "repositoryName": "__repository__"}
+
+
+class Ui:
+    """Asks a server as its own pages do."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://127.0.0.1:{port}/graphql"
+
+    def ask(self, query: str, **variables: Any) -> Any:
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        request = urllib.request.Request(self._url, body, {"content-type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            told = json.loads(answer.read())
+        assert "errors" not in told, told
+        return told["data"]
+
+    def backfill(self, asset: str, *partitions: str) -> str:
+        found = self.ask(
+            """mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) {
+                 __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
+            p={"assetSelection": [{"path": [asset]}], "partitionNames": list(partitions), "fromFailure": False},
+        )["launchPartitionBackfill"]
+        assert found["__typename"] == "LaunchBackfillSuccess", found
+        return str(found["backfillId"])
+
+    def backfill_status(self, backfill: str) -> str:
+        query = (
+            "query($b: String!) { partitionBackfillOrError(backfillId: $b) { ... on PartitionBackfill { status } } }"
+        )
+        return str(self.ask(query, b=backfill)["partitionBackfillOrError"]["status"])
+
+    def runs(self) -> list[dict[str, Any]]:
+        query = "{ runsOrError(limit: 200) { ... on Runs { results { runId status tags { key value } } } } }"
+        found = self.ask(query)["runsOrError"]["results"]
+        return [{**own, "tags": {tag["key"]: tag["value"] for tag in own["tags"]}} for own in found]
+
+    def run_of(self, backfill: str) -> dict[str, Any] | None:
+        return next((own for own in self.runs() if own["tags"].get("dagster/backfill") == backfill), None)
+
+
+def wait(until: Callable[[], object], patience: float = _PATIENCE) -> Any:
+    deadline = time.monotonic() + patience
+    while not (found := until()):
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.3)
+    return found
+
+
+@contextmanager
+def opened(log: Path) -> Iterator[Ui]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "fairness_pipeline.cli", "ui", "--port", str(port), "--profile", "tiny"]
+    with log.open("w") as told:
+        process = subprocess.Popen(words, stdout=told, stderr=told)
+    ui = Ui(port)
+
+    def loaded() -> bool:
+        assert process.poll() is None, log.read_text()
+        try:
+            entries = ui.ask("{ workspaceOrError { ... on Workspace { locationEntries { loadStatus } } } }")
+        except OSError:
+            return False
+        return [own["loadStatus"] for own in entries["workspaceOrError"]["locationEntries"]] == ["LOADED"]
+
+    try:
+        wait(loaded)
+        yield ui
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, log.read_text()
+
+
+@pytest.mark.kills
+def test_the_ui_alone_is_a_way_to_use_the_pipeline(tiny: Project, data: Path, tmp_path: Path) -> None:
+    """One long story, as starting the UI takes long."""
+
+    def slow(profile: dict[str, Any]) -> None:
+        profile["models"]["seq2seq"]["training"]["epochs"] = 2000
+        profile["models"]["seq2seq"]["training"]["patience"] = 2000
+
+    (tiny.workspace / "dagster" / "dagster.yaml").unlink(missing_ok=True)  # the one that users get
+    run()
+    with opened(tmp_path / "ui.txt") as ui:
+        partitions = [f"{dimension}|seq2seq" for dimension in ("gender", "dialect")]
+        backfills = [ui.backfill(asset, *partitions) for asset in ("diversity", "politeness", "sentiment", "responses")]
+        for backfill in backfills:
+            wait(lambda own=backfill: ui.backfill_status(own) == "COMPLETED_SUCCESS")
+        assert not planned()
+
+        # Cancelled in the UI: the run ends, and its process with it.
+        before = tiny.path.read_text(encoding="utf-8")
+        change(tiny.path, slow)
+        long = ui.backfill("dialogue_models", "seq2seq")
+        started = wait(
+            lambda: (own := ui.run_of(long)) and own["status"] == "STARTED" and PROCESS in own["tags"] and own
+        )
+        number = process_number(started["tags"][PROCESS])
+        ui.ask(
+            "mutation($r: String!) { terminateRun(runId: $r) { __typename } }",
+            r=started["runId"],
+        )
+        wait(lambda: ui.run_of(long)["status"] == "CANCELED")
+        wait(lambda: not Path(f"/proc/{number}").exists())
+
+        # Killed: its run is marked as failed and tried once more, and the next one can start.
+        killed = ui.backfill("dialogue_models", "seq2seq")
+        started = wait(
+            lambda: (own := ui.run_of(killed)) and own["status"] == "STARTED" and PROCESS in own["tags"] and own
+        )
+        os.kill(process_number(started["tags"][PROCESS]), signal.SIGKILL)
+        wait(lambda: next(own for own in ui.runs() if own["runId"] == started["runId"])["status"] == "FAILURE")
+        tiny.path.write_text(before, encoding="utf-8")
+        for own in ui.runs():
+            if own["status"] in ("QUEUED", "STARTING", "STARTED"):  # the second try, which would take as long
+                ui.ask("mutation($r: String!) { terminateRun(runId: $r) { __typename } }", r=own["runId"])
+        again = ui.backfill("dialogue_models", "seq2seq")
+        wait(lambda: ui.backfill_status(again) == "COMPLETED_SUCCESS")
+
+        # Automation makes what is missing, and what follows from it, in runs of its own.
+        shutil.rmtree(tiny.workspace / "tables" / "context_pairs")
+        assert planned()
+        ui.ask(
+            "mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) { __typename } }",
+            s={**_SELECTOR, "sensorName": "automation"},
+        )
+        wait(lambda: not planned())
+    assert {own["status"] for own in [*_statuses(tiny)]} <= {"SUCCESS", "FAILURE", "CANCELED"}
+
+
+def _statuses(project: Project) -> Iterator[dict[str, str]]:
+    from fairness_pipeline.defs.instance import open_instance
+
+    with open_instance(project) as instance:
+        for own in instance.get_runs():
+            yield {"status": own.status.value}
