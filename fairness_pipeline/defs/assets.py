@@ -88,7 +88,7 @@ def definition(
 def _materialise(context: dg.AssetExecutionContext, shown: Shown, recipe: Recipe, listener: Listener) -> _Events:
     lake = Lake(shown.lineage.project.workspace)
     if not context.run.tags.keys() >= process_tag().keys():  # the UI has started it
-        context.instance.add_run_tags(context.run_id, process_tag())
+        context.instance.add_run_tags(context.run.run_id, process_tag())
     key = partitions.from_dagster(recipe.axes, context.partition_key if context.has_partition_key else None)
     try:
         with one_thread(), lake.lock(recipe.name, key, lambda holder: listener.waiting(recipe.name, key, holder)):

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from fairness_pipeline.defs import assets
+from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.lineage import Lineage
@@ -302,7 +303,7 @@ def test_a_table_that_fails_its_check_does_not_take_effect(tiny: Project) -> Non
     whole = Lineage(tiny)
     whole.recipes["broken"], whole.study_of["broken"] = broken, "dialogue_fairness"
     with dg.DagsterInstance.ephemeral() as instance:
-        asset = assets.definition(whole, broken, assets.Log())
+        asset = assets.definition(Shown(whole), broken, assets.Log())
         result = dg.materialize([asset], instance=instance, raise_on_error=False)
         found = {e.check_name: e.passed for e in result.get_asset_check_evaluations()}
     assert not result.success
