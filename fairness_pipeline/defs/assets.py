@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fairness_pipeline.defs import metadata, partitions, sync
 from fairness_pipeline.defs.partitions import Shown, to_dagster
-from fairness_pipeline.defs.processes import ONLY_IF_STALE, process_tag
+from fairness_pipeline.defs.processes import ONLY_IF_STALE, PROCESS, process_tag
 from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
@@ -25,6 +25,10 @@ from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint, parti
 LEFT_ALONE = "left_alone"
 """The metadata of a partition that such a run left alone."""
 _LOG_EVERY = 10.0
+_ONE_AT_A_TIME = (
+    "\n\nDagster shows for one partition at a time whether it is out of date (Partitions, choose one); "
+    "`fairness-pipeline run --dry-run` says it of all."
+)
 _Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
 
@@ -67,7 +71,7 @@ def definition(
     @dg.asset(
         name=recipe.name,
         group_name=lineage.group(recipe.name),
-        description=recipe.description,
+        description=recipe.description + (_ONE_AT_A_TIME if recipe.axes else ""),
         code_version=recipe.code_version,
         partitions_def=shown.definition(recipe),
         deps=[settings, *above],
@@ -87,7 +91,7 @@ def definition(
 
 def _materialise(context: dg.AssetExecutionContext, shown: Shown, recipe: Recipe, listener: Listener) -> _Events:
     lake = Lake(shown.lineage.project.workspace)
-    if not context.run.tags.keys() >= process_tag().keys():  # the UI has started it
+    if context.run.tags.get(PROCESS) != process_tag()[PROCESS]:  # another launcher has started it
         context.instance.add_run_tags(context.run.run_id, process_tag())
     key = partitions.from_dagster(recipe.axes, context.partition_key if context.has_partition_key else None)
     try:

@@ -8,9 +8,9 @@ import ipaddress
 from collections.abc import Collection
 from urllib.parse import parse_qs, urlsplit
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 _READING = ("GET", "HEAD", "OPTIONS")
@@ -33,7 +33,7 @@ class Guard:
         """Passes a request on, or answers it with the reason why not."""
         refusal = self._refusal(scope) if scope["type"] in ("http", "websocket") else None
         if refusal is None:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, _unframed(send) if scope["type"] == "http" else send)
         elif scope["type"] == "websocket":
             await WebSocketClose(code=1008, reason=refusal)(scope, receive, send)
         else:
@@ -44,7 +44,7 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._is_ours(host):
             return f"the host '{host}' is not one of this server; start the UI with --trusted-host NAME to allow it"
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _netloc(origin) != host:
             return f"the page {origin} is not of this server"
         if scope["type"] == "websocket":
             return None
@@ -56,9 +56,32 @@ class Guard:
         return None
 
     def _is_ours(self, host: str) -> bool:
-        name = urlsplit(f"//{host}").hostname or ""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
         try:
             ipaddress.ip_address(name)
         except ValueError:
             return name in self._hosts
         return True
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
+def _unframed(send: Send) -> Send:
+    """Lets no other page show this one in a frame, where it could steer clicks to it."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["x-frame-options"] = "DENY"
+            headers.append("content-security-policy", "frame-ancestors 'none'")
+        await send(message)
+
+    return sending

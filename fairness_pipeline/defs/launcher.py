@@ -61,6 +61,7 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         assert run.job_code_origin is not None
         arguments = ExecuteRunArgs(run.job_code_origin, run.run_id, self._instance.get_ref(), True)
         request = serialize_value(arguments).encode() + b"\n"
+        self._instance.add_run_tags(run.run_id, {PROCESS: ""})  # a second try has the tags of the first
         try:
             self._write(request)
         except BrokenPipeError:  # it was killed; another takes its place
@@ -73,7 +74,7 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         if run is None or run.is_finished:
             return False
         described = run.tags.get(PROCESS)
-        if described is None or not is_alive(described):
+        if not described or not is_alive(described):
             return False
         self._instance.report_run_canceling(run)
         os.kill(process_number(described), signal.SIGINT)
@@ -87,7 +88,7 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Whether the process of a run still runs."""
         described = run.tags.get(PROCESS)
-        if described is None:
+        if not described:
             return CheckRunHealthResult(WorkerStatus.UNKNOWN, "it has not said which process it is")
         if is_alive(described):
             return CheckRunHealthResult(WorkerStatus.RUNNING)

@@ -20,7 +20,7 @@ PARENT = "FAIRNESS_PARENT_RUN"
 _UNFINISHED = [
     dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
 ]  # fmt: skip
-_LONG = 24 * 3600.0
+_LONG, _TO_START = 24 * 3600.0, 600.0  # seconds
 _ENDED = "its process ended before the run did; run again: what was made stands"
 
 
@@ -39,9 +39,16 @@ def mark_ended(instance: dg.DagsterInstance) -> int:
     """Marks the unfinished runs of this host whose process is gone as failed; returns how many."""
     marked = 0
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
-        if _is_gone(record.dagster_run.tags.get(PROCESS), record.update_timestamp.timestamp()):
-            instance.report_run_failed(record.dagster_run, _ENDED)
-            marked += 1
+        if not _is_gone(record.dagster_run, record.update_timestamp.timestamp()):
+            continue
+        run = instance.get_run_by_id(record.dagster_run.run_id)
+        if run is None or run.is_finished:  # meanwhile
+            continue
+        if run.status == dg.DagsterRunStatus.CANCELING:
+            instance.report_run_canceled(run, _ENDED)
+        else:
+            instance.report_run_failed(run, _ENDED)
+        marked += 1
     return marked
 
 
@@ -56,9 +63,10 @@ def process_number(described: str) -> int:
     return int(described.split(" ", 2)[1])
 
 
-def _is_gone(described: str | None, updated: float) -> bool:
-    if described is None:  # of an earlier release, or not yet at its first step
-        return time.time() - updated > _LONG
+def _is_gone(run: dg.DagsterRun, updated: float) -> bool:
+    described = run.tags.get(PROCESS)
+    if not described:  # it is starting, or of an earlier release
+        return time.time() - updated > (_TO_START if run.status == dg.DagsterRunStatus.STARTING else _LONG)
     return not is_alive(described)
 
 
@@ -71,7 +79,9 @@ def _described(number: int) -> str:
     """A process, told apart from a later one with the same number by the time at which it started."""
     try:
         asked = ["ps", "-o", "lstart=", "-p", str(number)]
-        started = subprocess.run(asked, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
+        started = subprocess.run(
+            asked, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+        )
         when = " ".join(started.stdout.split()) or "ended"
     except OSError:  # there is no `ps`
         when = "started" if _exists(number) else "ended"

@@ -117,8 +117,13 @@ class _Teller:
         unknown = [
             (partition, key, card)
             for partition, key in self._keys.items()
-            if (card := self._versions.cards.get((self._recipe.name, partition_name(key))))
-            and (partition in failed or not self._is_known(partition, card, known.get(partition)))
+            if (card := self._versions.cards.get(place := (self._recipe.name, partition_name(key))))
+            # What stands although a run failed is told again; what that run was to make anew stays failed.
+            and (
+                (partition in failed and place not in self._versions.stale)
+                or not self._is_known(partition, card, known.get(partition))
+            )
+            and self._lake.card(self._recipe.name, key) == card  # a run may have made it anew meanwhile
         ]
         for partition, _, card in unknown:
             self._observe(partition, card.fingerprint)

@@ -40,13 +40,14 @@ def client() -> Callable[[str], TestClient]:
 def test_its_own_pages_work(client: Callable[[str], TestClient], host: str) -> None:
     own = client(host)
     assert own.get("/").text == "done"
+    assert own.get("/").headers["content-security-policy"] == "frame-ancestors 'none'"
     assert own.get("/graphql").text == "done"  # the page on which to try a query
     asked = {**JSON, "origin": f"http://{own.base_url.netloc.decode()}"}
     assert own.post("/graphql", headers=asked, content="{}").text == "done"
     assert own.post("/graphql", headers=JSON, content="{}").text == "done"  # a program
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:3000", ""])
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:3000", "", "[x"])
 def test_another_name_is_refused(client: Callable[[str], TestClient], host: str) -> None:
     """A name of an attacker's may be made to point to this machine."""
     refused = client("localhost").get("/", headers={"host": host})
@@ -58,7 +59,7 @@ def test_what_another_page_sends_is_refused(client: Callable[[str], TestClient])
     own = client("localhost:3000")
     assert own.get("/graphql?query=mutation{deleteRun}").status_code == 403  # an image
     assert own.get("/graphql?query=").status_code == 403
-    for origin in ("http://evil.example", "http://localhost:4000", "null"):
+    for origin in ("http://evil.example", "http://localhost:4000", "null", "http://[x"):
         assert own.post("/graphql", headers={**JSON, "origin": origin}, content="{}").status_code == 403
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):  # a form
         assert own.post("/graphql", headers={"content-type": kind}, content="{}").status_code == 403

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import dagster as dg
+import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from fairness_pipeline.defs.instance import open_instance
@@ -14,11 +15,12 @@ from fairness_pipeline.project.project import Project
 _SAYS_WHO = "from fairness_pipeline.defs.processes import *; import time; print(*process_tag().values(), flush=True); time.sleep(60)"
 
 
-def test_only_runs_whose_process_is_gone_are_marked(tiny: Project) -> None:
+def test_only_runs_whose_process_is_gone_are_marked(tiny: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     other = subprocess.Popen([sys.executable, "-c", _SAYS_WHO], stdout=subprocess.PIPE, text=True)
     assert other.stdout is not None
     described = other.stdout.readline().strip()
     host, number, _ = described.split(" ", 2)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")  # as of a service that runs elsewhere
     tags = {
         "mine": process_tag()[PROCESS],
         "other": described,

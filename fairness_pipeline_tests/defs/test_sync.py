@@ -160,3 +160,23 @@ def test_a_run_tells_dagster(tiny: Project) -> None:
         found = statuses(project, instance)
     stale = {" ".join(place_name(name, key)) for name, key, _ in would_run(project)}
     assert {label for label, status in found.items() if status != FRESH} == stale
+
+
+def test_what_failed_to_be_made_anew_stays_failed(tiny: Project) -> None:
+    """Else Dagster would forget the failure, and automation would try it for ever."""
+    fill(tiny)
+    agreed("tiny")
+    change(tiny.path, lambda own: own["dialogue_fairness"]["pairs"].update(maximum=99))
+    project = Project("tiny")
+    asset, key = dg.AssetKey("context_pairs"), "tiny|gender"
+    repository = definitions(project).get_repository_def()
+    job = repository.get_implicit_job_def_for_assets([asset])
+    with open_instance(project) as instance:  # the contexts are empty, so that no pair can be made
+        result = job.execute_in_process(
+            instance=instance, partition_key=key, asset_selection=[asset], raise_on_error=False
+        )
+        assert not result.success
+        sync(Lineage(project), instance)
+        storage = instance.event_log_storage
+        tried = storage.get_latest_asset_partition_materialization_attempts_without_materializations(asset)
+    assert set(tried) == {key}
