@@ -128,8 +128,6 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     outcomes: list[Outcome] = []
     try:
         with ExitStack() as stack:
-            with open_instance(project) as instance:
-                mark_ended(instance)
             stack.enter_context(display)
             workers = _workers(stack, plan, arguments.workers, display)
             for outcome in plan.run(workers, display.starting):
@@ -137,6 +135,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
                 for study, audits in standing.that_stand_now(outcome):
                     print_verdicts(study, project, audits, display.console)
         with open_instance(project) as instance:
+            mark_ended(instance)
             sync(plan.lineage, instance)
     except (NotRecorded, DatabaseError, OSError) as error:
         raise _not_recorded(project, error) from None

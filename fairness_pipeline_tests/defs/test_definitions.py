@@ -88,6 +88,9 @@ def test_both_ways_of_loading(tmp_path: Path) -> None:
     """`workspace.yaml` and the block in `pyproject.toml` load the same."""
     environment = {**os.environ, "FAIRNESS_HOME": str(tmp_path), "DAGSTER_HOME": str(tmp_path)}
     environment.pop("FAIRNESS_PROFILE", None)
+    (ROOT / "data" / "lake" / "sample" / "dagster").mkdir(
+        parents=True, exist_ok=True
+    )  # `.env` names it: a run makes it
     (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     commands = (
         [sys.executable, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"],
