@@ -73,13 +73,16 @@ def _ui(arguments: argparse.Namespace) -> int:
 
 
 def _sync(project: "Project") -> None:
+    from rich.console import Console
+
     from fairness_pipeline.defs.instance import open_instance
     from fairness_pipeline.defs.processes import mark_ended
     from fairness_pipeline.defs.sync import sync
     from fairness_pipeline.foundation.plain_text import number_of
     from fairness_pipeline.lineage.lineage import Lineage
 
-    with open_instance(project) as instance:
+    telling = Console(stderr=True).status("Telling Dagster what the workspace holds ...")
+    with telling, open_instance(project) as instance:
         ended = mark_ended(instance)
         told = sync(Lineage(project), instance)
     if ended:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fairness_pipeline.defs import metadata, partitions, sync
 from fairness_pipeline.defs.partitions import Shown, to_dagster
-from fairness_pipeline.defs.processes import ONLY_IF_STALE, PROCESS, process_tag
+from fairness_pipeline.defs.processes import PROCESS, process_tag
 from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
@@ -25,6 +25,8 @@ from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint, parti
 LEFT_ALONE = "left_alone"
 """The metadata of a partition that such a run left alone."""
 _LOG_EVERY = 10.0
+ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
+"""A run with this tag skips what is up to date by now: another run made it, or its upstream came out the same."""
 _ONE_AT_A_TIME = (
     "\n\nDagster shows for one partition at a time whether it is out of date (Partitions, choose one); "
     "`fairness-pipeline run --dry-run` says it of all."
@@ -63,10 +65,7 @@ def definition(
     settings = dg.AssetDep(
         settings_key(recipe.name), partition_mapping=dg.IdentityPartitionMapping() if recipe.axes else None
     )
-    above = [
-        dg.AssetDep(name, partition_mapping=shown.mapping(recipe, lineage.recipes[name]))
-        for name in shown.above(recipe)
-    ]
+    above = [dg.AssetDep(name, partition_mapping=own) for name, own in shown.mappings(recipe).items()]
 
     @dg.asset(
         name=recipe.name,

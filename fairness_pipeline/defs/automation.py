@@ -21,8 +21,9 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.definitions.events import AssetKeyPartitionKey
 
+from fairness_pipeline.defs.assets import ONLY_IF_STALE
 from fairness_pipeline.defs.partitions import to_dagster
-from fairness_pipeline.defs.processes import ONLY_IF_STALE, PARENT, mark_ended
+from fairness_pipeline.defs.processes import PARENT, mark_ended
 from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError

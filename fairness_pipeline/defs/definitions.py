@@ -1,5 +1,7 @@
 """What Dagster loads: the lineage of one profile."""
 
+from itertools import chain
+
 import dagster as dg
 
 from fairness_pipeline.defs import assets, automation
@@ -10,7 +12,7 @@ from fairness_pipeline.defs.sources import Sources
 from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.listener import Listener
-from fairness_pipeline.lineage.versions import shown_partitions
+from fairness_pipeline.lineage.versions import partitions_shown
 from fairness_pipeline.project.project import Project, profile_of_environment
 
 
@@ -23,7 +25,7 @@ def definitions(project: Project, listener: Listener | None = None, *, everythin
         everything: Whether to include the partitions that are made on request and were not made yet.
     """
     lineage = Lineage(project)
-    shown = Shown(lineage, None if everything else shown_partitions(lineage))
+    shown = Shown(lineage, None if everything else chain(*partitions_shown(lineage)))
     sources = Sources(shown)
     hears, condition = listener or assets.Log(), automation.condition(project.name)
     job = automation.bring_up_to_date(project.name)

@@ -47,18 +47,18 @@ class Shown:
         """Dagster's partitions of an asset; None if it has no axes."""
         return dg.StaticPartitionsDefinition([str(key) for key in self.keys(recipe.name)]) if recipe.axes else None
 
-    def mapping(self, downstream: Recipe, upstream: Recipe) -> dg.PartitionMapping | None:
-        """`Lineage.sources` as Dagster's own mapping; None where Dagster's default, all partitions, is meant."""
-        if not downstream.axes or not upstream.axes:
-            return None
-        above = self.keys(upstream.name)
-        found: dict[str, set[str]] = {}
-        for below, key in self.keys(downstream.name).items():
-            for source, source_key in self.lineage.sources(downstream.name, key):
+    def mappings(self, recipe: Recipe) -> dict[str, dg.PartitionMapping | None]:
+        """`Lineage.sources` as Dagster's own mappings, by upstream asset; None where all partitions are meant."""
+        found: dict[str, dict[str, set[str]]] = {name: {} for name in self.above(recipe)}
+        for below, key in self.keys(recipe.name).items():
+            for source, source_key in self.lineage.sources(recipe.name, key):
                 name = to_dagster(source_key)
-                if source == upstream.name and name in above:
-                    found.setdefault(str(name), set()).add(str(below))
-        return dg.StaticPartitionMapping(found)
+                if source in found and name in self.keys(source):
+                    found[source].setdefault(str(name), set()).add(str(below))
+        return {
+            name: dg.StaticPartitionMapping(own) if recipe.axes and self.lineage.recipes[name].axes else None
+            for name, own in found.items()
+        }
 
 
 def to_dagster(key: Key) -> str | None:

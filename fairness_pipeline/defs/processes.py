@@ -13,8 +13,6 @@ import dagster as dg
 
 PROCESS = "fairness_pipeline/process"
 """The tag of a run that says which process makes it."""
-ONLY_IF_STALE = "fairness_pipeline/only_if_stale"
-"""A run with this tag skips what is up to date by now: another run made it, or its upstream came out the same."""
 PARENT = "FAIRNESS_PARENT_RUN"
 """The environment variable with the run that called the command."""
 _UNFINISHED = [

@@ -3,9 +3,9 @@
 import dagster as dg
 
 from fairness_pipeline.defs import partitions
-from fairness_pipeline.defs.assets import LEFT_ALONE
+from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
 from fairness_pipeline.defs.definitions import definitions
-from fairness_pipeline.defs.processes import ONLY_IF_STALE, command_tags
+from fairness_pipeline.defs.processes import command_tags
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import StepResult, Unit

@@ -24,14 +24,15 @@ from fairness_pipeline.defs import metadata
 from fairness_pipeline.defs.checks import evaluations
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.defs.sources import settings_key
-from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.lineage.lineage import Lineage
-from fairness_pipeline.lineage.recipe import Recipe
+from fairness_pipeline.lineage.recipe import Recipe, place
 from fairness_pipeline.lineage.versions import Versions
-from fairness_pipeline.workspace.lake import Card, Lake, partition_name
+from fairness_pipeline.workspace.lake import Card, Lake
 
 _COMPARED = "fairness_pipeline_sync"
 """Where the instance keeps the last event, and the state of the lake, at which nothing was left to report."""
+_CHECKED = "fairness_pipeline_checks"
+"""Where it keeps the state of the lake that the checks were last told of."""
 _MADE = dg.DagsterEventType.ASSET_MATERIALIZATION
 _OBSERVED = dg.DagsterEventType.ASSET_OBSERVATION
 
@@ -44,28 +45,29 @@ class Told:
     versions: int
 
 
-def sync(lineage: Lineage, instance: dg.DagsterInstance, progress: Progress | None = None) -> Told:
+def sync(lineage: Lineage, instance: dg.DagsterInstance) -> Told:
     """Reports to a Dagster instance what of the lake it does not know."""
     versions = Versions(lineage)
-    shown = Shown(lineage, versions.shown)
-    cursors, before = instance.daemon_cursor_storage, instance.event_log_storage.get_maximum_record_id()
-    compared = {_COMPARED: f"{before} {versions.fingerprint}"}
-    if cursors.get_cursor_values({_COMPARED}) == compared:
+    cursors, state = instance.daemon_cursor_storage, versions.fingerprint
+    compared = {_COMPARED: f"{instance.event_log_storage.get_maximum_record_id()} {state}"}
+    known = cursors.get_cursor_values({_COMPARED, _CHECKED})
+    if compared.items() <= known.items():
         return Told(0, 0)
+    shown = Shown(lineage, versions.shown)
     ended_badly = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED])
     any_failed = instance.get_runs_count(ended_badly) > 0
-    made = observed = 0
-    for number, recipe in enumerate(shown.recipes):
-        report(progress, number, len(shown.recipes), "assets compared with Dagster's records")
+    made = changed = 0
+    for recipe in shown.recipes:  # upstream first: a partition is told before what is made from it
         teller = _Teller(shown, recipe, instance, versions, any_failed=any_failed)
         made += teller.tell_what_was_made()
-        observed += teller.tell_versions()
-    if not made + observed:
+        changed += teller.tell_versions()
+    if known.get(_CHECKED) != state:
+        for evaluation in evaluations(lineage, versions):
+            instance.report_runless_asset_event(evaluation)
+        cursors.set_cursor_values({_CHECKED: state})
+    elif not made + changed:
         cursors.set_cursor_values(compared)
-        return Told(0, 0)
-    for evaluation in evaluations(lineage, versions):
-        instance.report_runless_asset_event(evaluation)
-    return Told(made, observed)
+    return Told(made, changed)
 
 
 def observe(instance: dg.DagsterInstance, name: str, partition: str | None, version: str) -> bool:
@@ -117,10 +119,10 @@ class _Teller:
         unknown = [
             (partition, key, card)
             for partition, key in self._keys.items()
-            if (card := self._versions.cards.get(place := (self._recipe.name, partition_name(key))))
+            if (card := self._versions.cards.get(where := place(self._recipe.name, key)))
             # What stands although a run failed is told again; what that run was to make anew stays failed.
             and (
-                (partition in failed and place not in self._versions.stale)
+                (partition in failed and where not in self._versions.stale)
                 or not self._is_known(partition, card, known.get(partition))
             )
             and self._lake.card(self._recipe.name, key) == card  # a run may have made it anew meanwhile
@@ -143,9 +145,9 @@ class _Teller:
         """Reports what the partitions would be made from now; returns of how many that changed."""
         changed = 0
         for partition, key in self._keys.items():
-            place = self._recipe.name, partition_name(key)
-            if place in self._versions.cards or partition in self._observed:
-                changed += self._observe(partition, self._versions.of(place))
+            where = place(self._recipe.name, key)
+            if where in self._versions.cards or partition in self._observed:
+                changed += self._observe(partition, self._versions.of(where))
         return changed
 
     def _is_known(self, partition: str | None, card: Card, made: "_Event | None") -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lineage.lineage import Lineage
-from fairness_pipeline.lineage.recipe import Place
+from fairness_pipeline.lineage.recipe import Place, place
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.lineage.units import Unit, Workers
 from fairness_pipeline.project.project import Project
@@ -139,8 +139,8 @@ class Plan:
         why = reasons(state, partitions)
         self._changed = set(why)
         if force:
-            why = {(name, partition_name(key)): _FORCED for name, key in partitions} | why
-        self.steps = [Step(name, key, why.get((name, partition_name(key)))) for name, key in partitions]
+            why = {place(*own): _FORCED for own in partitions} | why
+        self.steps = [Step(name, key, why.get(place(name, key))) for name, key in partitions]
 
     @property
     def stale(self) -> list[Step]:
@@ -273,12 +273,12 @@ def reasons(state: State, partitions: Iterable[tuple[str, Key]], waiting: Collec
     """
     found: dict[Place, str] = {}
     for name, key in partitions:
-        above = ((source, partition_name(k)) for source, k in state.lineage.sources(name, key))
+        above = (place(*source) for source in state.lineage.sources(name, key))
         made = next((source for source in above if source in found or source in waiting), None)
         if changes := state.changes(name, key):
-            found[name, partition_name(key)] = "; ".join(changes)
+            found[place(name, key)] = "; ".join(changes)
         elif made:
-            found[name, partition_name(key)] = f"{' '.join(made).strip()} is made again"
+            found[place(name, key)] = f"{' '.join(made).strip()} is made again"
     return found
 
 

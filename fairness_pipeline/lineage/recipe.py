@@ -13,12 +13,17 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from fairness_pipeline.foundation.checks import Check
-from fairness_pipeline.workspace.lake import Key, Lake
+from fairness_pipeline.workspace.lake import Key, Lake, partition_name
 
 Axes = tuple[str, ...]
 Kind = Literal["table", "checkpoint", "document"]
 Place = tuple[str, str]
 """An asset, and the name of one of its partitions."""
+
+
+def place(name: str, key: Key) -> Place:
+    """The place of a partition, which can be a key of a dictionary."""
+    return name, partition_name(key)
 
 
 @dataclass(frozen=True)

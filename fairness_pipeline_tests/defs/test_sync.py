@@ -18,12 +18,14 @@ from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.defs.sync import Told, sync
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.plan import Plan, Selection, Step
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Card, Lake, fingerprint, partition_name
 from fairness_pipeline_tests.commands import change, planned, run
 
+UP_TO_DATE = dg.AssetCheckKey(dg.AssetKey("dialogue_significance"), "up_to_date")
 FRESH, STALE, MISSING = "FRESH", "STALE", "MISSING"
 
 
@@ -46,26 +48,23 @@ def agreed(name: str) -> Counter[str]:
         sync(Lineage(project), instance)
         assert sync(Lineage(project), instance) == Told(0, 0)
         found = statuses(project, instance)
-    stale = {" ".join(place_name(name, key)) for name, key, _ in would_run(project)}
-    assert {label for label, status in found.items() if status != FRESH} == stale
+    assert not_fresh(found) == {step.label for step in would_run(project)}
     return Counter(found.values())
 
 
-def place_name(name: str, key: dict[str, str]) -> list[str]:
-    return [name, *key.values()]
+def not_fresh(found: dict[str, str]) -> set[str]:
+    return {label for label, status in found.items() if status != FRESH}
 
 
-def would_run(project: Project) -> list[tuple[str, dict[str, str], str]]:
-    from fairness_pipeline.lineage.plan import Plan, Selection
-
-    return [(step.name, step.key, step.reason or "") for step in Plan(Lineage(project), Selection()).stale]
+def would_run(project: Project) -> list[Step]:
+    return Plan(Lineage(project), Selection()).stale
 
 
 def fill(project: Project, only: Callable[[str], bool] = lambda name: True) -> None:
     """Writes what `run` would write, but empty: the cards are what staleness is about."""
     lineage, lake = Lineage(project), Lake(project.workspace)
-    for name, key, _ in would_run(project):
-        recipe = lineage.recipes[name]
+    for step in would_run(project):
+        name, key, recipe = step.name, step.key, lineage.recipes[step.name]
         if not only(name):
             continue
         inputs = State(lineage, lake).inputs(name, key)
@@ -158,8 +157,11 @@ def test_a_run_tells_dagster(tiny: Project) -> None:
     project = Project("tiny")
     with open_instance(project) as instance:
         found = statuses(project, instance)
-    stale = {" ".join(place_name(name, key)) for name, key, _ in would_run(project)}
-    assert {label for label, status in found.items() if status != FRESH} == stale
+        last = instance.event_log_storage.get_latest_asset_check_execution_by_key([UP_TO_DATE])[UP_TO_DATE]
+        said = last.evaluation
+    assert not_fresh(found) == {step.label for step in would_run(project)}
+    assert said is not None
+    assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.WARN)
 
 
 def test_what_failed_to_be_made_anew_stays_failed(tiny: Project) -> None:
