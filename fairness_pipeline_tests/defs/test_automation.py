@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fairness_pipeline.cli import _parser
 from fairness_pipeline.defs import automation
+from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.history import entries, find_entry
@@ -76,6 +78,15 @@ def test_the_weekly_schedule_asks_again() -> None:
     assert weekly.cron_schedule == "0 3 * * 1"
 
 
+def test_the_jobs_configuration_is_the_commands_options() -> None:
+    """Each field is an option that the command takes."""
+    asked = {"study": "dialogue_fairness", "dimension": "gender", "model": "m", "everything": True, "ask_again": True}
+    options = automation.BringUpToDate(**asked).options
+    assert automation.BringUpToDate().options == []
+    given = vars(_parser().parse_args(["run", *options]))
+    assert {name: given[{"everything": "all"}.get(name, name)] for name in asked} == asked
+
+
 def test_the_job_brings_the_profile_up_to_date(made: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda p: p["dialogue_fairness"]["significance"].update(permutations=60))
     assert "dialogue_significance gender seq2seq" in planned()
@@ -83,6 +94,8 @@ def test_the_job_brings_the_profile_up_to_date(made: Project, data: Path) -> Non
         done = automation.bring_up_to_date("tiny").execute_in_process(instance=instance)
         assert done.success
         assert planned() == []
+        with open_instance(made) as own:
+            assert own.get_runs(dg.RunsFilter(tags={"fairness_pipeline/called_by": done.run_id}))
         change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["nonsense"]))
         failed = automation.bring_up_to_date("tiny").execute_in_process(instance=instance, raise_on_error=False)
         assert not failed.success
