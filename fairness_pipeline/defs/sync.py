@@ -7,7 +7,7 @@ without a run; the second time there is nothing to report.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import dagster as dg
 
@@ -74,7 +74,7 @@ def observe(instance: dg.DagsterInstance, name: str, partition: str | None, vers
     """Reports the version of what a partition is made from; False if Dagster has it already."""
     key = settings_key(name)
     last = instance.get_latest_data_version_record(key, is_source=True, partition_key=partition)
-    if last and _event(last).version == version:
+    if _version(last) == version:
         return False
     _report_version(instance, key, partition, version)
     return True
@@ -84,16 +84,10 @@ def _report_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: s
     instance.report_runless_asset_event(dg.AssetObservation(key, partition=partition, tags={DATA_VERSION_TAG: version}))
 
 
-class _Event(NamedTuple):
-    """An event in Dagster's log: its place there, and the data version that it reported."""
-
-    number: int
-    version: str | None
-
-
-def _event(record: dg.EventLogRecord) -> _Event:
-    told = record.asset_observation or record.asset_materialization
-    return _Event(record.storage_id, (told.tags or {}).get(DATA_VERSION_TAG) if told else None)
+def _version(record: dg.EventLogRecord | None) -> str | None:
+    """The data version that an event reported; None if there is no event, or none in it."""
+    told = (record.asset_observation or record.asset_materialization) if record else None
+    return (told.tags or {}).get(DATA_VERSION_TAG) if told else None
 
 
 class _Teller:
@@ -150,36 +144,38 @@ class _Teller:
                 changed += self._observe(partition, self._versions.of(where))
         return changed
 
-    def _is_known(self, partition: str | None, card: Card, made: "_Event | None") -> bool:
+    def _is_known(self, partition: str | None, card: Card, content: str | None) -> bool:
         """Whether Dagster's latest materialization is this one: the same content, made from the same settings."""
-        if made is None or made.version != card.content or partition not in self._observed:
+        if content != card.content:
             return False
-        of_settings = self._observed[partition]
-        if of_settings.number > made.number and of_settings.version != card.fingerprint:
-            # The settings have changed since; which it was made from stands before it.
-            record = self._instance.get_latest_data_version_record(
-                self._settings, is_source=True, partition_key=partition, before_cursor=made.number
-            )
-            return record is not None and _event(record).version == card.fingerprint
-        return of_settings.version == card.fingerprint
+        if self._observed.get(partition) == card.fingerprint:
+            return True
+        # The settings may have changed since; which it was made from stands before it.
+        instance, asset = self._instance, dg.AssetKey(self._recipe.name)
+        made = instance.get_latest_data_version_record(asset, is_source=False, partition_key=partition)
+        before = instance.get_latest_data_version_record(
+            self._settings,
+            is_source=True,
+            partition_key=partition,
+            before_cursor=made.storage_id if made else None,
+        )
+        return _version(before) == card.fingerprint
 
     def _observe(self, partition: str | None, version: str) -> bool:
-        last = self._observed.get(partition)
-        if last and last.version == version:
+        if self._observed.get(partition) == version:
             return False
         _report_version(self._instance, self._settings, partition, version)
-        self._observed[partition] = _Event(last.number if last else 0, version)
+        self._observed[partition] = version
         return True
 
-    def _latest(self, asset: dg.AssetKey, event: dg.DagsterEventType) -> "dict[str | None, _Event]":
-        """The latest event of each partition."""
+    def _latest(self, asset: dg.AssetKey, event: dg.DagsterEventType) -> dict[str | None, str | None]:
+        """The latest version that was reported of each partition."""
         if not self._recipe.axes:
             last = self._instance.get_latest_data_version_record(asset, is_source=event == _OBSERVED)
-            return {None: _event(last)} if last else {}
+            return {None: _version(last)} if last else {}
         storage = self._instance.event_log_storage
-        versions = storage.get_latest_tags_by_partition(asset, event, [DATA_VERSION_TAG])
-        numbers = storage.get_latest_storage_id_by_partition(asset, event)
-        return {name: _Event(number, versions.get(name, {}).get(DATA_VERSION_TAG)) for name, number in numbers.items()}
+        found = storage.get_latest_tags_by_partition(asset, event, [DATA_VERSION_TAG])
+        return {partition: tags[DATA_VERSION_TAG] for partition, tags in found.items()}
 
     def _failed(self, asset: dg.AssetKey) -> set[str | None]:
         """The partitions whose last run has ended without making them."""

@@ -14,7 +14,6 @@ from dagster._core.loader import LoadingContextForTest
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.partitions import Shown
-from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.defs.sync import Told, sync
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.lineage.lineage import Lineage
@@ -128,20 +127,12 @@ def test_dagster_agrees_with_the_dry_run_in_shipped_profiles(data: Path, profile
     walk(data, profile, "gender", "contexts")
 
 
-def test_a_lake_that_was_copied_is_shown(tiny: Project) -> None:
+def test_a_lake_that_was_copied_is_shown_and_what_is_gone_from_it_is_not_fresh(tiny: Project) -> None:
     fill(tiny)
     count = agreed("tiny")[FRESH]
     shutil.rmtree(tiny.workspace / "dagster")
     with open_instance(tiny) as instance:
         assert sync(Lineage(tiny), instance) == Told(count, 0)
-        key = settings_key("contexts")
-        assert instance.fetch_observations(key, limit=1).records
-    assert agreed("tiny") == {FRESH: count}
-
-
-def test_what_is_gone_from_the_lake_is_no_longer_fresh(tiny: Project) -> None:
-    fill(tiny)
-    agreed("tiny")
     shutil.rmtree(tiny.workspace / "tables" / "diversity")
     assert agreed("tiny")[STALE] > 0
 
