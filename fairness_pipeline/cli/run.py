@@ -14,6 +14,8 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, visible
 
 if TYPE_CHECKING:
+    import dagster as dg
+
     from fairness_pipeline.cli.console import RunDisplay
     from fairness_pipeline.lineage.plan import Outcome, Plan, Selection
     from fairness_pipeline.lineage.units import Workers
@@ -129,12 +131,12 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     try:
         with ExitStack() as stack:
             stack.enter_context(display)
-            workers = _workers(stack, plan, arguments.workers, display)
+            instance = stack.enter_context(open_instance(project))
+            workers = _workers(stack, plan, arguments.workers, display, instance)
             for outcome in plan.run(workers, display.starting):
                 outcomes.append(display.ended(outcome))
                 for study, audits in standing.that_stand_now(outcome):
                     print_verdicts(study, project, audits, display.console)
-        with open_instance(project) as instance:
             mark_ended(instance)
             sync(plan.lineage, instance)
     except (NotRecorded, DatabaseError, OSError) as error:
@@ -214,9 +216,10 @@ def _some(labels: list[str]) -> str:
     return ", ".join(labels[:_NAMED]) + more
 
 
-def _workers(stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDisplay") -> "Workers":
+def _workers(
+    stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDisplay", instance: "dg.DagsterInstance"
+) -> "Workers":
     """A pool with one process for each core, or with the requested number; this process if one is enough."""
-    from fairness_pipeline.defs.instance import home, open_instance
     from fairness_pipeline.defs.runs import Maker
     from fairness_pipeline.defs.workers import Pool, ThisProcess
     from fairness_pipeline.foundation.threads import cores
@@ -225,9 +228,7 @@ def _workers(stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDis
     number = min(asked or cores(), len(plan.stale))
     # Loading the libraries in each process takes longer than a few tables; it pays for training or for many steps.
     if number > 1 and (asked or trains or len(plan.stale) > _FEW):
-        home(plan.project)  # made once, before several processes look for it
         return stack.enter_context(Pool(plan.project.name, number, display))
-    instance = stack.enter_context(open_instance(plan.project))
     return ThisProcess(Maker(plan.project, instance, display).make)
 
 
