@@ -14,9 +14,8 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, visible
 
 if TYPE_CHECKING:
-    import dagster as dg
-
     from fairness_pipeline.cli.console import RunDisplay
+    from fairness_pipeline.defs.instance import Instance
     from fairness_pipeline.lineage.plan import Outcome, Plan, Selection
     from fairness_pipeline.lineage.units import Workers
     from fairness_pipeline.project.project import Project
@@ -217,7 +216,7 @@ def _some(labels: list[str]) -> str:
 
 
 def _workers(
-    stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDisplay", instance: "dg.DagsterInstance"
+    stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDisplay", instance: "Instance"
 ) -> "Workers":
     """A pool with one process for each core, or with the requested number; this process if one is enough."""
     from fairness_pipeline.defs.runs import Maker

@@ -11,6 +11,8 @@ from fairness_pipeline.foundation.files import locked, replacing
 from fairness_pipeline.foundation.threads import cores
 from fairness_pipeline.project.project import Project
 
+Instance = dg.DagsterInstance
+"""For other rooms, which do not import Dagster."""
 _LOCK = ".opening.lock"
 _CONFIGURATION = Template("""\
 # Written by fairness-pipeline; yours to change. A backfill's runs are started by Dagster, so many at once.
