@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import number_of_pairs
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.run import add_gate, bring_up_to_date, check_gate, make
+from fairness_pipeline.cli.run import add_gate, bring_up_to_date, check_gate, make, use_engine
 from fairness_pipeline.foundation.errors import FairnessError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def _audit(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.project.project import Project
 
     check_gate(arguments)
+    use_engine(arguments)
     project = Project(arguments.profile)
     if arguments.dimension and arguments.dimension not in project.dimensions:
         raise FairnessError(

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import os
 import shutil
 import sys
 import time
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import add_selection, count, selection
 from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.engines.settings import ADDRESS, ENGINE, ENGINES, checked_address, ray_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, visible
 
@@ -24,6 +26,7 @@ _LITTLE = 1 << 20  # bytes
 _FEW = 40  # partitions
 _REASON = 190  # characters
 _NAMED = 3  # partitions
+_OF_A_WORKER = 3 << 29  # bytes; docs/architecture.md, "The lake"
 
 
 def add(command: Command) -> None:
@@ -40,7 +43,16 @@ def add(command: Command) -> None:
 
 def add_gate(parser: argparse.ArgumentParser) -> None:
     """Adds the options for the number of workers and for the conditions under which the command fails."""
-    parser.add_argument("--workers", metavar="N", type=count, help="partitions made side by side (default: the cores)")
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=count,
+        help="partitions made side by side (default: the cores, and at most one for each 1.5 GiB of memory)",
+    )
+    parser.add_argument("--engine", choices=ENGINES, help="where the work is done (default: what the profile says)")
+    parser.add_argument(
+        "--address", metavar="ADDRESS", type=_address, help="of a Ray cluster: auto, local, or host:port of its head"
+    )
     parser.add_argument(
         "--fail-on",
         metavar="A,B",
@@ -70,6 +82,27 @@ def _points(text: str) -> float:
     return points
 
 
+def _address(text: str) -> str:
+    try:
+        return checked_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def use_engine(arguments: argparse.Namespace) -> None:
+    """Lets this process, and those that it starts, use the engine that the options name.
+
+    Raises:
+        FairnessError: an address is given for an engine that has none.
+    """
+    if arguments.address and arguments.engine == "embedded":
+        raise FairnessError("--address is that of a Ray cluster; add --engine ray")
+    if arguments.engine or arguments.address:
+        os.environ[ENGINE] = arguments.engine or "ray"
+    if arguments.address:
+        os.environ[ADDRESS] = arguments.address
+
+
 def check_gate(arguments: argparse.Namespace) -> None:
     """Raises FairnessError if an option of the gate is given without a gate."""
     for option in ("measures", "tolerate"):
@@ -87,6 +120,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.select and arguments.fail_on:
         raise FairnessError("--fail-on needs verdicts, but --select may produce none; leave one out")
     check_gate(arguments)
+    use_engine(arguments)
     if arguments.ask_again and (arguments.select or arguments.dimension):
         raise FairnessError("--ask-again asks whole models; leave out --select and --dimension")
     project, chosen = Project(arguments.profile), selection(arguments)
@@ -218,13 +252,23 @@ def _some(labels: list[str]) -> str:
 def _workers(
     stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDisplay", instance: "Instance"
 ) -> "Workers":
-    """A pool with one process for each core, or with the requested number; this process if one is enough."""
+    """The workers of the engine: on one machine a pool of processes, or this process if one is enough.
+
+    Raises:
+        FairnessError: the engine cannot be used.
+    """
+    if (ray := ray_of(plan.project.profile.engine)) and plan.stale:
+        from fairness_pipeline.defs.ray_workers import RayWorkers
+
+        crew = RayWorkers(ray, plan.project, asked, len(plan.stale), display)
+        display.console.print(f"Ray cluster {crew.cluster}", markup=False)
+        return stack.enter_context(crew)
     from fairness_pipeline.defs.runs import Maker
     from fairness_pipeline.defs.workers import Pool, ThisProcess
-    from fairness_pipeline.foundation.threads import cores
+    from fairness_pipeline.foundation.machine import cores, memory
 
     trains = any(plan.lineage.recipes[step.name].kind == "checkpoint" for step in plan.stale)
-    number = min(asked or cores(), len(plan.stale))
+    number = min(asked or max(1, min(cores(), memory() // _OF_A_WORKER)), len(plan.stale))
     # Loading the libraries in each process takes longer than a few tables; it pays for training or for many steps.
     if number > 1 and (asked or trains or len(plan.stale) > _FEW):
         return stack.enter_context(Pool(plan.project.name, number, display))

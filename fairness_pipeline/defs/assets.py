@@ -12,6 +12,7 @@ from fairness_pipeline.defs import metadata, partitions, sync
 from fairness_pipeline.defs.partitions import Shown, to_dagster
 from fairness_pipeline.defs.processes import PROCESS, process_tag
 from fairness_pipeline.defs.sources import settings_key
+from fairness_pipeline.engines.rows import engine_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.progress import Progress
@@ -123,7 +124,8 @@ def _make(
         work = folder.with_name(f"{folder.name}-again")
     progress = listener.progress(recipe.name, key)
     started = time.monotonic()
-    result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, work))
+    engine = engine_of(lineage.project.profile.engine, lake.root)
+    result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, engine, work))
     if recipe.kind == "checkpoint" and work != folder:
         _clear(folder)
         work.rename(folder)

@@ -8,7 +8,7 @@ from string import Template
 import dagster as dg
 
 from fairness_pipeline.foundation.files import locked, replacing
-from fairness_pipeline.foundation.threads import cores
+from fairness_pipeline.foundation.machine import cores
 from fairness_pipeline.project.project import Project
 
 Instance = dg.DagsterInstance

@@ -138,13 +138,8 @@ class Pool:
     def _heard(self, worker: _Worker, what: str, *told: Any) -> None:
         if what == "ready":
             worker.ready = True
-        elif what == "progress":
-            if worker.told:
-                worker.told(*told)
-        elif what == "stage":
-            worker.told = self._listener.progress(*told)
-        elif what == "waiting":
-            self._listener.waiting(*told)
+        elif what in TELLING:
+            worker.told = passed_on(self._listener, worker.told, what, *told)
         elif what == "interrupted":
             raise KeyboardInterrupt
         elif what == "refused":
@@ -178,26 +173,55 @@ class Pool:
         return _Worker(process, own)
 
 
-class _Telling(Listener):
-    """Tells the process that started this one."""
+TELLING = ("waiting", "stage", "progress")
+"""The first words of what `Telling` sends."""
 
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
+
+def passed_on(listener: Listener, told: Progress | None, what: str, *message: Any) -> Progress | None:
+    """Passes on to the listener what a worker's `Telling` has sent.
+
+    Args:
+        listener: Hears it.
+        told: Where the worker's progress goes, until now.
+        what: One of `TELLING`.
+        message: The rest.
+
+    Returns:
+        Where the worker's progress goes from now on.
+    """
+    if what == "waiting":
+        listener.waiting(*message)
+    elif what == "stage":
+        return listener.progress(*message)
+    elif told:
+        told(*message)
+    return told
+
+
+class Telling(Listener):
+    """Tells the process that started this one.
+
+    Args:
+        send: Sends a tuple to it.
+    """
+
+    def __init__(self, send: Callable[[tuple[Any, ...]], None]) -> None:
+        self._send = send
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
         """Another run makes the partition; this one waits."""
-        self._pipe.send(("waiting", asset, key, holder))
+        self._send(("waiting", asset, key, holder))
 
     def progress(self, asset: str, key: Key) -> Progress:
         """Reports at most ten times a second, and at the end."""
-        self._pipe.send(("stage", asset, key))
+        self._send(("stage", asset, key))
         last = 0.0
 
         def tell(done: int, total: int | None, note: str) -> None:
             nonlocal last
             if time.monotonic() - last > _TELL_EVERY or done == total:
                 last = time.monotonic()
-                self._pipe.send(("progress", done, total, note))
+                self._send(("progress", done, total, note))
 
         return tell
 
@@ -218,7 +242,7 @@ def _work(pipe: Connection, profile: str) -> None:
 
             project = Project(profile)
             with open_instance(project) as instance:
-                maker = Maker(project, instance, _Telling(pipe))
+                maker = Maker(project, instance, Telling(pipe.send))
                 pipe.send(("ready",))
                 while True:
                     pipe.send(("done", maker.make(pipe.recv())))

@@ -24,11 +24,6 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def cores() -> int:
-    """The number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def use_threads(count: int) -> None:
     """Sets the number of torch's threads, if torch is loaded."""
     if torch := sys.modules.get("torch"):

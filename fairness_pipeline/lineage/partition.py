@@ -13,6 +13,7 @@ from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import P
+from fairness_pipeline.workspace.distinct import Engine
 from fairness_pipeline.workspace.lake import Key, Lake, partition_name
 
 
@@ -25,6 +26,7 @@ class Partition(Generic[P]):
     lineage: Lineage
     lake: Lake
     progress: Progress
+    engine: Engine
     _folder: Path
 
     @property

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import pydantic
 
+from fairness_pipeline.engines.settings import EngineSettings
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import S, Specification, load, read_yaml, validate
@@ -31,6 +32,8 @@ class Profile(Specification):
     models: dict[str, dict[str, Any]] = {}
     """The key of each model, with the profile's changes to the model's file. The studies listed in the file's `studies`
     audit the model; if it lists none, all studies that can."""
+    engine: EngineSettings = EngineSettings()
+    """Where the work is done. It changes no result, so nothing is made again when it changes."""
 
     @pydantic.field_validator("dimensions")
     @classmethod

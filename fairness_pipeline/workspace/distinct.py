@@ -1,7 +1,10 @@
 """Scores each distinct text once, in chunks that survive a kill; used for responses, scores and similar tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,13 +16,130 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress, report
 
 Scorer = Callable[[pa.Table], pa.Table]
-"""Takes a table with a column `text` and returns one row for each text, which depends on that text alone.
+"""Takes a table with a column `text` and returns one row for each text, which depends on those texts alone.
 
 It may have `CHUNK`, the number of texts it takes at once, and `check_allowed`, which gets all texts beforehand.
+It keeps nothing from one chunk to the next that would change a result, as other processes may score other chunks.
 """
+
+Check = Callable[[pa.Array, pa.Table], None]
+"""Takes the texts of a chunk and what the scorer made of them; raises a FairnessError to refuse it."""
 
 CHUNK = 2048
 """The number of distinct texts between two saves."""
+
+
+class LazyScorer:
+    """A scorer whose model is loaded at its first use, in whichever process that is.
+
+    Args:
+        load: Loads the scorer. Other processes get it pickled.
+        processors: The threads that the model computes with.
+        device: `cpu`, `cuda` or `auto`.
+    """
+
+    def __init__(self, load: Callable[[], Scorer], processors: int = 1, device: str = "auto") -> None:
+        self.load = load
+        self.processors = processors
+        self.device = device
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"load": self.load, "processors": self.processors, "device": self.device}
+
+    def __call__(self, texts: pa.Table) -> pa.Table:
+        """Scores the texts."""
+        return self._loaded(texts)
+
+    def examination(self) -> dict[str, Any]:
+        """What the model's own examination finds, as figures; empty if it has none."""
+        examine: Callable[[], dict[str, Any]] = getattr(self._loaded, "examination", dict)
+        return examine()
+
+    @cached_property
+    def _loaded(self) -> Scorer:
+        return self.load()
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Distinct texts, the short ones first, in chunks that are scored and saved one by one.
+
+    Args:
+        texts: The texts.
+        scorer: Scores them.
+        check: Refuses a chunk before it is saved.
+        folder: Holds what was scored; None if nothing is kept.
+    """
+
+    texts: pa.Array
+    scorer: Scorer
+    check: Check
+    folder: Path | None
+
+    def __len__(self) -> int:
+        return max(1, -(-len(self.texts) // self._size))
+
+    def texts_of(self, number: int) -> pa.Array:
+        """The texts of one chunk."""
+        return self.texts.slice(number * self._size, self._size)
+
+    def kept(self, number: int) -> pa.Table | None:
+        """A chunk that was saved before; None if it is missing or damaged, so that it is scored again."""
+        path = self._path(number)
+        try:
+            return pq.read_table(path) if path and path.exists() else None
+        except (pa.ArrowInvalid, OSError):
+            return None
+
+    def make(self, number: int) -> pa.Table:
+        """Scores one chunk and saves it.
+
+        Raises:
+            FairnessError: the scorer's number of rows is wrong, or `check` refuses.
+        """
+        texts = self.texts_of(number)
+        with collector_paused():
+            scored = self.scorer(pa.table({"text": texts}))
+        if scored.num_rows != len(texts):
+            raise FairnessError(f"expected a row for each of {len(texts)} texts, found {scored.num_rows}")
+        self.check(texts, scored)
+        if path := self._path(number):
+            with replacing(path) as temporary:
+                pq.write_table(scored, temporary)
+        return scored
+
+    @property
+    def _size(self) -> int:
+        size: int = getattr(self.scorer, "CHUNK", CHUNK)
+        return size
+
+    def _path(self, number: int) -> Path | None:
+        return self.folder / f"scored-{number:06d}.parquet" if self.folder else None
+
+
+class Engine(Protocol):
+    """Where chunks are scored: in this process, or on a cluster. The result is the same."""
+
+    def score(self, chunks: Chunks, missing: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+        """Scores and saves the chunks with the numbers `missing`; yields each as it is made, in any order."""
+
+    def examine(self, scorer: LazyScorer) -> dict[str, Any]:
+        """The figures of the scorer's `examination`."""
+
+
+class _Here:
+    """This process."""
+
+    def score(self, chunks: Chunks, missing: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+        for number in missing:
+            yield number, chunks.make(number)
+
+    def examine(self, scorer: LazyScorer) -> dict[str, Any]:
+        return scorer.examination()
+
+
+HERE: Engine = _Here()
+"""Scores in this process."""
 
 
 def each_distinct(
@@ -29,7 +149,8 @@ def each_distinct(
     folder: Path | None = None,
     progress: Progress | None = None,
     note: str = "",
-    check: Callable[[pa.Array, pa.Table], None] = lambda texts, scored: None,
+    check: Check = lambda texts, scored: None,
+    engine: Engine = HERE,
 ) -> pa.Table:
     """The scorer's result for each of the `texts`, in the same order.
 
@@ -40,6 +161,7 @@ def each_distinct(
         progress: Called with the number of distinct texts done.
         note: Passed on to `progress`.
         check: Raises a FairnessError to refuse a chunk before it is kept.
+        engine: Where chunks are scored.
 
     Raises:
         FairnessError: the scorer's number of rows is wrong, or `check` or `check_allowed` refuses.
@@ -55,31 +177,21 @@ def each_distinct(
     )
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-    by_length, size, parts = distinct.take(order), getattr(scorer, "CHUNK", CHUNK), []
-    for start in range(0, max(len(by_length), 1), size):
-        part = by_length.slice(start, size)
-        path = folder / f"scored-{start // size:06d}.parquet" if folder else None
-        kept = _kept(path)
-        if kept is not None:
-            parts.append(kept)
-        else:
-            with collector_paused():
-                scored = scorer(pa.table({"text": part}))
-            if scored.num_rows != len(part):
-                raise FairnessError(f"expected a row for each of {len(part)} texts, found {scored.num_rows}")
-            check(part, scored)
-            if path:
-                with replacing(path) as temporary:
-                    pq.write_table(scored, temporary)
-            parts.append(scored)
-        report(progress, start + len(part), len(by_length), note)
+    by_length = distinct.take(order)
+    scored = _scored(Chunks(by_length, scorer, check, folder), engine, progress, note)
     back = pc.index_in(distinct, by_length)  # the row in which each distinct text was scored
-    return pa.concat_tables(parts).take(back.take(encoded.indices))
+    return scored.take(back.take(encoded.indices))
 
 
-def _kept(path: Path | None) -> pa.Table | None:
-    """A chunk that an earlier run saved; None if it is missing or damaged, so that it is scored again."""
-    try:
-        return pq.read_table(path) if path and path.exists() else None
-    except (pa.ArrowInvalid, OSError):
-        return None
+def _scored(chunks: Chunks, engine: Engine, progress: Progress | None, note: str) -> pa.Table:
+    """All chunks as one table; those that were kept are read."""
+    parts = {number: kept for number in range(len(chunks)) if (kept := chunks.kept(number)) is not None}
+    missing = [number for number in range(len(chunks)) if number not in parts]
+    done = sum(part.num_rows for part in parts.values())
+    if not missing:
+        report(progress, done, len(chunks.texts), note)
+    for number, part in engine.score(chunks, missing):
+        parts[number] = part
+        done += part.num_rows
+        report(progress, done, len(chunks.texts), note)
+    return pa.concat_tables([parts[number] for number in range(len(chunks))])

@@ -1,6 +1,7 @@
 """Classifiers by architecture. torch and transformers are only imported if an architecture needs them."""
 
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fairness_pipeline.foundation.threads import use_threads
 from fairness_pipeline.models.classifiers.architectures import ARCHITECTURES
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
+from fairness_pipeline.models.loading import scorer_of
 from fairness_pipeline.workspace.distinct import Scorer
 
 if TYPE_CHECKING:
@@ -49,6 +51,11 @@ def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> Sco
         work: Holds the answers of an endpoint until all texts are answered.
         seed: Sent with each request.
     """
+    load = partial(_scorer, specification, work, seed)
+    return scorer_of(load, ARCHITECTURES[specification.architecture].libraries, specification)
+
+
+def _scorer(specification: ClassifierSpecification, work: Path, seed: int) -> Scorer:
     use_threads(specification.threads)
     found: Scorer = _module(specification).scorer(specification, work, seed)
     return found

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import pyarrow as pa
 
@@ -38,14 +38,6 @@ def prepare(
     """
     use_threads(specification.threads)
     return _module(specification).prepare(specification, dialogues, folder, seed, progress, **options)
-
-
-@runtime_checkable
-class Examined(Protocol):
-    """A responder that can check whether its own answers are worth judging."""
-
-    def examination(self) -> dict[str, Any]:
-        """Figures for the card of its responses."""
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:

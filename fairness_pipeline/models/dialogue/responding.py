@@ -11,7 +11,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
-from fairness_pipeline.workspace.distinct import Scorer, each_distinct
+from fairness_pipeline.workspace.distinct import HERE, Engine, Scorer, each_distinct
 
 RESPONSES = schema(
     **fields(CONTEXT_PAIRS, "pair_id"),
@@ -34,6 +34,7 @@ def respond(
     progress: Progress | None = None,
     *,
     keep_empty: bool = False,
+    engine: Engine = HERE,
 ) -> Responses:
     """The responses to both contexts of every pair.
 
@@ -43,12 +44,13 @@ def respond(
         folder: Holds the chunks answered so far; a run that was killed continues with them.
         progress: Called with the number of distinct contexts answered.
         keep_empty: Whether to keep an empty response as one without words.
+        engine: Where the model answers.
 
     Raises:
         FairnessError: a response is empty, the number of responses is wrong, or `check_allowed` refuses.
     """
     contexts = _both_sides(pairs)
-    answers = answer_each(contexts, responder, folder, progress, keep_empty=keep_empty)
+    answers = answer_each(contexts, responder, folder, progress, keep_empty=keep_empty, engine=engine)
     count = pairs.num_rows
     sides = [
         pa.table(
@@ -73,6 +75,7 @@ def answer_each(
     progress: Progress | None = None,
     *,
     keep_empty: bool = False,
+    engine: Engine = HERE,
 ) -> pa.ChunkedArray:
     """The response to each of the `contexts`, in the same order. Arguments and errors are those of `respond`."""
 
@@ -84,7 +87,8 @@ def answer_each(
                 "'decoding: {keep_empty: true}' in its YAML file"
             )
 
-    return each_distinct(contexts, responder, folder=folder, progress=progress, check=check)["response"]
+    found = each_distinct(contexts, responder, folder=folder, progress=progress, check=check, engine=engine)
+    return found["response"]
 
 
 def distinct_contexts(pairs: pa.Table) -> pa.Array:

@@ -41,21 +41,17 @@ class PerplexityScorer:
     predicted, as in the authors' code (Barikeri et al. 2021, section 3.1). Texts are scored in the weights' own
     precision. Logits of padding are never computed. The beginning that two texts share (a phrase and its
     counterfactual, up to the exchanged word) is computed once, if the model then gives the same result. This is
-    tested on the longest two.
+    tested on the longest two of each call, so that a result depends on the texts of its call alone.
 
     Args:
         model: A model of the `transformers` library, on its device, in evaluation mode.
         tokenizer: The model's tokenizer.
     """
 
-    CHUNK = 2048
-
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._short: bool | None = None
-        self._shares: bool | None = None
-        self._budget = BATCH_TOKENS
         self._positions = positions_of(model)
 
     def __call__(self, texts: pa.Table) -> pa.Table:
@@ -67,6 +63,10 @@ class PerplexityScorer:
         values = [math.exp(min(loss / count, 700.0)) for loss, count in zip(*totals, strict=True)]
         return pa.table({"perplexity": pa.array(values, pa.float64()), "tokens": pa.array(totals.tokens, pa.int64())})
 
+    def examination(self) -> dict[str, Any]:
+        """The number of tokens that the model chooses among."""
+        return {"tokens": len(self._tokenizer)}
+
     def totals(self, texts: list[str]) -> Totals:
         """The summed loss and the number of tokens of each text; a text of one token has no loss."""
         rows: list[list[int]] = self._tokenizer(texts)["input_ids"] if texts else []
@@ -77,9 +77,10 @@ class PerplexityScorer:
                 f"take another model: {texts[longest][:80]!r}"
             )
         losses = [0.0] * len(rows)
+        self._short = None
         packed = self._packed(rows)
         lengths = np.array([len(row.tokens) for row in packed], dtype=np.int64)
-        batches = cut(np.argsort(lengths, kind="stable"), lengths, self._budget)
+        batches = cut(np.argsort(lengths, kind="stable"), lengths, BATCH_TOKENS)
         place = 0
         while place < len(batches):
             batch = [packed[i] for i in batches[place]]
@@ -92,7 +93,6 @@ class PerplexityScorer:
                 if len(batch) == 1:
                     raise FairnessError("one text does not fit into the GPU's memory; set device: cpu") from None
                 torch.cuda.empty_cache()
-                self._budget = max(1, self._budget // 2)
                 batches[place : place + 1] = np.array_split(batches[place], 2)
         return Totals(losses, [max(0, len(row) - 1) for row in rows])
 
@@ -112,10 +112,11 @@ class PerplexityScorer:
             packed.append(_Row([*rows[one], *rows[other][shared:]], shared, len(rows[one]), (one, other)))
             place += 2
         together = [row for row in packed if len(row.owners) == 2]
-        if self._shares is not False and together:  # tested on the longest, as some models only look back so far
-            longest = max(together, key=lambda row: len(row.tokens))
-            self._shares = self._is_the_same(longest, [row for row in alone if row.owners[0] in longest.owners])
-        return packed if self._shares else alone
+        if not together:
+            return alone
+        longest = max(together, key=lambda row: len(row.tokens))  # as some models only look back so far
+        same = self._is_the_same(longest, [row for row in alone if row.owners[0] in longest.owners])
+        return packed if same else alone
 
     def _is_the_same(self, both: _Row, alone: list[_Row]) -> bool:
         """Whether the model gives two texts the same result in one row as one by one; some models cannot."""

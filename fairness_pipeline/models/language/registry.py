@@ -1,6 +1,7 @@
 """Language models by architecture: prepares one in a folder, and loads it."""
 
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import use_threads
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.models.pretrained import load_model, load_tokenizer, note_source, noted_source
+from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 
 _FIELD = "huggingface.name"
 _END = "<|endoftext|>"
@@ -70,6 +72,17 @@ def load(specification: LanguageModelSpecification, folder: Path) -> tuple[Any, 
         raise FairnessError(f"{_FIELD}: '{name}' has a tokenizer that cannot say where in a text its tokens stand")
     model = load_model(transformers.AutoModelForCausalLM, name, revision, _FIELD, dtype=getattr(torch, dtype))
     return model.to(device_of(specification)).eval(), tokenizer
+
+
+def perplexity_scorer(specification: LanguageModelSpecification, folder: Path) -> LazyScorer:
+    """A `PerplexityScorer` of the model in `folder`; the model is loaded when the first text is scored."""
+    return LazyScorer(partial(_perplexity_scorer, specification, folder), specification.threads, specification.device)
+
+
+def _perplexity_scorer(specification: LanguageModelSpecification, folder: Path) -> Scorer:
+    from fairness_pipeline.models.language.perplexity import PerplexityScorer
+
+    return PerplexityScorer(*load(specification, folder))
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:

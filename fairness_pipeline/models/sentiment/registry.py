@@ -1,5 +1,6 @@
 """Systems by architecture. torch and transformers are only imported if an architecture needs them."""
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pyarrow as pa
 
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import use_threads
+from fairness_pipeline.models.loading import scorer_of
 from fairness_pipeline.models.sentiment.architectures import ARCHITECTURES
 from fairness_pipeline.models.sentiment.specification import SystemSpecification
 from fairness_pipeline.workspace.distinct import Scorer
@@ -37,8 +39,14 @@ def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: i
 
     `work` holds the answers of an endpoint until all sentences are answered.
     """
+    load = partial(_scorer, specification, folder, work, seed)
+    return scorer_of(load, ARCHITECTURES[specification.architecture].libraries, specification)
+
+
+def _scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> Scorer:
     use_threads(specification.threads)
-    return _module(specification).scorer(specification, folder, work, seed)
+    found: Scorer = _module(specification).scorer(specification, folder, work, seed)
+    return found
 
 
 def _module(specification: SystemSpecification) -> Any:

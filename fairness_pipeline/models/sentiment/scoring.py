@@ -8,11 +8,15 @@ import pyarrow as pa
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES
-from fairness_pipeline.workspace.distinct import Scorer, each_distinct
+from fairness_pipeline.workspace.distinct import HERE, Engine, Scorer, each_distinct
 
 
 def score_sentences(
-    sentences: pa.Table, scorer: Scorer, folder: Path | None = None, progress: Progress | None = None
+    sentences: pa.Table,
+    scorer: Scorer,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+    engine: Engine = HERE,
 ) -> pa.Table:
     """The score of each sentence for each affect of the system, as a table of `EQUITY_SCORES`.
 
@@ -21,6 +25,7 @@ def score_sentences(
         scorer: The system; it gives one column for each affect.
         folder: Holds the scores until all sentences are scored.
         progress: Called with the number of distinct sentences scored.
+        engine: Where they are scored.
 
     Raises:
         FairnessError: the system gave no number for a sentence, or `check_allowed` refuses.
@@ -36,7 +41,7 @@ def score_sentences(
                 )
 
     found = each_distinct(
-        sentences["sentence"], scorer, folder=folder, progress=progress, note="sentences", check=check
+        sentences["sentence"], scorer, folder=folder, progress=progress, note="sentences", check=check, engine=engine
     )
     tables = [
         pa.table(

@@ -69,8 +69,10 @@ from fairness_pipeline.measures.dialogue.variations import (
     without_carriers,
 )
 from fairness_pipeline.models.dialogue import imported, registry
+from fairness_pipeline.models.dialogue.architectures import ARCHITECTURES
 from fairness_pipeline.models.dialogue.responding import RESPONSES, answer_each, respond
 from fairness_pipeline.models.dialogue.sight import out_of_sight
+from fairness_pipeline.models.loading import scorer_of
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 from fairness_pipeline.reporting.document import report_of, report_settings
@@ -84,6 +86,7 @@ from fairness_pipeline.studies.dialogue_fairness.published import TABLES
 from fairness_pipeline.studies.dialogue_fairness.report import render_report
 from fairness_pipeline.studies.dialogue_fairness.results import published_quality_of, published_rows_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
+from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 from fairness_pipeline.workspace.lake import Key
 
 asset = Assets(DialoguePart)
@@ -376,6 +379,13 @@ def _trained_as(partition: Partition[DialoguePart]) -> str:
     return str(partition.part.trained_as(partition.key["model"]))
 
 
+def _responder(partition: Partition[DialoguePart]) -> Scorer:
+    """This partition's model as it answers."""
+    model = partition.part.models[partition.key["model"]]
+    load = partial(responder, model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed)
+    return scorer_of(load, ARCHITECTURES[model.architecture].libraries, model)
+
+
 def _answering(part: DialoguePart, key: Key) -> dict[str, object]:
     model = part.models[key["model"]]
     imported = part.imported_responses(key["model"], key["dimension"])
@@ -403,18 +413,19 @@ def responses(partition: Partition[DialoguePart]) -> Result:
         table = imported.matching(pq.read_table(file), pairs)
         figures = {}
     else:
-        own = responder(model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed)
+        own = _responder(partition)
         answers = respond(
             pairs,
             own,
             partition.folder,
             partition.progress,
             keep_empty=model.decoding.keep_empty,
+            engine=partition.engine,
         )
         table = answers.table
         figures = {"distinct_contexts": answers.distinct_contexts}
-        if isinstance(own, registry.Examined):
-            figures |= own.examination()
+        if model.huggingface and isinstance(own, LazyScorer):
+            figures |= partition.engine.examine(own)
     empty = pc.sum(pc.equal(table["response"], "")).as_py()
     counts = pc.value_counts(table["response"])
     commonest = max(counts.to_pylist(), key=lambda counted: counted["counts"])
@@ -754,10 +765,11 @@ def response_quality(partition: Partition[DialoguePart]) -> Result:
     contexts = test["context"].unique()
     answers = answer_each(
         contexts,
-        responder(model, partition.checkpoint(_trained_as(partition)), partition.folder, partition.seed),
+        _responder(partition),
         partition.folder,
         partition.progress,
         keep_empty=model.decoding.keep_empty,
+        engine=partition.engine,
     )
     train = dialogues.filter(pc.equal(dialogues["split"], "train"))["response"]
     counts = sorted(pc.value_counts(train).to_pylist(), key=lambda counted: (-counted["counts"], counted["values"]))

@@ -256,7 +256,10 @@ def classifier_predictions(partition: Partition[ImplicitBiasPart]) -> Result:
         table = predictions_of(tests, [(number, probabilities(network, words)) for number, network in networks])
     else:
         scorer = registry.scorer(own, partition.folder, partition.seed)
-        asked = each_distinct(tests["text"], scorer, folder=partition.folder, progress=partition.progress, note="texts")
+        asked = each_distinct(
+            tests["text"], scorer, folder=partition.folder, progress=partition.progress, note="texts",
+            engine=partition.engine,
+        )  # fmt: skip
         table = predictions_of(tests, [(0, asked["probability"].to_numpy())])
     said = table["prediction"].to_numpy()
     right = int((said == table["label"].to_numpy()).sum())

@@ -5,9 +5,11 @@
 perplexities, verdicts, and what debiasing costs.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,6 +72,7 @@ from fairness_pipeline.measures.language.phrase_bias import (
 )
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.models.language import registry
+from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.models.pretrained import folder_version
 from fairness_pipeline.reporting.document import Pictures, report_of, report_settings
 from fairness_pipeline.reporting.results import Audit
@@ -439,9 +442,14 @@ def _references(partition: Partition[LanguageModelPart]) -> list[str]:
 
 def _loaded(partition: Partition[LanguageModelPart]) -> tuple[Any, Any]:
     """This partition's model and tokenizer."""
+    return registry.load(*_saved(partition))
+
+
+def _saved(partition: Partition[LanguageModelPart]) -> tuple[LanguageModelSpecification, Path]:
+    """This partition's model, and the folder that holds it."""
     model = partition.part.models[partition.key["model"]]
     made = "debiased_language_models" if model.base else "language_models"
-    return registry.load(model, partition.checkpoint(made))
+    return model, partition.checkpoint(made)
 
 
 @asset(
@@ -449,7 +457,7 @@ def _loaded(partition: Partition[LanguageModelPart]) -> tuple[Any, Any]:
     axes=("dimension", "model"),
     covers=lambda part, key: part.measured(key),
     upstream=("counterfactual_phrases", "language_models", "debiased_language_models"),
-    code_version="2",
+    code_version="3",
     settings=lambda part, key: {
         **_model(part, key),
         "published": checksum(data_file(own)) if (own := part.models[key["model"]].perplexities) else None,
@@ -471,8 +479,6 @@ def phrase_perplexities(partition: Partition[LanguageModelPart]) -> Result:
             for side in "ab"
         ]  # fmt: skip
         return Result(pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES), {"published": True})
-    from fairness_pipeline.models.language.perplexity import PerplexityScorer
-
     phrases = partition.read("counterfactual_phrases")
     phrases = phrases.filter(pc.not_equal(phrases["split"], "train"))
     judged = pc.and_(pc.equal(phrases["split"], "test"), pc.not_equal(phrases["attribute"], ""))
@@ -486,14 +492,15 @@ def phrase_perplexities(partition: Partition[LanguageModelPart]) -> Result:
             for column, side in zip(names, "ab", strict=True)
         ]
     )
-    model, tokenizer = _loaded(partition)
+    scorer = registry.perplexity_scorer(*_saved(partition))
     scored = each_distinct(
-        versions["text"], PerplexityScorer(model, tokenizer), folder=partition.folder, progress=partition.progress,
-        note="phrases",
+        versions["text"], scorer, folder=partition.folder, progress=partition.progress, note="phrases",
+        engine=partition.engine,
     )  # fmt: skip
     table = versions.append_column("tokens", scored["tokens"]).append_column("perplexity", scored["perplexity"])
     mean = float(np.log(scored["perplexity"].to_numpy()).mean())
-    figures = {"mean_log_perplexity": round(mean, 4), "guesses": mean > 0.95 * float(np.log(len(tokenizer)))}
+    tokens = partition.engine.examine(scorer)["tokens"]
+    figures = {"mean_log_perplexity": round(mean, 4), "guesses": mean > 0.95 * math.log(tokens)}
     return Result(table, figures)
 
 

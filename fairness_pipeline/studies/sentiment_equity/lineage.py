@@ -136,7 +136,7 @@ def equity_scores(partition: Partition[EquityPart]) -> Result:
     else:
         trained = partition.checkpoint("sentiment_systems") if system.trained else partition.folder
         scorer = registry.scorer(system, trained, partition.folder, partition.seed)
-        table = score_sentences(sentences, scorer, partition.folder, partition.progress)
+        table = score_sentences(sentences, scorer, partition.folder, partition.progress, partition.engine)
     affects, scores = scores_matrix(sentences, table)
     means = dict(zip(affects, np.nanmean(scores, axis=0).tolist(), strict=True))
     figures = {

@@ -23,6 +23,11 @@ def one_at_a_time(model, tokenizer, text: str) -> float:
         return math.exp(model(tokens, labels=tokens).loss.item())
 
 
+def shares(scorer: PerplexityScorer, tokenizer, texts: list[str]) -> bool:
+    """Whether two texts stand in one row."""
+    return any(len(row.owners) == 2 for row in scorer._packed(tokenizer(texts)["input_ids"]))
+
+
 def test_batches_give_what_one_text_at_a_time_gives(tmp_path: Path) -> None:
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
     texts = list(dict.fromkeys(TEXTS))
@@ -31,8 +36,8 @@ def test_batches_give_what_one_text_at_a_time_gives(tmp_path: Path) -> None:
     assert scored["perplexity"].to_pylist() == pytest.approx(expected, rel=1e-5)
     assert scored["tokens"].to_pylist() == [len(tokenizer(text)["input_ids"]) - 1 for text in texts]
     scorer = PerplexityScorer(model, tokenizer)
+    assert shares(scorer, tokenizer, texts)  # what two begin with is computed once
     rows = scorer._packed(tokenizer(texts)["input_ids"])
-    assert any(len(row.owners) == 2 for row in rows)  # what two begin with is computed once
     assert sum(len(row.tokens) for row in rows) < sum(len(tokenizer(text)["input_ids"]) for text in texts)
 
 
@@ -71,7 +76,7 @@ def test_a_model_that_looks_back_so_far_only_is_asked_one_text_a_row() -> None:
     scorer = PerplexityScorer(model, Numbers())
     scored = scorer(pa.table({"text": texts}))["perplexity"].to_pylist()
     assert scored == pytest.approx([one_at_a_time(model, Numbers(), text) for text in texts], rel=1e-4)
-    assert scorer._shares is False
+    assert not shares(scorer, Numbers(), texts)
 
 
 def test_a_model_that_cannot_share_a_beginning_is_asked_one_text_a_row(tmp_path: Path) -> None:
@@ -85,7 +90,7 @@ def test_a_model_that_cannot_share_a_beginning_is_asked_one_text_a_row(tmp_path:
     texts = list(dict.fromkeys(TEXTS))
     scorer = PerplexityScorer(model, tokenizer)
     scored = scorer(pa.table({"text": texts}))["perplexity"].to_pylist()
-    assert scorer._shares is False
+    assert not shares(scorer, tokenizer, texts)
     assert scored == pytest.approx([one_at_a_time(model, tokenizer, text) for text in texts], rel=1e-5)
 
 
@@ -104,6 +109,16 @@ def test_the_real_vocabulary(tmp_path: Path, corpora: Path) -> None:
     texts = ["jews are greedy", "christians are greedy, they say", "he said so"]
     scored = PerplexityScorer(model, tokenizer)(pa.table({"text": texts}))["perplexity"].to_pylist()
     assert scored == pytest.approx([one_at_a_time(model, tokenizer, text) for text in texts], rel=1e-5)
+
+
+def test_a_chunk_s_result_does_not_depend_on_the_chunks_before_it(tmp_path: Path) -> None:
+    """Other processes may score other chunks: the same bytes whoever scores which."""
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    ordered = sorted(set(TEXTS), key=len)
+    chunks = [pa.table({"text": ordered[start : start + 3]}) for start in range(0, len(ordered), 3)]
+    one = PerplexityScorer(model, tokenizer)
+    alone = [PerplexityScorer(model, tokenizer)(chunk) for chunk in chunks]
+    assert [one(chunk) for chunk in reversed(chunks)] == alone[::-1]
 
 
 def test_a_model_that_does_more_to_its_logits_is_asked_whole(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Where the work is done: in this process and its workers, or on a Ray cluster."""

@@ -1,0 +1,156 @@
+"""Joins a Ray cluster, and finds out whether its nodes can work on this lake."""
+
+import logging
+import os
+import platform
+import socket
+import tempfile
+import uuid
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ray
+
+from fairness_pipeline.engines.settings import AUTO, LOCAL, RaySettings
+from fairness_pipeline.foundation.errors import FairnessError
+
+_SECONDS = 5.0
+_CURRENT = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
+"""The file in which `ray start` writes the address of the cluster that runs on this machine."""
+_PASSED_ON = ("FAIRNESS_", "HF_", "TRANSFORMERS_", "NLTK_")
+_SAME = ("fairness-pipeline", "ray", "torch", "transformers", "tokenizers", "numpy", "scipy", "pyarrow", "scikit-learn")
+
+
+class Visit(NamedTuple):
+    """What a process on some node says of itself: the versions there, and which file of the lake it cannot read."""
+
+    node: str
+    versions: dict[str, str]
+    unseen: str
+
+
+def join(settings: RaySettings) -> None:
+    """Joins the cluster, once a process.
+
+    Raises:
+        FairnessError: nobody answers at the address (found out within five seconds), or the
+            cluster has another version of Ray or Python.
+    """
+    if ray.is_initialized():
+        return
+    address = settings.address if settings.address == LOCAL else _answering(settings.address)
+    passed_on = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_ON)}
+    # A process without a GPU of its own sees those of its node, as Ray's coming default has it: a training takes one.
+    passed_on["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    options: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
+    try:
+        ray.init(
+            address=address,
+            runtime_env={"env_vars": passed_on},
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            configure_logging=False,
+            **options,
+        )
+    except (RuntimeError, ConnectionError, ValueError) as error:
+        if "ersion mismatch" in str(error):
+            raise FairnessError(f"the Ray cluster at {address} has other versions than this process: {error}") from None
+        raise FairnessError(f"the Ray cluster at {address} cannot be joined: {error}") from None
+
+
+def described() -> str:
+    """The cluster that this process has joined, in words."""
+    alive = nodes()
+    graphics = sum(node["Resources"].get("GPU", 0) for node in alive)
+    return (
+        f"{ray.get_runtime_context().gcs_address}: {len(alive)} node{'s' * (len(alive) != 1)}, "
+        f"{processors()} processors" + (f", {graphics:g} GPUs" if graphics else "")
+    )
+
+
+def nodes() -> list[dict[str, Any]]:
+    """The nodes that are alive, as Ray describes them (`Resources`, `NodeManagerHostname`)."""
+    found: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node for node in found if node["Alive"]]
+
+
+def processors() -> int:
+    """The processors of all nodes together, at least 1."""
+    return max(1, int(sum(node["Resources"].get("CPU", 0) for node in nodes())))
+
+
+def machines() -> list[str]:
+    """The names of the machines that the nodes run on."""
+    return sorted({node["NodeManagerHostname"] for node in nodes()})
+
+
+def nonce(lake: Path) -> Path:
+    """A new file in the lake that a node which sees the lake can read; the caller deletes it.
+
+    Raises:
+        FairnessError: the lake cannot be written.
+    """
+    folder = lake / "locks"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f".seen-by-{socket.gethostname()}-{uuid.uuid4().hex}"
+        file.write_text(file.name, encoding="ascii")
+    except OSError as error:
+        raise FairnessError(f"{folder}: cannot be written: {error.strerror}") from None
+    return file
+
+
+def visit(seen: Path) -> Visit:
+    """What this process, on a node, finds: its versions, and whether it sees the file that the driver wrote."""
+    try:
+        same = seen.read_text(encoding="ascii") == seen.name
+    except (OSError, UnicodeDecodeError):
+        same = False
+    return Visit(socket.gethostname(), versions(), "" if same else str(seen.parent.parent))
+
+
+def versions() -> dict[str, str]:
+    """The versions that must be the same everywhere for the same bytes to come out."""
+    found = {"python": platform.python_version()}
+    for name in _SAME:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "missing"
+    return found
+
+
+def check_visit(found: Visit) -> None:
+    """Raises FairnessError if the node does not see the lake, or has other versions than this process."""
+    if found.unseen:
+        raise FairnessError(
+            f"the node {found.node} does not see the lake {found.unseen}: mount the shared folder there at the same "
+            "path, or start the nodes where it is mounted"
+        )
+    own = versions()
+    if differs := [name for name, value in found.versions.items() if value != own[name]]:
+        said = ", ".join(f"{name} {found.versions[name]} (here {own[name]})" for name in differs)
+        raise FairnessError(f"the node {found.node} has other versions: {said}; install the same on all nodes")
+
+
+def _answering(address: str) -> str:
+    """The address of the cluster's head, at which somebody answers."""
+    found = address
+    if address == AUTO:
+        found = os.environ.get("RAY_ADDRESS") or (_CURRENT.read_text().strip() if _CURRENT.is_file() else "")
+        if not found:
+            raise FairnessError(
+                "engine.ray.address: auto: no Ray cluster runs on this machine; start one (ray start --head), give "
+                "host:port of its head, or 'local' for one that this command starts"
+            )
+    host, _, port = found.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise FairnessError(
+            f"no Ray cluster answers at {found} ({getattr(error, 'strerror', None) or error}); start one there "
+            "(ray start --head), or give the address of one that runs"
+        ) from None
+    return found

@@ -1,0 +1,256 @@
+"""Chunks of texts scored by a pool of Ray actors, each of which loads the model once.
+
+A pool of our own: Ray Data restarts an actor and its chunk without end, so that a text that kills the process is never
+named, and wraps our errors in its own.
+"""
+
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import ray
+
+from fairness_pipeline.engines.cluster import Visit, check_visit, join, nodes, nonce, visit
+from fairness_pipeline.engines.settings import RaySettings
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.threads import one_thread
+from fairness_pipeline.workspace.distinct import HERE, Chunks, LazyScorer
+
+_IN_FLIGHT = 2
+"""Chunks that an actor has at once: the next one is there when it ends one."""
+_DEATHS = 3
+_WAIT = 1.0  # seconds
+_PATIENCE = 15.0
+"""Seconds without a node that could hold an actor, in which a lost one may come back."""
+_SHOWN = 80
+
+
+class RayRows:
+    """Scores chunks on a Ray cluster. What loads no model, keeps nothing or is one chunk stays in this process.
+
+    Args:
+        settings: The cluster.
+        lake: The workspace's folder, which every node must see.
+    """
+
+    def __init__(self, settings: RaySettings, lake: Path) -> None:
+        self._settings = settings
+        self._lake = lake
+
+    def score(self, chunks: Chunks, missing: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+        """Scores the chunks with the numbers `missing`; yields each as it is made, in any order.
+
+        Raises:
+            FairnessError: a chunk is refused, has ended three processes, or the cluster cannot do the work.
+        """
+        if not isinstance(chunks.scorer, LazyScorer) or chunks.folder is None or len(missing) < 2:
+            yield from HERE.score(chunks, missing)
+            return
+        join(self._settings)
+        with _Pool(chunks, missing, self._lake) as pool:
+            yield from pool.score()
+
+    def examine(self, scorer: LazyScorer) -> dict[str, Any]:
+        """The figures of the scorer's `examination`, found by a process of the cluster."""
+        join(self._settings)
+        actor = _actor(scorer).remote(scorer, None)
+        try:
+            found: dict[str, Any] | str = ray.get(actor.examine.remote())
+        except ray.exceptions.RayActorError as error:
+            raise FairnessError(f"the process that examined the model ended ({_first_line(error)})") from None
+        finally:
+            ray.kill(actor)
+        if isinstance(found, str):
+            raise FairnessError(found)
+        return found
+
+
+class _Scoring:
+    """What runs in an actor: one scorer, which loads its model at its first chunk."""
+
+    def __init__(self, scorer: LazyScorer, seen: Path | None) -> None:
+        self._scorer = scorer
+        self._visit = visit(seen) if seen else None
+        ExitStack().enter_context(one_thread())  # for as long as the process lives
+
+    def visit(self) -> Visit | None:
+        return self._visit
+
+    def make(self, chunks: Chunks, texts: pa.Array, number: int) -> str | None:
+        """Makes a chunk; returns why it was refused."""
+        try:
+            replace(chunks, texts=texts, scorer=self._scorer).make(number)
+        except FairnessError as error:
+            return str(error)
+        return None
+
+    def examine(self) -> dict[str, Any] | str:
+        try:
+            return self._scorer.examination()
+        except FairnessError as error:
+            return str(error)
+
+
+@dataclass
+class _Member:
+    """An actor, its greeting until it has come, and the numbers of its chunks by the reference to what comes back."""
+
+    actor: Any
+    greetings: list[Any]
+    chunks: dict[Any, int] = field(default_factory=dict)
+
+
+class _Pool:
+    """The actors that score one scorer's chunks; a context manager that ends them."""
+
+    def __init__(self, chunks: Chunks, missing: Sequence[int], lake: Path) -> None:
+        assert isinstance(chunks.scorer, LazyScorer)
+        self._scorer = chunks.scorer
+        self._all = chunks
+        self._waiting = deque(missing)
+        self._deaths: Counter[int] = Counter()
+        self._starts_in_vain = 0
+        self._members: list[_Member] = []
+        self._seen = nonce(lake)
+        self._kind = _actor(chunks.scorer)
+        # The texts travel once a node; what is sent with each chunk is small.
+        self._bare = replace(chunks, texts=pa.array([], pa.string()), scorer=_Nothing())
+        self._texts = ray.put(chunks.texts)
+
+    def __enter__(self) -> "_Pool":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for member in self._members:
+            ray.kill(member.actor)
+        self._seen.unlink(missing_ok=True)
+
+    def score(self) -> Iterator[tuple[int, pa.Table]]:
+        """Yields each chunk as it is made."""
+        left, working = len(self._waiting), time.monotonic()
+        while left:
+            self._start(left)
+            self._hand_out()
+            if not (pending := [ref for member in self._members for ref in [*member.chunks, *member.greetings]]):
+                if time.monotonic() - working > _PATIENCE:
+                    raise FairnessError(self._no_room())
+                time.sleep(_WAIT)
+                continue
+            working = time.monotonic()
+            for ref in ray.wait(pending, num_returns=1, timeout=_WAIT)[0]:
+                member = next(own for own in self._members if ref in own.chunks or ref in own.greetings)
+                number = self._ended(member, ref)
+                part = None if number is None else self._all.kept(number)
+                if number is not None and part is not None:
+                    left -= 1
+                    yield number, part
+                elif number is not None:  # the file cannot be read: scored again
+                    self._waiting.append(number)
+
+    def _start(self, left: int) -> None:
+        """Starts actors until there are as many as the cluster holds, and no more than there are chunks."""
+        for _ in range(min(self._room(), left) - len(self._members)):
+            actor = self._kind.remote(self._scorer, self._seen)
+            self._members.append(_Member(actor, [actor.visit.remote()]))
+
+    def _hand_out(self) -> None:
+        for round_ in range(_IN_FLIGHT):
+            for member in self._members:
+                if self._waiting and not member.greetings and len(member.chunks) == round_:
+                    number = self._waiting.popleft()
+                    member.chunks[member.actor.make.remote(self._bare, self._texts, number)] = number
+
+    def _ended(self, member: _Member, ref: Any) -> int | None:
+        """The number of the chunk that was made; None if the actor greeted, or died."""
+        try:
+            found = ray.get(ref)
+        except ray.exceptions.RayActorError as error:
+            self._lost(member, error)
+            return None
+        if ref in member.greetings:
+            check_visit(found)
+            member.greetings.clear()
+            self._starts_in_vain = 0
+            return None
+        number = member.chunks.pop(ref)
+        if found is not None:
+            raise FairnessError(found)
+        return number
+
+    def _lost(self, member: _Member, error: Exception) -> None:
+        """Takes back the chunks of an actor that died; only the one that it was at can have killed it."""
+        ray.kill(member.actor)  # where only the connection was lost it may still write
+        self._members.remove(member)
+        numbers = list(member.chunks.values())
+        self._waiting.extendleft(reversed(numbers))
+        if member.greetings:
+            self._starts_in_vain += 1
+            if self._starts_in_vain == _DEATHS:
+                raise FairnessError(f"processes on the Ray cluster end before they can work: {_first_line(error)}")
+        for number in numbers[:1]:
+            self._deaths[number] += 1
+            if self._deaths[number] == _DEATHS:
+                raise FairnessError(self._killing(number, error))
+
+    def _killing(self, number: int, error: Exception) -> str:
+        texts = self._all.texts_of(number)
+        assert self._all.folder is not None
+        named = self._all.folder / f"killing-{number:06d}.txt"
+        named.write_text("\n".join(map(str, texts.to_pylist())), encoding="utf-8")
+        return (
+            f"{len(texts)} texts ended the process that scored them {_DEATHS} times ({_first_line(error)}), from "
+            f"{texts[0].as_py()[:_SHOWN]!r} to {texts[-1].as_py()[:_SHOWN]!r}; all of them are in {named}. If memory "
+            "ran out, make the model's batch smaller; what else was scored is kept"
+        )
+
+    def _no_room(self) -> str:
+        graphics = f" and {_graphics(self._scorer):g} GPU" if _graphics(self._scorer) else ""
+        return (
+            f"no node of the Ray cluster has the {self._scorer.processors} processors{graphics} that the model's file "
+            "asks for (threads, device); start one that has, or run with --engine embedded"
+        )
+
+    def _room(self) -> int:
+        """The number of actors that the cluster's nodes could hold if nothing else ran there."""
+        processors, graphics, room = self._scorer.processors, _graphics(self._scorer), 0
+        for node in nodes():
+            has = node["Resources"]
+            room += math.floor(
+                min(has.get("CPU", 0) / processors, has.get("GPU", 0) / graphics if graphics else math.inf)
+            )
+        return room
+
+
+class _Nothing:
+    """In place of the scorer, which each actor has."""
+
+    def __call__(self, texts: pa.Table) -> pa.Table:
+        raise NotImplementedError
+
+
+def _actor(scorer: LazyScorer) -> Any:
+    """The class of the actors, with what one takes of a node. A death is ours to answer, so Ray restarts nothing."""
+    return ray.remote(_Scoring).options(
+        num_cpus=scorer.processors,
+        num_gpus=_graphics(scorer),
+        max_restarts=0,
+        max_task_retries=0,
+        scheduling_strategy="SPREAD",
+    )
+
+
+def _graphics(scorer: LazyScorer) -> float:
+    """The GPUs that a model takes: one, unless its file or the cluster has none."""
+    if scorer.device == "auto":
+        return float(any(node["Resources"].get("GPU", 0) for node in nodes()))
+    return float(scorer.device == "cuda")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].strip() if str(error).strip() else type(error).__name__

@@ -1,0 +1,74 @@
+"""Which engine a profile runs on. The engine changes where results are made, never what they are."""
+
+import os
+import re
+from importlib.util import find_spec
+
+import pydantic
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
+
+ENGINE = "FAIRNESS_ENGINE"
+"""The environment variable that names an engine, `embedded` or `ray`; it goes before the profile."""
+ADDRESS = "FAIRNESS_RAY_ADDRESS"
+"""The environment variable with the address of a Ray cluster; it goes before the profile."""
+ENGINES = ("embedded", "ray")
+AUTO, LOCAL = "auto", "local"
+_HOST_AND_PORT = re.compile(r"[A-Za-z0-9_.-]+:[0-9]{1,5}|\[[0-9A-Fa-f:]+\]:[0-9]{1,5}")
+
+
+class RaySettings(Specification):
+    """A Ray cluster."""
+
+    address: str = AUTO
+    """`auto` (the cluster that this machine belongs to), `local` (one for each command), or host:port of its head."""
+    workers: Positive | None = None
+    """Partitions made side by side; the cluster's processors where it is left out."""
+
+    @pydantic.field_validator("address")
+    @classmethod
+    def _is_an_address(cls, address: str) -> str:
+        return checked_address(address)
+
+
+class EngineSettings(Specification):
+    """The engine; without `ray`, this machine."""
+
+    ray: RaySettings | None = None
+    """A Ray cluster."""
+
+
+def checked_address(address: str) -> str:
+    """The address; raises ValueError, for pydantic and argparse, if it cannot be one."""
+    if address.startswith("ray://"):
+        raise ValueError(
+            f"'{address}' is for Ray's client, which this command is not; start it on a machine of the cluster with "
+            "host:port of the head (by default port 6379)"
+        )
+    if address not in (AUTO, LOCAL) and not _HOST_AND_PORT.fullmatch(address):
+        raise ValueError(f"expected {AUTO}, {LOCAL} or host:port, found '{address}'")
+    return address
+
+
+def ray_of(settings: EngineSettings) -> RaySettings | None:
+    """The Ray cluster to run on; None for this machine. The environment goes before the profile.
+
+    Args:
+        settings: Those of the profile.
+
+    Raises:
+        FairnessError: a variable of the environment is wrong, or Ray is not installed.
+    """
+    named, address = os.environ.get(ENGINE), os.environ.get(ADDRESS)
+    if named and named not in ENGINES:
+        raise FairnessError(f"{ENGINE}: expected {' or '.join(ENGINES)}, found '{named}'")
+    if named == "embedded" or not (settings.ray or named):
+        return None
+    if find_spec("ray") is None:
+        raise FairnessError("the engine 'ray' is not installed; run: pip install 'fairness-pipeline[ray]'")
+    own = settings.ray or RaySettings()
+    try:
+        return own.model_copy(update={"address": checked_address(address)}) if address else own
+    except ValueError as error:
+        raise FairnessError(f"{ADDRESS}: {error}") from None
