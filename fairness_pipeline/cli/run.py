@@ -144,8 +144,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", arguments: argparse.Namespace) -> int:
     """Runs a plan with output, prints the verdicts and applies the gate; returns the exit status."""
-    from sqlalchemy.exc import DatabaseError
-
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.gate import Rule, check_measures, gate
     from fairness_pipeline.cli.standing import Standing
@@ -154,9 +152,11 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.defs.sync import sync
     from fairness_pipeline.defs.workers import NotRecorded
     from fairness_pipeline.reporting.index import write_index
+    from fairness_pipeline.workspace.postgres import record_errors
 
     if arguments.fail_on:
         check_measures(plan, arguments.measures)
+    not_recorded: tuple[type[Exception], ...] = (NotRecorded, *record_errors())
     started = time.monotonic()
     display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
     standing = Standing(plan)
@@ -172,7 +172,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
                     print_verdicts(study, project, audits, display.console)
             mark_ended(instance)
             sync(plan.lineage, instance)
-    except (NotRecorded, DatabaseError, OSError) as error:
+    except not_recorded as error:
         raise _not_recorded(project, error) from None
     bad = [outcome for outcome in outcomes if outcome.lost]
     made = sum(outcome.state == "made" for outcome in outcomes)
@@ -222,7 +222,14 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
 
 
 def _not_recorded(project: "Project", error: Exception) -> FairnessError:
-    reason = getattr(error, "orig", None) or getattr(error, "strerror", None) or error
+    from fairness_pipeline.workspace.postgres import POSTGRES, place, told
+
+    reason = getattr(error, "strerror", None) or told(error)
+    if os.environ.get(POSTGRES) and not isinstance(error, OSError):
+        return FairnessError(
+            f"{POSTGRES}: {place()} does not keep Dagster's records any more ({reason}); what was made stands. Start "
+            "it, or make room there, and run again: it goes on from here"
+        )
     existing = next(folder for folder in (project.workspace, *project.workspace.parents) if folder.exists())
     full = shutil.disk_usage(existing).free < _LITTLE
     return FairnessError(

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.checksums import checksum, verify_checksum
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import explained, locked
+from fairness_pipeline.foundation.files import explained
+from fairness_pipeline.foundation.leases import leased
 from fairness_pipeline.foundation.paths import cache_folder
 from fairness_pipeline.foundation.progress import Progress, report
 
@@ -33,7 +34,7 @@ def download(address: str, expected: str, progress: Progress | None = None) -> P
     """
     path = download_path(address, expected)
     partial = path.with_name(path.name + ".partial")
-    with locked(path.parent / ".lock"):
+    with leased(path.parent / ".lease") as lease:
         if not (path.exists() and checksum(path) == expected):
             _fetch(address, partial, progress)
             try:
@@ -41,6 +42,7 @@ def download(address: str, expected: str, progress: Progress | None = None) -> P
             except FairnessError as error:
                 partial.unlink()
                 raise FairnessError(f"{address}: {error}") from None
+            lease.check()
             partial.replace(path)
     return path
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fairness_pipeline.defs import metadata, partitions, sync
 from fairness_pipeline.defs.partitions import Shown, to_dagster
-from fairness_pipeline.defs.processes import PROCESS, process_tag
+from fairness_pipeline.defs.processes import PROCESS, process_tag, show_signs_of_life
 from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.engines.rows import engine_of
 from fairness_pipeline.foundation.errors import FairnessError
@@ -91,6 +91,7 @@ def definition(
 
 def _materialise(context: dg.AssetExecutionContext, shown: Shown, recipe: Recipe, listener: Listener) -> _Events:
     lake = Lake(shown.lineage.project.workspace)
+    show_signs_of_life(lake.root)
     if context.run.tags.get(PROCESS) != process_tag()[PROCESS]:  # another launcher has started it
         context.instance.add_run_tags(context.run.run_id, process_tag())
     key = partitions.from_dagster(recipe.axes, context.partition_key if context.has_partition_key else None)

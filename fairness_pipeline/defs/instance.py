@@ -6,14 +6,37 @@ from pathlib import Path
 from string import Template
 
 import dagster as dg
+import yaml
 
-from fairness_pipeline.foundation.files import locked, replacing
+from fairness_pipeline.defs.processes import show_signs_of_life
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.file_systems import shared_by_hosts
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.leases import leased
 from fairness_pipeline.foundation.machine import cores
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace.locks import identity
+from fairness_pipeline.workspace.postgres import POSTGRES, check_postgres
 
 Instance = dg.DagsterInstance
 """For other rooms, which do not import Dagster."""
-_LOCK = ".opening.lock"
+_LOCK = ".opening"
+ONE_MACHINE = "FAIRNESS_ONE_MACHINE"
+"""The environment variable that says that no other machine uses a folder that others could mount."""
+_IN_POSTGRES = f"""\
+# In Postgres, so that several machines can write them.
+storage:
+  postgres:
+    postgres_url:
+      env: {POSTGRES}"""
+_IN_A_FILE = """\
+# One file for the events of all runs; Dagster's default is one file a run.
+event_log_storage:
+  module: dagster._core.storage.event_log
+  class: ConsolidatedSqliteEventLogStorage
+  config:
+    base_dir:
+      env: DAGSTER_HOME"""
 _CONFIGURATION = Template("""\
 # Written by fairness-pipeline; yours to change. A backfill's runs are started by Dagster, so many at once.
 telemetry:
@@ -23,13 +46,7 @@ nux:
 concurrency:
   runs:
     max_concurrent_runs: $cores
-# One file for the events of all runs; Dagster's default is one file a run.
-event_log_storage:
-  module: dagster._core.storage.event_log
-  class: ConsolidatedSqliteEventLogStorage
-  config:
-    base_dir:
-      env: DAGSTER_HOME
+$storage
 # Forks a process that has the libraries loaded; without this entry Dagster starts a new one for each run.
 run_launcher:
   module: fairness_pipeline.defs.launcher
@@ -54,14 +71,45 @@ retention:
 
 
 def home(project: Project) -> Path:
-    """The instance's folder (Dagster's `DAGSTER_HOME`), made ready."""
+    """The instance's folder (Dagster's `DAGSTER_HOME`), made ready.
+
+    Raises:
+        FairnessError: the records are elsewhere than `FAIRNESS_POSTGRES` says, or in files that several machines share.
+    """
     folder = project.workspace / "dagster"
     configuration = folder / "dagster.yaml"
-    with locked(folder / _LOCK):
+    with leased(folder / _LOCK):
         if not configuration.exists():
+            storage = _IN_POSTGRES if os.environ.get(POSTGRES) else _IN_A_FILE
             with replacing(configuration) as temporary:
-                temporary.write_text(_CONFIGURATION.substitute(cores=cores()), encoding="utf-8")
+                temporary.write_text(_CONFIGURATION.substitute(cores=cores(), storage=storage), encoding="utf-8")
+    _check_place(configuration)
     return folder
+
+
+def _check_place(configuration: Path) -> None:
+    """Refuses records that are elsewhere than is said, or in a file that several machines share."""
+    written = yaml.safe_load(configuration.read_text(encoding="utf-8")) or {}
+    in_postgres = (written.get("storage") or {}).get("postgres")
+    named = os.environ.get(POSTGRES)
+    if in_postgres and (in_postgres.get("postgres_url") or {}) == {"env": POSTGRES} and not named:
+        raise FairnessError(
+            f"{configuration}: Dagster's records of this workspace are in Postgres; set {POSTGRES} to its address "
+            "(postgresql://user:password@host:5432/database)"
+        )
+    if named and not in_postgres:
+        raise FairnessError(
+            f"{configuration}: Dagster's records of this workspace are in this folder, but {POSTGRES} is set. Unset "
+            f"it, or delete {configuration.parent}: the next command tells the database of all that is made, and only "
+            "the history of runs is lost"
+        )
+    kind = shared_by_hosts(configuration.parent)
+    if kind and not in_postgres and os.environ.get(ONE_MACHINE) != "1":
+        raise FairnessError(
+            f"{configuration.parent} is on a file system that several machines can share ({kind}), where SQLite loses "
+            f"Dagster's records. Set {POSTGRES} to a database, or FAIRNESS_HOME to a disk of this machine; if no other "
+            f"machine uses this workspace: export {ONE_MACHINE}=1"
+        )
 
 
 def warn_if_elsewhere(project: Project) -> None:
@@ -76,8 +124,15 @@ def warn_if_elsewhere(project: Project) -> None:
 
 
 def open_instance(project: Project) -> dg.DagsterInstance:
-    """The workspace's instance, which command, UI and schedules share."""
+    """The workspace's instance, which command, UI and schedules share.
+
+    Raises:
+        FairnessError: Postgres cannot be used, or the records are not where they should be.
+    """
     folder = home(project)
     os.environ["DAGSTER_HOME"] = str(folder)
-    with locked(folder / _LOCK):  # two first runs at once would both make Dagster's tables
+    show_signs_of_life(project.workspace)
+    if os.environ.get(POSTGRES):
+        check_postgres(identity(project.workspace / "locks"), project.name)
+    with leased(folder / _LOCK):  # two first runs at once would both make Dagster's tables
         return dg.DagsterInstance.get()

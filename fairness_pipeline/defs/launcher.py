@@ -22,8 +22,11 @@ from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import ConfigurableClass, ConfigurableClassData, serialize_value
 
 import fairness_pipeline
-from fairness_pipeline.defs.processes import PROCESS, is_alive, process_number, process_tag
+from fairness_pipeline.defs.processes import PROCESS, is_alive, process_tag, show_signs_of_life
+from fairness_pipeline.foundation.processes import is_of_this_machine, process_number
 
+_LEFT_OUT = (".cli", "__main__", ".ray_")
+"""Modules that no run imports, or only one on a cluster."""
 _LIBRARIES = ("torch", "transformers", "pandas", "scipy.stats", "sklearn.linear_model", "nltk")
 
 
@@ -74,7 +77,7 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         if run is None or run.is_finished:
             return False
         described = run.tags.get(PROCESS)
-        if not described or not is_alive(described):
+        if not described or not is_of_this_machine(described) or not is_alive(described, self._instance):
             return False
         self._instance.report_run_canceling(run)
         os.kill(process_number(described), signal.SIGINT)
@@ -90,7 +93,7 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         described = run.tags.get(PROCESS)
         if not described:
             return CheckRunHealthResult(WorkerStatus.UNKNOWN, "it has not said which process it is")
-        if is_alive(described):
+        if is_alive(described, self._instance):
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"its process ended before the run did ({described})")
 
@@ -133,7 +136,7 @@ def _load() -> None:
     for name in _LIBRARIES:
         importlib.import_module(name)
     for module in pkgutil.walk_packages(fairness_pipeline.__path__, f"{fairness_pipeline.__name__}."):
-        if ".cli" not in module.name and not module.name.endswith("__main__"):
+        if not any(name in module.name for name in _LEFT_OUT):
             with suppress(ImportError):  # of an extra that is not installed
                 importlib.import_module(module.name)
     gc.freeze()  # so that forks share it
@@ -152,6 +155,7 @@ def _run(request: str) -> None:
         arguments = deserialize_value(request, ExecuteRunArgs)
         assert arguments.instance_ref is not None
         with dg.DagsterInstance.from_ref(arguments.instance_ref) as instance:
+            show_signs_of_life(Path(instance.root_directory).parent)
             instance.add_run_tags(arguments.run_id, process_tag())
         api_cli(["execute_run", request], standalone_mode=False)
         status = 0

@@ -4,12 +4,14 @@ Dagster would count such a run as in progress for ever, against the number of ru
 """
 
 import os
-import socket
-import subprocess
 import time
-from functools import cache
+from hashlib import sha256
+from pathlib import Path
 
 import dagster as dg
+
+from fairness_pipeline.foundation.leases import is_fresh, keep_fresh
+from fairness_pipeline.foundation.processes import is_of_this_machine, is_running, own_process
 
 PROCESS = "fairness_pipeline/process"
 """The tag of a run that says which process makes it."""
@@ -22,9 +24,21 @@ _LONG, _TO_START = 24 * 3600.0, 600.0  # seconds
 _ENDED = "its process ended before the run did; run again: what was made stands"
 
 
+def show_signs_of_life(lake: Path) -> None:
+    """Lets other machines that share the lake see that this process lives, for as long as it does."""
+    file = _signs(lake, own_process())
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for left_over in file.parent.iterdir():
+            if not is_fresh(left_over):
+                left_over.unlink(missing_ok=True)
+        file.touch()
+    keep_fresh(file)
+
+
 def process_tag() -> dict[str, str]:
-    """The tag of a run that says which process makes it: host, process id, and when that process started."""
-    return {PROCESS: _own(os.getpid())}
+    """The tag of a run that says which process makes it: machine, process id, and when that process started."""
+    return {PROCESS: own_process()}
 
 
 def command_tags() -> dict[str, str]:
@@ -34,10 +48,10 @@ def command_tags() -> dict[str, str]:
 
 
 def mark_ended(instance: dg.DagsterInstance) -> int:
-    """Marks the unfinished runs of this host whose process is gone as failed; returns how many."""
+    """Marks the unfinished runs whose process is gone as failed; returns how many."""
     marked = 0
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
-        if not _is_gone(record.dagster_run, record.update_timestamp.timestamp()):
+        if not _is_gone(record.dagster_run, record.update_timestamp.timestamp(), instance):
             continue
         run = instance.get_run_by_id(record.dagster_run.run_id)
         if run is None or run.is_finished:  # meanwhile
@@ -50,47 +64,19 @@ def mark_ended(instance: dg.DagsterInstance) -> int:
     return marked
 
 
-def is_alive(described: str) -> bool:
-    """Whether the process still runs; one of another host counts as running, as nothing is known of it."""
-    host, number, _ = described.split(" ", 2)
-    return host != socket.gethostname() or _described(int(number)) == described
+def is_alive(described: str, instance: dg.DagsterInstance) -> bool:
+    """Whether a process runs: one of this machine by its number, another by the signs of life that it gives."""
+    if is_of_this_machine(described):
+        return is_running(described)
+    return is_fresh(_signs(Path(instance.root_directory).parent, described))
 
 
-def process_number(described: str) -> int:
-    """The process id."""
-    return int(described.split(" ", 2)[1])
-
-
-def _is_gone(run: dg.DagsterRun, updated: float) -> bool:
+def _is_gone(run: dg.DagsterRun, updated: float, instance: dg.DagsterInstance) -> bool:
     described = run.tags.get(PROCESS)
     if not described:  # it is starting, or of an earlier release
         return time.time() - updated > (_TO_START if run.status == dg.DagsterRunStatus.STARTING else _LONG)
-    return not is_alive(described)
+    return not is_alive(described, instance)
 
 
-@cache
-def _own(number: int) -> str:
-    return _described(number)
-
-
-def _described(number: int) -> str:
-    """A process, told apart from a later one with the same number by the time at which it started."""
-    try:
-        asked = ["ps", "-o", "lstart=", "-p", str(number)]
-        started = subprocess.run(
-            asked, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C", "TZ": "UTC"}
-        )
-        when = " ".join(started.stdout.split()) or "ended"
-    except OSError:  # there is no `ps`
-        when = "started" if _exists(number) else "ended"
-    return f"{socket.gethostname()} {number} {when}"
-
-
-def _exists(number: int) -> bool:
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+def _signs(lake: Path, described: str) -> Path:
+    return lake / "locks" / ".processes" / sha256(described.encode()).hexdigest()[:24]

@@ -13,13 +13,14 @@ from typing import Any, Self
 import ray
 
 from fairness_pipeline.defs.workers import NotRecorded, Telling, passed_on
-from fairness_pipeline.engines.cluster import Visit, check_visit, described, join, nonce, processors, visit
+from fairness_pipeline.engines.ray_cluster import Visit, check_visit, described, join, nonce, processors, visit
 from fairness_pipeline.engines.settings import RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import Done, StepResult, Unit
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace.postgres import record_errors, told
 
 _LISTENS = 1.0  # seconds
 _GRACE = 20.0
@@ -171,8 +172,6 @@ class _Maker:
 
     def make(self, unit: Unit) -> tuple[str, Any]:
         """Makes a unit; the first word says whether it was `done`, or why not."""
-        from sqlalchemy.exc import SQLAlchemyError
-
         self._thread = threading.get_ident()
         try:
             return "done", self._loaded().make(unit)
@@ -180,8 +179,8 @@ class _Maker:
             return "refused", str(error)
         except KeyboardInterrupt:
             return "interrupted", None
-        except (SQLAlchemyError, OSError) as error:
-            return "not recorded", str(getattr(error, "orig", None) or error)
+        except record_errors() as error:
+            return "not recorded", told(error)
         finally:
             self._thread = None
 

@@ -22,6 +22,7 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import Done, StepResult, Unit
 from fairness_pipeline.workspace.lake import Key
+from fairness_pipeline.workspace.postgres import record_errors, told
 
 _TELL_EVERY = 0.1
 _GRACE = 20.0
@@ -232,8 +233,6 @@ def _work(pipe: Connection, profile: str) -> None:
     signal.signal(signal.SIGINT, _interrupt_once)
     warnings.simplefilter("ignore", FutureWarning)  # the command has said it
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    from sqlalchemy.exc import SQLAlchemyError
-
     try:
         try:
             from fairness_pipeline.defs.instance import open_instance
@@ -252,8 +251,8 @@ def _work(pipe: Connection, profile: str) -> None:
             pipe.send(("refused", str(error)))
         except KeyboardInterrupt:
             pipe.send(("interrupted",))
-        except (SQLAlchemyError, OSError) as error:
-            pipe.send(("not recorded", str(getattr(error, "orig", None) or error)))
+        except record_errors() as error:
+            pipe.send(("not recorded", told(error)))
     except (EOFError, OSError, KeyboardInterrupt):
         pass  # nobody listens any more
     os._exit(0)  # what libraries do at exit would write over the message of the process that was called

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import ray
 
-from fairness_pipeline.engines.cluster import Visit, check_visit, join, nodes, nonce, visit
+from fairness_pipeline.engines.ray_cluster import Visit, check_visit, join, nodes, nonce, visit
 from fairness_pipeline.engines.settings import RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.threads import one_thread

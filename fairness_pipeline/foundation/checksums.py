@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import locked, replacing
+from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.paths import cache_folder
 from fairness_pipeline.foundation.text_files import unreadable
 
@@ -31,7 +31,7 @@ def checksum(path: Path) -> str:
         digest = _hash(path)
     except OSError as error:
         raise unreadable(path, error) from None
-    with locked(remembered.with_suffix(".lock")), replacing(remembered) as temporary:
+    with replacing(remembered) as temporary:
         temporary.write_text(json.dumps({"file": str(path), "state": state, "sha256": digest}), encoding="utf-8")
     return digest
 

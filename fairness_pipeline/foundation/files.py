@@ -1,9 +1,9 @@
-"""Writes files completely or not at all, and one process at a time."""
+"""Writes files completely or not at all."""
 
 import errno
-import fcntl
 import os
 import socket
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,24 +11,33 @@ from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
 
+_A_DAY = 24 * 3600.0
+_HOST = socket.gethostname().replace(".", "_")
+
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, still_ours: Callable[[], None] = lambda: None) -> Iterator[Path]:
     """A temporary path beside `path` to write to. It replaces `path` if the block succeeds, and is deleted otherwise.
 
-    Only one process at a time may write to a path: writers that share a path must hold its lock.
+    Of two processes that write to one path, the one that ends last counts.
+
+    Args:
+        path: The path.
+        still_ours: Called before `path` is replaced; raises an error to keep what is there.
 
     Raises:
         FairnessError: the disk is full or the folder cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
+    temporary = path.with_name(f".{path.name}.{_HOST}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
     try:
-        for left_over in path.parent.glob(f".{path.name}.*.part"):  # from a run that was killed
-            left_over.unlink()
+        for left_over in path.parent.glob(f".{path.name}.*.part"):
+            if _is_left_over(left_over):
+                left_over.unlink(missing_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
+        still_ours()
         temporary.replace(path)
     except Exception as error:
         if isinstance(error, OSError) or _says_full(error):
@@ -39,36 +48,20 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
-@contextmanager
-def locked(path: Path, waiting: Callable[[str], None] = lambda holder: None) -> Iterator[None]:
-    """Holds the lock file `path`, which only one process can hold. The lock ends with the process at the latest.
-
-    Args:
-        path: The lock file; the holder writes its name into it.
-        waiting: Called with the name of the holder, before waiting for the lock.
-
-    Raises:
-        FairnessError: the file cannot be created.
-    """
+def _is_left_over(temporary: Path) -> bool:
+    """Whether its writer was killed: a process of this host that is gone, or another one a day ago."""
+    host, _, number = temporary.name.split(".")[-2].rpartition("-")[0].rpartition("-")
+    if host == _HOST and number.isdigit():
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+", encoding="utf-8")
-    except OSError as error:
-        raise explained(error, path) from None
-    with file as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            waiting(lock.read().strip() or "another run")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        lock.truncate(0)
-        lock.write(f"process {os.getpid()} on {socket.gethostname()}")
-        lock.flush()
-        try:
-            yield
-        finally:
-            lock.truncate(0)
+        return time.time() - temporary.stat().st_mtime > _A_DAY
+    except FileNotFoundError:
+        return False
 
 
 def explained(error: Exception, path: Path) -> FairnessError:

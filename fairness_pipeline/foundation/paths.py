@@ -71,7 +71,7 @@ def workspace_folder(profile: str) -> Path:
     Without `FAIRNESS_HOME` it is in `data/lake` of the checkout, or in `~/.fairness-pipeline` of an installed package.
 
     Raises:
-        FairnessError: the path cannot be a folder.
+        FairnessError: the path cannot be a folder, or is an address.
     """
     return _home() / profile
 
@@ -83,7 +83,13 @@ def cache_folder() -> Path:
 
 def _home() -> Path:
     default = _CHECKOUT / "data" / "lake" if _CHECKOUT else Path.home() / ".fairness-pipeline"
-    home = Path(os.environ.get("FAIRNESS_HOME") or default).expanduser().resolve()
+    named = os.environ.get("FAIRNESS_HOME")
+    if named and "://" in named:
+        raise FairnessError(
+            f"FAIRNESS_HOME: expected a folder, found the address {named.split('://')[0]}://...; a workspace needs a "
+            "file system. Write its tables and reports there with: fairness-pipeline publish ADDRESS"
+        )
+    home = Path(named or default).expanduser().resolve()
     existing = next(folder for folder in (home, *home.parents) if folder.exists())
     if not existing.is_dir():
         raise FairnessError(f"FAIRNESS_HOME: expected a folder, or one that can be made; {existing} is a file")

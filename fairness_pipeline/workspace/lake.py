@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import locked, replacing
+from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.schemas import without_texts
+from fairness_pipeline.workspace.locks import Held, lock
 
 Key = dict[str, str]
 """A partition: the value on each axis; empty for an asset without partitions."""
@@ -60,6 +61,7 @@ class Lake:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._held: dict[str, Held] = {}
 
     # Tables
 
@@ -101,7 +103,7 @@ class Lake:
         """
         if data.schema.names != schema.names:
             raise FairnessError(f"{table}: expected columns {schema.names}, found {data.schema.names}")
-        with replacing(self.table_path(table, key)) as temporary:
+        with replacing(self.table_path(table, key), self._still_ours(table, key)) as temporary:
             written = without_texts(schema)
             with temporary.open("wb") as stream:
                 hashed = _Hashed(stream)
@@ -140,7 +142,7 @@ class Lake:
         hashes = [f"{path.relative_to(folder)} {_checksum(path)}" for path in files]
         sizes = {str(path.relative_to(self.root)): path.stat().st_size for path in files}
         whole = replace(card, content=_content(card, *hashes), files=sizes)
-        with replacing(self._card_path(asset, key)) as temporary:
+        with replacing(self._card_path(asset, key), self._still_ours(asset, key)) as temporary:
             temporary.write_text(json.dumps(asdict(whole), indent=1, sort_keys=True), encoding="utf-8")
 
     def was_finished(self, asset: str, key: Key, fingerprint: str) -> bool:
@@ -183,15 +185,23 @@ class Lake:
             key: The partition.
             waiting: Called with the name of the holder, before waiting for the lock.
         """
-        path = self.root / "locks" / asset / f"{partition_name(key).replace('/', ',') or 'all'}.lock"
-        with locked(path, waiting):
-            yield
+        name = _lock_name(asset, key)
+        with lock(self.root / "locks", name, waiting) as self._held[name]:
+            try:
+                yield
+            finally:
+                del self._held[name]
+
+    def _still_ours(self, asset: str, key: Key) -> Callable[[], None]:
+        """Raises FairnessError, when it is called, if another process has taken over the lock that this one held."""
+        held = self._held.get(_lock_name(asset, key))
+        return held.check if held else lambda: None
 
     def _command(self, asset: str) -> str:
         return f"fairness-pipeline run --profile {self.root.name} --select {asset}"
 
     def _card_path(self, asset: str, key: Key) -> Path:
-        return self.root / "cards" / asset / f"{partition_name(key).replace('/', ',') or 'all'}.json"
+        return self.root / "cards" / asset / f"{_file_name(key)}.json"
 
     def _files(self, asset: str, key: Key, fingerprint: str) -> tuple[Path, list[Path]]:
         """The folder and the files that a card lists: a document, or everything in a checkpoint's folder."""
@@ -200,6 +210,14 @@ class Lake:
             return document.parent, [document]
         folder = self.folder(asset, key, fingerprint)
         return folder, sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _file_name(key: Key) -> str:
+    return partition_name(key).replace("/", ",") or "all"
+
+
+def _lock_name(asset: str, key: Key) -> str:
+    return f"{asset}/{_file_name(key)}"
 
 
 class _Hashed:

@@ -9,7 +9,8 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from fairness_pipeline.defs.instance import open_instance
-from fairness_pipeline.defs.processes import PROCESS, is_alive, mark_ended, process_number, process_tag
+from fairness_pipeline.defs.processes import PROCESS, _signs, is_alive, mark_ended, process_tag
+from fairness_pipeline.foundation.processes import process_number
 from fairness_pipeline.project.project import Project
 
 _SAYS_WHO = "from fairness_pipeline.defs.processes import *; import time; print(*process_tag().values(), flush=True); time.sleep(60)"
@@ -24,7 +25,8 @@ def test_only_runs_whose_process_is_gone_are_marked(tiny: Project, monkeypatch: 
     tags = {
         "mine": process_tag()[PROCESS],
         "other": described,
-        "elsewhere": described.replace(host, "another-host", 1),
+        "elsewhere": described.replace(host, "another-host/abcdef", 1),
+        "gone elsewhere": described.replace(host, "a-third-host/abcdef", 1),
         "number used again": f"{host} {number} Mon Jan 1 00:00:00 2001",
     }
     started = dg.DagsterRunStatus.STARTED
@@ -34,13 +36,15 @@ def test_only_runs_whose_process_is_gone_are_marked(tiny: Project, monkeypatch: 
             for name, tag in tags.items()
         }
         runs["says nothing"] = create_run_for_test(instance, status=started).run_id
-        assert is_alive(described)
+        _signs(tiny.workspace, tags["elsewhere"]).touch()
+        assert is_alive(described, instance)
+        assert is_alive(tags["mine"], instance)
         assert process_number(described) == other.pid
-        assert mark_ended(instance) == 1
+        assert mark_ended(instance) == 2
         other.send_signal(signal.SIGKILL)
         other.communicate()
         assert mark_ended(instance) == 1
         assert mark_ended(instance) == 0
         status = {name: instance.get_run_by_id(run).status for name, run in runs.items()}
     failed = {name for name, own in status.items() if own == dg.DagsterRunStatus.FAILURE}
-    assert failed == {"other", "number used again"}
+    assert failed == {"other", "number used again", "gone elsewhere"}

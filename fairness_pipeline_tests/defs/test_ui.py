@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from fairness_pipeline.defs.instance import open_instance
-from fairness_pipeline.defs.processes import PROCESS, process_number
+from fairness_pipeline.defs.processes import PROCESS
+from fairness_pipeline.foundation.processes import process_number
 from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import change, planned, run
 

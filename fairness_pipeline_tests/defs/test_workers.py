@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fairness_pipeline.foundation.processes import process_number
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.plan import Outcome, Plan, Selection, Step
 from fairness_pipeline.lineage.units import Done, StepResult, Unit
@@ -61,8 +62,8 @@ def gone(pids: list[int]) -> bool:
 @pytest.mark.kills
 def test_a_worker_that_dies_costs_its_own_unit_only(tiny: Project, data: Path) -> None:
     begun = training(tiny, data)
-    holder = next(path.read_text() for path in tiny.workspace.glob("locks/dialogue_models/*.lock"))
-    os.kill(int(holder.split()[1]), signal.SIGKILL)
+    holder = next(path.read_text() for path in tiny.workspace.glob("locks/dialogue_models/*/*"))
+    os.kill(process_number(holder), signal.SIGKILL)
     output, errors = begun.communicate(timeout=120)
     assert begun.returncode == 1
     assert "failed: dialogue_models seq2seq: its process ended by itself (signal SIGKILL)" in errors

@@ -83,6 +83,11 @@ def small_run(home: Path, study: str) -> subprocess.Popen[str]:
     return command(home, "run", "--profile", "small", "--study", study, data=STATE / "data")
 
 
+def is_held(stage: Path) -> bool:
+    """Whether a process makes a partition of the stage with these locks."""
+    return any(lease.read_text(encoding="utf-8") not in ("", "free") for lease in stage.glob("*/*"))
+
+
 def kill_during(home: Path, study: str, stage: str) -> bool:
     """Starts the run and kills it once the lock of `stage` is held; tries again where the stage was over too soon."""
     draw = random.Random(stage)
@@ -91,9 +96,9 @@ def kill_during(home: Path, study: str, stage: str) -> bool:
         # Leaving `with` does not read the pipe to its end, which a `tail` that the kill orphaned may hold open for ever.
         with small_run(home, study) as process:
             while process.poll() is None:
-                if any(lock.stat().st_size for lock in folder.glob("*.lock")):
+                if is_held(folder):
                     time.sleep(draw.random() * 0.02)
-                    over = not any(lock.stat().st_size for lock in folder.glob("*.lock"))
+                    over = not is_held(folder)
                     process.kill()
                     if not over:
                         return True

@@ -108,9 +108,16 @@ def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     path = lake.table_path("things", KEY)
     path.parent.mkdir(parents=True)
-    (path.parent / f".{path.name}.123-abc.part").write_text("half")
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    host = os.uname().nodename.replace(".", "_")
+    left = [path.parent / f".{path.name}.{writer}-abc.part" for writer in (f"{host}-{gone.pid}", "other-host-1")]
+    lives = [path.parent / f".{path.name}.{writer}-abc.part" for writer in (f"{host}-{os.getpid()}", "other-host-2")]
+    for part in [*left, *lives]:
+        part.write_text("half")
+    os.utime(left[1], (1, 1))
     write(lake)
-    assert not parts(tmp_path)
+    assert sorted(parts(tmp_path)) == sorted(lives)
 
 
 def test_a_card_proves_nothing_without_what_it_vouches_for(tmp_path: Path) -> None:

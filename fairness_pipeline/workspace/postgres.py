@@ -1,0 +1,112 @@
+"""Postgres, where a team keeps Dagster's records and the lake's locks."""
+
+import os
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from fairness_pipeline.foundation.errors import FairnessError
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Connection
+
+POSTGRES = "FAIRNESS_POSTGRES"
+"""The environment variable with the address of the database: postgresql://user:password@host:5432/database."""
+_SECONDS = 5
+_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^@]*@|(?<=password=)\S+")
+
+
+def connect(name: str) -> "Connection":
+    """A connection to the database that `FAIRNESS_POSTGRES` names.
+
+    Args:
+        name: What the database shows as the connection's name.
+
+    Raises:
+        FairnessError: nobody answers within five seconds, or the database refuses, or its library is not installed.
+    """
+    address = os.environ[POSTGRES]
+    try:
+        import psycopg2
+    except ImportError:
+        raise FairnessError(
+            f"{POSTGRES} is set, but Postgres' library is not installed; run: pip install 'fairness-pipeline[postgres]'"
+        ) from None
+    try:
+        # Keepalives: a holder whose machine vanished must not keep its locks for the two hours of the system's default.
+        return psycopg2.connect(
+            address,
+            application_name=name,
+            connect_timeout=_SECONDS,
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=4,
+        )
+    except psycopg2.Error as error:
+        raise FairnessError(
+            f"{POSTGRES}: {place()} cannot be used: {told(error)}; start it, or correct the address"
+        ) from None
+
+
+def check_postgres(lake: str, profile: str) -> None:
+    """Checks that the database can be used, and holds the records of no other workspace.
+
+    Args:
+        lake: The workspace's own name; the database keeps it.
+        profile: The workspace's profile.
+
+    Raises:
+        FairnessError: it cannot be used, or belongs to another workspace.
+    """
+    import psycopg2
+
+    connection = connect("fairness-pipeline")
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute("select pg_advisory_xact_lock(hashtext('fairness_pipeline'))")  # two first commands at once
+            cursor.execute("create table if not exists fairness_pipeline (lake text not null, profile text not null)")
+            cursor.execute("select lake, profile from fairness_pipeline")
+            found = cursor.fetchone()
+            if found is None:
+                cursor.execute("insert into fairness_pipeline values (%s, %s)", [lake, profile])
+            elif found[0] != lake:
+                raise FairnessError(
+                    f"{POSTGRES}: {place()} holds the records of another workspace (profile '{found[1]}'), whose "
+                    "assets have the same names; make a database for each (createdb), and name it here"
+                )
+    except psycopg2.Error as error:
+        raise FairnessError(f"{POSTGRES}: {place()} cannot be used: {told(error)}") from None
+    finally:
+        connection.close()
+
+
+def record_errors() -> tuple[type[Exception], ...]:
+    """The errors that Dagster's records raise where they cannot be written, in a file or in Postgres."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    if not os.environ.get(POSTGRES):
+        return OSError, SQLAlchemyError
+    import psycopg2
+    from dagster_postgres.utils import DagsterPostgresException
+
+    return OSError, SQLAlchemyError, DagsterPostgresException, psycopg2.Error
+
+
+def place() -> str:
+    """The database in words, without its password."""
+    address = urlsplit(os.environ.get(POSTGRES, ""))
+    if not address.hostname:
+        return "the database"
+    return f"the database{address.path.replace('/', ' ', 1)} at {address.hostname}:{address.port or 5432}"
+
+
+def told(error: BaseException) -> str:
+    """The first line of what the database said, without a password.
+
+    Args:
+        error: Of the database's library, or of one that wraps it.
+    """
+    while inner := getattr(error, "orig", None) or error.__cause__:
+        error = inner
+    text = str(error).strip() or type(error).__name__
+    return _PASSWORD.sub("...", text.splitlines()[0])

@@ -1,0 +1,122 @@
+"""A lease is held by one process of all machines; one that is killed, or vanishes with its machine, loses it."""
+
+import multiprocessing
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.foundation import leases, processes
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.leases import is_fresh, keep_fresh, leased
+
+ELSEWHERE = "another-host/abcdef 77 Mon Nov 3 10:00:00 2025"
+
+
+def of_another_machine(folder: Path, number: int = 1) -> Path:
+    """A lease that a process of another machine holds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{number:09d}"
+    file.write_text(ELSEWHERE)
+    return file
+
+
+def add_often(folder: Path, times: int) -> None:
+    """Adds to a number in a file, which goes wrong unless one process at a time does."""
+    counter = folder / "counter"
+    for _ in range(times):
+        with leased(folder / "lease") as lease:
+            value = int(counter.read_text())
+            time.sleep(0.001)
+            lease.check()
+            counter.write_text(str(value + 1))
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "counter").write_text("0")
+    context = multiprocessing.get_context("fork")
+    adding = [context.Process(target=add_often, args=(tmp_path, 25)) for _ in range(4)]
+    for process in adding:
+        process.start()
+    for process in adding:
+        process.join()
+    assert (tmp_path / "counter").read_text() == "100"
+    assert len(list((tmp_path / "lease").iterdir())) == 1  # those that are over are gone
+
+
+def test_the_holder_of_another_machine_is_waited_for_until_it_gives_no_sign_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "TIMEOUT", 0.5)
+    monkeypatch.setattr(leases, "BEAT", 0.05)
+    monkeypatch.setattr(leases, "_heart", None)  # that of an earlier test beats slowly
+    file = of_another_machine(tmp_path / "lease")
+    for _ in range(3):  # as its heart would
+        assert leases._holder(tmp_path / "lease", 1) == ELSEWHERE
+        time.sleep(0.3)
+        os.utime(file)
+    heard: list[str] = []
+    with leased(tmp_path / "lease", heard.append):
+        assert heard == ["process 77 on another-host"]
+        time.sleep(0.8)
+        assert leases._holder(tmp_path / "lease", 2) == processes.own_process()
+        assert is_fresh(tmp_path / "lease" / "000000002")  # ours has a heart
+
+
+def test_clocks_that_differ_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both times are the disk's."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert is_fresh(tmp_path / "file")
+    os.utime(tmp_path / "file", (1, 1))
+    assert not is_fresh(tmp_path / "file")
+    assert not is_fresh(tmp_path / "never")
+
+
+def test_who_stood_still_so_long_that_another_took_over_writes_nothing(tmp_path: Path) -> None:
+    with leased(tmp_path / "lease") as lease:
+        lease.check()
+        of_another_machine(tmp_path / "lease", 2)
+        with pytest.raises(FairnessError, match=r"another process has taken over .* nothing was written\. Run again"):
+            lease.check()
+    assert (tmp_path / "lease" / "000000002").read_text() == ELSEWHERE  # and does not free what is not its own
+
+
+def test_a_number_that_was_read_long_ago_is_no_way_in(tmp_path: Path) -> None:
+    """It saw the lease free at 1, and slept; since then 2 came and went, and 3 holds."""
+    of_another_machine(tmp_path, 3)
+    assert leases._created(tmp_path, 2) is None
+    assert [file.name for file in tmp_path.iterdir()] == ["000000003"]
+
+
+def test_a_file_that_is_being_written_is_held(tmp_path: Path) -> None:
+    (tmp_path / "000000001").touch()
+    assert leases._holder(tmp_path, 1) == ""
+    os.utime(tmp_path / "000000001", (1, 1))  # its writer was killed before the first letter
+    assert leases._holder(tmp_path, 1) is None
+
+
+def test_a_fork_has_a_heart_of_its_own_and_keeps_nothing_of_the_other_fresh(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    keep_fresh(tmp_path / "file")
+    ours, theirs = multiprocessing.get_context("fork").Pipe()
+    child = os.fork()
+    if child == 0:
+        theirs.send((len(leases._beating), leases._heart is None))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert ours.recv() == (0, True)
+    leases._beating.discard(tmp_path / "file")
+
+
+def test_a_process_that_nobody_has_buried_has_ended() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    time.sleep(0.05)
+    described = processes._described(child)
+    assert described.endswith("ended")
+    os.waitpid(child, 0)
+    assert not processes.is_running(processes.own_process().replace(str(os.getpid()), str(child)))
+    assert processes.is_running(processes.own_process())
