@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from fairness_pipeline_tests.commands import run
 @event.listens_for(Engine, "connect")
 def _do_not_wait_for_the_disk(connection: Any, _record: object) -> None:
     """Dagster's events are written to a file each; what a test writes need not outlive a power cut."""
-    connection.execute("PRAGMA synchronous = OFF")
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous = OFF")
 
 
 _engines: dict[str, Engine] = {}

@@ -13,7 +13,7 @@ from typing import Any, Self
 import ray
 
 from fairness_pipeline.defs.workers import NotRecorded, Telling, passed_on
-from fairness_pipeline.engines.ray_cluster import Visit, check_visit, described, join, nonce, processors, visit
+from fairness_pipeline.engines.ray_cluster import Visit, check_visit, described, join, nonce, processors, reason, visit
 from fairness_pipeline.engines.settings import RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
@@ -144,12 +144,12 @@ class RayWorkers:
         """Replaces a worker that died; its unit has failed."""
         assert worker.unit is not None
         ray.kill(worker.actor)  # where only the connection was lost it may still write
-        reason = (
-            f"its process on the Ray cluster ended ({str(error).strip().splitlines()[0].rstrip('.:')}); if memory ran "
+        why = (
+            f"its process on the Ray cluster ended ({reason(error)}); if memory ran "
             "out, call with fewer --workers: what is made stands"
         )
         self._workers[self._workers.index(worker)] = self._started()
-        self._done.append(Done(worker.unit.number, [StepResult(name, "failed", reason) for name in worker.unit.names]))
+        self._done.append(Done(worker.unit.number, [StepResult(name, "failed", why) for name in worker.unit.names]))
 
     def _started(self) -> _Worker:
         actor = self._kind.remote(self._profile, self._seen)

@@ -3,6 +3,7 @@
 import logging
 import os
 import platform
+import re
 import socket
 import tempfile
 import uuid
@@ -16,6 +17,7 @@ from fairness_pipeline.engines.settings import AUTO, LOCAL, RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 
 _SECONDS = 5.0
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CURRENT = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
 """The file in which `ray start` writes the address of the cluster that runs on this machine."""
 _PASSED_ON = ("FAIRNESS_", "HF_", "TRANSFORMERS_", "NLTK_")
@@ -133,6 +135,13 @@ def check_visit(found: Visit) -> None:
     if differs := [name for name, value in found.versions.items() if value != own[name]]:
         said = ", ".join(f"{name} {found.versions[name]} (here {own[name]})" for name in differs)
         raise FairnessError(f"the node {found.node} has other versions: {said}; install the same on all nodes")
+
+
+def reason(error: Exception) -> str:
+    """Why a process of the cluster ended, in one line: the first of what Ray says, or the error at the end of it."""
+    lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line] or [type(error).__name__]
+    return lines[-1 if "Traceback" in str(error) or "creation task" in lines[0] else 0].rstrip(".:")
 
 
 def _answering(address: str) -> str:

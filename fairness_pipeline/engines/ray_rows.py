@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import ray
 
-from fairness_pipeline.engines.ray_cluster import Visit, check_visit, join, nodes, nonce, visit
+from fairness_pipeline.engines.ray_cluster import Visit, check_visit, join, nodes, nonce, reason, visit
 from fairness_pipeline.engines.settings import RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.threads import one_thread
@@ -63,7 +63,7 @@ class RayRows:
         try:
             found: dict[str, Any] | str = ray.get(actor.examine.remote())
         except ray.exceptions.RayActorError as error:
-            raise FairnessError(f"the process that examined the model ended ({_first_line(error)})") from None
+            raise FairnessError(f"the process that examined the model ended ({reason(error)})") from None
         finally:
             ray.kill(actor)
         if isinstance(found, str):
@@ -192,7 +192,7 @@ class _Pool:
         if member.greetings:
             self._starts_in_vain += 1
             if self._starts_in_vain == _DEATHS:
-                raise FairnessError(f"processes on the Ray cluster end before they can work: {_first_line(error)}")
+                raise FairnessError(f"processes on the Ray cluster end before they can work: {reason(error)}")
         for number in numbers[:1]:
             self._deaths[number] += 1
             if self._deaths[number] == _DEATHS:
@@ -204,7 +204,7 @@ class _Pool:
         named = self._all.folder / f"killing-{number:06d}.txt"
         named.write_text("\n".join(map(str, texts.to_pylist())), encoding="utf-8")
         return (
-            f"{len(texts)} texts ended the process that scored them {_DEATHS} times ({_first_line(error)}), from "
+            f"{len(texts)} texts ended the process that scored them {_DEATHS} times ({reason(error)}), from "
             f"{texts[0].as_py()[:_SHOWN]!r} to {texts[-1].as_py()[:_SHOWN]!r}; all of them are in {named}. If memory "
             "ran out, make the model's batch smaller; what else was scored is kept"
         )
@@ -250,7 +250,3 @@ def _graphics(scorer: LazyScorer) -> float:
     if scorer.device == "auto":
         return float(any(node["Resources"].get("GPU", 0) for node in nodes()))
     return float(scorer.device == "cuda")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].strip() if str(error).strip() else type(error).__name__

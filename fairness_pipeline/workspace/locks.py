@@ -91,24 +91,12 @@ def _advisory(lake: str, name: str, waiting: Callable[[str], None]) -> Iterator[
     import psycopg2
 
     key = int.from_bytes(blake2b(f"{lake} {name}".encode(), digest_size=8).digest(), signed=True)
-    pause, longest = _ASK_EVERY
-    heard = False
     try:
         connection = _connection()
-        with connection.cursor() as cursor:
-            while True:
-                cursor.execute("select pg_try_advisory_lock(%s)", [key])
-                if _first(cursor.fetchone()):
-                    break
-                if not heard:
-                    cursor.execute(_HOLDER, {"key": key})
-                    waiting(str(_first(cursor.fetchone()) or "another run"))
-                    heard = True
-                time.sleep(pause)
-                pause = min(2 * pause, longest)
+        _wait_for(connection, key, waiting)
     except psycopg2.Error as error:
         _connections.pop(os.getpid(), None)
-        raise FairnessError(f"{name}: Postgres gave no lock: {told(error)}") from None
+        raise FairnessError(f"{name}: Postgres gave no lock: {told(error)}; run again when it answers") from None
     try:
         yield _Advisory(connection, name)
     finally:
@@ -116,18 +104,42 @@ def _advisory(lake: str, name: str, waiting: Callable[[str], None]) -> Iterator[
             cursor.execute("select pg_advisory_unlock(%s)", [key])
 
 
+def _wait_for(connection: "Connection", key: int, waiting: Callable[[str], None]) -> None:
+    pause, longest = _ASK_EVERY
+    heard = False
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute("select pg_try_advisory_lock(%s)", [key])
+            if _first(cursor.fetchone()):
+                return
+            if not heard:
+                cursor.execute(_HOLDER, {"key": key})
+                waiting(str(_first(cursor.fetchone()) or "another run"))
+                heard = True
+            time.sleep(pause)
+            pause = min(2 * pause, longest)
+
+
 def _first(row: tuple[object, ...] | None) -> object:
     return row[0] if row else None
 
 
 def _connection() -> "Connection":
-    """This process' connection, which is kept; a lock costs one question then."""
+    """This process' connection, which is kept; a new one where the database was started anew meanwhile."""
+    import psycopg2
+
     kept = _connections.get(os.getpid())
-    if kept is None or kept.closed:
-        name = spoken(own_process()).encode()[:_LONGEST_NAME].decode(errors="ignore")
-        kept = _connections[os.getpid()] = connect(name)
-        kept.autocommit = True
-    return kept
+    if kept is not None:
+        try:
+            with kept.cursor() as cursor:
+                cursor.execute("select 1")
+            return kept
+        except psycopg2.Error:  # if it held a lock, whoever holds it finds out before anything is written
+            pass
+    name = spoken(own_process()).encode()[:_LONGEST_NAME].decode(errors="ignore")
+    made = _connections[os.getpid()] = connect(name)
+    made.autocommit = True
+    return made
 
 
 def identity(folder: Path) -> str:

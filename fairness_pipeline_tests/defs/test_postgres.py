@@ -1,0 +1,203 @@
+"""Dagster's records and the lake's locks in Postgres: the same results, and errors in words of their own."""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.defs.instance import ONE_MACHINE, open_instance
+from fairness_pipeline.foundation import file_systems
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.processes import own_process, spoken
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace import locks
+from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline.workspace.postgres import POSTGRES
+from fairness_pipeline_tests.commands import command, run
+from fairness_pipeline_tests.postgres_server import Server, started
+
+KEY = {"dimension": "gender", "model": "m"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server for this file."""
+    with started() as server:
+        yield server
+
+
+@pytest.fixture
+def database(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A new database, which the environment names."""
+    monkeypatch.setattr(locks, "_connections", {})
+    address = server.database()
+    monkeypatch.setenv(POSTGRES, address)
+    return address
+
+
+def in_postgres(tiny: Project) -> Path:
+    """The profile's configuration of Dagster, to be written anew."""
+    configuration = tiny.workspace / "dagster" / "dagster.yaml"
+    configuration.unlink()
+    return configuration
+
+
+def contents(project: Project) -> dict[str, str | None]:
+    """The content of each table."""
+    lake = Lake(project.workspace)
+    keys = [{"corpus": "tiny", "dimension": name} for name in project.dimensions]
+    return {str(key): lake.content("context_pairs", key) for key in keys}
+
+
+@pytest.mark.kills
+def test_the_same_tables_and_every_run_recorded(
+    tiny: Project, database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    configuration = in_postgres(tiny)
+    run("--select", "context_pairs")
+    assert f"env: {POSTGRES}" in configuration.read_text()
+    assert not list(configuration.parent.rglob("*.db"))
+    with open_instance(tiny) as instance:
+        statuses = [record.dagster_run.status.value for record in instance.get_run_records()]
+    assert statuses
+    assert set(statuses) == {"SUCCESS"}
+    made = contents(tiny)
+    assert None not in made.values()
+    monkeypatch.delenv(POSTGRES)
+    refused = command("run", "--select", "context_pairs", "--force")
+    assert refused.returncode == 1
+    assert "are in Postgres; set FAIRNESS_POSTGRES to its address" in refused.stderr
+    monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "elsewhere"))
+    run("--select", "context_pairs")
+    assert contents(Project("tiny")) == made
+
+
+def hold(root: Path, held: "multiprocessing.synchronize.Event") -> None:
+    with Lake(root).lock("things", KEY, lambda holder: None):
+        held.set()
+        time.sleep(60)
+
+
+def test_the_second_waits_and_names_the_holder_and_a_kill_frees_the_lock(tmp_path: Path, database: str) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    held = spawn.Event()
+    first = spawn.Process(target=hold, args=(tmp_path, held))
+    first.start()
+    assert held.wait(60)
+    heard: list[str] = []
+
+    def waiting(holder: str) -> None:
+        heard.append(holder)
+        first.kill()
+
+    with Lake(tmp_path).lock("things", KEY, waiting):
+        assert heard == [f"process {first.pid} on {os.uname().nodename}"]
+    first.join()
+    with Lake(tmp_path).lock("other", KEY, waiting), Lake(tmp_path).lock("things", KEY, waiting):
+        assert len(heard) == 1
+    assert spoken(own_process()).startswith("process ")
+
+
+def test_a_holder_whose_connection_was_cut_writes_nothing(tmp_path: Path, database: str) -> None:
+    import psycopg2
+
+    with locks.lock(tmp_path, "things/all", lambda holder: None) as held:
+        held.check()
+        cutting = psycopg2.connect(database)
+        cutting.autocommit = True
+        with cutting.cursor() as cursor:
+            cursor.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'process %'"
+            )
+        cutting.close()
+        with pytest.raises(FairnessError, match=r"and the lock with it, was lost .* nothing was written\. Run again"):
+            held.check()
+    with locks.lock(tmp_path, "things/all", lambda holder: None) as held:  # with a new connection
+        held.check()
+
+
+def test_a_database_serves_one_workspace(tiny: Project, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_postgres(tiny)
+    with open_instance(tiny):
+        pass
+    monkeypatch.setenv("FAIRNESS_HOME", str(tiny.workspace.parent.parent / "second"))
+    with pytest.raises(FairnessError, match=r"holds the records of another workspace \(profile 'tiny'\).*createdb"):
+        open_instance(Project("tiny"))
+
+
+def test_records_that_are_in_files_stay_there_until_they_are_deleted(tiny: Project, database: str) -> None:
+    with pytest.raises(FairnessError, match=r"but FAIRNESS_POSTGRES is set\. Unset it, or delete .*/dagster"):
+        open_instance(tiny)
+
+
+@pytest.mark.parametrize("wrong", ["port", "database", "password", "name"])
+def test_a_database_that_cannot_be_used_is_an_error_within_seconds_and_without_the_password(
+    tiny: Project, database: str, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    in_postgres(tiny)
+    changed = {
+        "port": database.replace(database.rsplit(":", 1)[1].split("/")[0], "9"),
+        "database": f"{database}_not_there",
+        "password": database.replace("not-for-print", "secret-guess"),
+        "name": database.replace("127.0.0.1", "no-such-host.invalid"),
+    }[wrong]
+    monkeypatch.setenv(POSTGRES, changed)
+    begun = time.monotonic()
+    with pytest.raises(FairnessError, match="FAIRNESS_POSTGRES: the database .* cannot be used: ") as refused:
+        open_instance(tiny)
+    assert time.monotonic() - begun < 30
+    assert "not-for-print" not in str(refused.value)
+    assert "secret-guess" not in str(refused.value)
+
+
+@pytest.mark.kills
+def test_a_database_that_goes_in_the_middle_loses_nothing(tiny: Project, database: str, server: Server) -> None:
+    in_postgres(tiny)
+    run("--select", "context_pairs", "--dimension", "gender")
+    made = sorted(tiny.workspace.rglob("*.parquet"))
+    server.stop()
+    try:
+        lost = command("run", "--select", "context_pairs")
+    finally:
+        server.start()
+    assert lost.returncode == 1
+    assert "the database audit_" in lost.stderr
+    assert "Traceback" not in lost.stderr
+    assert sorted(tiny.workspace.rglob("*.parquet")) == made
+    run("--select", "context_pairs")
+
+
+def test_sqlite_on_a_folder_that_machines_share_is_refused(
+    tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 0:20 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        f"30 22 0:40 / {tmp_path / 'home'} rw,relatime - nfs4 server:/export rw\n"
+    )
+    monkeypatch.setattr(file_systems, "_MOUNTS", mounts)
+    with pytest.raises(FairnessError, match=rf"can share \(nfs4\), where SQLite loses .* export {ONE_MACHINE}=1"):
+        open_instance(tiny)
+    monkeypatch.setenv(ONE_MACHINE, "1")
+    with open_instance(tiny):
+        pass
+
+
+def test_kinds_of_file_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, of_a_program, plain = tmp_path / "a b", tmp_path / "bound", tmp_path / "overlay"
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        f"30 22 0:40 / {str(own).replace(' ', chr(92) + '040')} rw - cifs //server/x rw\n"
+        f"31 22 0:41 / {of_a_program} rw shared:3 master:1 - fuse.sshfs host: rw\n"
+        f"32 22 0:42 / {plain} rw - fuse.fuse-overlayfs overlay rw\n"
+    )
+    monkeypatch.setattr(file_systems, "_MOUNTS", mounts)
+    for folder in (own, of_a_program, plain):
+        folder.mkdir()
+    found = [file_systems.shared_by_hosts(folder) for folder in (own, of_a_program, plain, tmp_path)]
+    assert found == ["cifs", "fuse.sshfs", None, None]
+    monkeypatch.setattr(file_systems, "_MOUNTS", tmp_path / "no-linux")
+    assert file_systems.shared_by_hosts(own) is None
