@@ -69,19 +69,21 @@ class Chunks:
         scorer: Scores them.
         check: Refuses a chunk before it is saved.
         folder: Holds what was scored; None if nothing is kept.
+        size: The number of texts in a chunk.
     """
 
     texts: pa.Array
     scorer: Scorer
     check: Check
     folder: Path | None
+    size: int = CHUNK
 
     def __len__(self) -> int:
-        return max(1, -(-len(self.texts) // self._size))
+        return max(1, -(-len(self.texts) // self.size))
 
     def texts_of(self, number: int) -> pa.Array:
         """The texts of one chunk."""
-        return self.texts.slice(number * self._size, self._size)
+        return self.texts.slice(number * self.size, self.size)
 
     def kept(self, number: int) -> pa.Table | None:
         """A chunk that was saved before; None if it is missing or damaged, so that it is scored again."""
@@ -107,11 +109,6 @@ class Chunks:
             with replacing(path) as temporary:
                 pq.write_table(scored, temporary)
         return scored
-
-    @property
-    def _size(self) -> int:
-        size: int = getattr(self.scorer, "CHUNK", CHUNK)
-        return size
 
     def _path(self, number: int) -> Path | None:
         return self.folder / f"scored-{number:06d}.parquet" if self.folder else None
@@ -178,7 +175,8 @@ def each_distinct(
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
     by_length = distinct.take(order)
-    scored = _scored(Chunks(by_length, scorer, check, folder), engine, progress, note)
+    chunks = Chunks(by_length, scorer, check, folder, getattr(scorer, "CHUNK", CHUNK))
+    scored = _scored(chunks, engine, progress, note)
     back = pc.index_in(distinct, by_length)  # the row in which each distinct text was scored
     return scored.take(back.take(encoded.indices))
 

@@ -1,0 +1,59 @@
+"""Scorers that other processes load, with what can go wrong there."""
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
+
+TEXTS = pa.array([f"text number {number}" for number in range(60)] * 2)
+CHUNK = 6
+
+
+def lengths(folder: Path, deadly: str = "", times: int = 0, refused: str = "") -> LazyScorer:
+    """Scores the length of each text, in chunks of `CHUNK`; notes in `folder` which process scored which texts.
+
+    Args:
+        folder: Where it is noted.
+        deadly: A text at which the process is killed, so many `times`.
+        times: How often.
+        refused: A text that it refuses.
+    """
+    scorer = LazyScorer(partial(load, folder, deadly, times, refused), device="cpu")
+    scorer.CHUNK = CHUNK  # type: ignore[attr-defined]
+    return scorer
+
+
+def load(folder: Path, deadly: str, times: int, refused: str) -> Scorer:
+    """What the process loads."""
+    return _Lengths(folder, deadly, times, refused)
+
+
+class _Lengths:
+    def __init__(self, folder: Path, deadly: str, times: int, refused: str) -> None:
+        self._folder, self._deadly, self._times, self._refused = folder, deadly, times, refused
+
+    def __call__(self, texts: pa.Table) -> pa.Table:
+        found = texts["text"].to_pylist()
+        if self._deadly in found and len(list(self._folder.glob("death-*"))) < self._times:
+            (self._folder / f"death-{os.getpid()}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self._refused in found:
+            raise FairnessError(f"the model has no answer to: {self._refused!r}")
+        for text in found:
+            with (self._folder / "scored").open("a") as file:
+                file.write(f"{os.getpid()} {text}\n")
+        return pa.table({"length": pa.array([len(text) for text in found], pa.int64())})
+
+    def examination(self) -> dict[str, object]:
+        return {"process": os.getpid()}
+
+
+def scored(folder: Path) -> list[tuple[str, str]]:
+    """Which process scored which text, in order."""
+    lines = (folder / "scored").read_text().splitlines()
+    return [(number, text) for number, _, text in (line.partition(" ") for line in lines)]

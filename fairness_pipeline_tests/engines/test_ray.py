@@ -1,0 +1,189 @@
+"""A Ray cluster as engine: the same bytes, whoever dies; and clear errors where it cannot work."""
+
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.engines import ray_cluster, ray_rows
+from fairness_pipeline.engines.ray_cluster import Visit, check_visit, join, nonce, reason, versions, visit
+from fairness_pipeline.engines.ray_rows import RayRows
+from fairness_pipeline.engines.rows import engine_of
+from fairness_pipeline.engines.settings import ADDRESS, ENGINE, EngineSettings, RaySettings, ray_of
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.workspace.distinct import HERE, LazyScorer, each_distinct
+from fairness_pipeline_tests.commands import command
+from fairness_pipeline_tests.engines.scorers import CHUNK, TEXTS, lengths, scored
+
+LOCAL = RaySettings(address="local")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """A cluster of this machine for the tests of this file."""
+    import ray
+
+    join(LOCAL)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Holds chunks."""
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def on_ray(folder: Path, scorer: LazyScorer, **options: object) -> pa.Table:
+    """The scorer's results, scored on the cluster."""
+    return each_distinct(TEXTS, scorer, folder=folder, engine=RayRows(LOCAL, folder.parent), **options)
+
+
+def test_several_processes_score_what_one_would_and_each_text_once(cluster: None, folder: Path) -> None:
+    progress: list[tuple[int, int | None]] = []
+    found = on_ray(folder, lengths(folder), progress=lambda done, total, note: progress.append((done, total)))
+    processes, texts = zip(*scored(folder), strict=True)
+    assert sorted(texts) == sorted(TEXTS.unique().to_pylist())
+    assert str(os.getpid()) not in processes
+    assert progress[-1] == (60, 60)
+    assert found.equals(each_distinct(TEXTS, lengths(folder), folder=folder))  # the same chunks: nothing is made again
+    (folder / "here").mkdir()
+    assert found.equals(each_distinct(TEXTS, lengths(folder / "here")))
+    assert not list((folder.parent / "locks").glob(".seen-*"))
+
+
+def test_a_refusal_arrives_as_it_is_and_what_was_scored_is_kept(cluster: None, folder: Path) -> None:
+    last = TEXTS[59].as_py()
+    with pytest.raises(FairnessError, match=f"^the model has no answer to: '{last}'$"):
+        on_ray(folder, lengths(folder, refused=last))
+    kept = len(list(folder.glob("scored-*.parquet")))
+    assert kept
+
+    def check(texts: pa.Array, table: pa.Table) -> None:
+        raise FairnessError(f"refused {len(texts)}")
+
+    with pytest.raises(FairnessError, match="^refused 6$"):
+        on_ray(folder, lengths(folder), check=check)
+    assert len(list(folder.glob("scored-*.parquet"))) >= kept
+    on_ray(folder, lengths(folder))
+
+
+@pytest.mark.kills
+def test_a_process_that_dies_costs_the_chunk_that_it_was_at(cluster: None, folder: Path) -> None:
+    found = on_ray(folder, lengths(folder, deadly=TEXTS[31].as_py(), times=2))
+    assert len(list(folder.glob("death-*"))) == 2
+    assert found.equals(each_distinct(TEXTS, lengths(folder), folder=folder))
+    twice = [text for text, times in Counter(text for _, text in scored(folder)).items() if times > 1]
+    assert len(twice) <= 2 * CHUNK
+
+
+@pytest.mark.kills
+def test_a_chunk_that_kills_three_processes_is_named_and_the_others_are_kept(cluster: None, folder: Path) -> None:
+    with pytest.raises(FairnessError, match=r"6 texts ended the process that scored them 3 times .*killing-0000"):
+        on_ray(folder, lengths(folder, deadly=TEXTS[31].as_py(), times=9))
+    (named,) = folder.glob("killing-*.txt")
+    assert TEXTS[31].as_py() in named.read_text().splitlines()
+    found = on_ray(folder, lengths(folder))  # mended
+    assert found.num_rows == len(TEXTS)
+
+
+def test_an_examination_is_made_where_the_model_is(cluster: None, folder: Path) -> None:
+    found = RayRows(LOCAL, folder.parent).examine(lengths(folder))
+    assert found["process"] != os.getpid()
+
+
+def test_a_model_that_no_node_can_hold(cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_rows, "_PATIENCE", 0.0)
+    scorer = lengths(folder)
+    scorer.processors = 999
+    with pytest.raises(FairnessError, match="no node of the Ray cluster has the 999 processors"):
+        on_ray(folder, scorer)
+    scorer.processors, scorer.device = 1, "cuda"
+    with pytest.raises(
+        FairnessError, match=r"1 processors and 1 GPU that the model's file asks for \(threads, device\)"
+    ):
+        on_ray(folder, scorer)
+
+
+def test_what_is_cheap_stays_in_this_process(folder: Path) -> None:
+    def score(texts: pa.Table) -> pa.Table:
+        return pa.table({"process": [os.getpid()] * texts.num_rows})
+
+    engine = RayRows(RaySettings(address="nobody:1"), folder.parent)
+    found = each_distinct(TEXTS, score, folder=folder, engine=engine)
+    assert set(found["process"].to_pylist()) == {os.getpid()}
+    one = each_distinct(TEXTS.slice(0, CHUNK), lengths(folder), folder=folder / "one", engine=engine)
+    assert one.num_rows == CHUNK
+
+
+def test_a_node_that_does_not_see_the_lake_or_has_other_versions(tmp_path: Path) -> None:
+    seen = nonce(tmp_path)
+    check_visit(visit(seen))
+    seen.unlink()
+    with pytest.raises(FairnessError, match=f"does not see the lake {tmp_path}: mount the shared folder there"):
+        check_visit(visit(seen))
+    other = Visit("node-7", versions() | {"torch": "0.1", "python": "2.7"}, "")
+    with pytest.raises(FairnessError, match=r"node-7 has other versions: python 2\.7 \(here .*\), torch 0\.1 \(here"):
+        check_visit(other)
+
+
+def test_nobody_at_the_address_is_found_out_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(ray_cluster.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray_cluster, "_CURRENT", tmp_path / "none")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    begun = time.monotonic()
+    with pytest.raises(FairnessError, match=rf"no Ray cluster answers at 127\.0\.0\.1:{port} .*ray start --head"):
+        join(RaySettings(address=f"127.0.0.1:{port}"))
+    with pytest.raises(
+        FairnessError, match=r"auto: no Ray cluster runs on this machine; start one \(ray start --head\)"
+    ):
+        join(RaySettings())
+    (tmp_path / "none").write_text(f"127.0.0.1:{port}")  # of a cluster that has ended
+    with pytest.raises(FairnessError, match="no Ray cluster answers"):
+        join(RaySettings())
+    assert time.monotonic() - begun < 5
+
+
+def test_the_environment_goes_before_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = EngineSettings(ray=RaySettings(address="head:6379", workers=3))
+    assert ray_of(EngineSettings()) is None
+    assert engine_of(EngineSettings(), Path()) is HERE
+    assert ray_of(profile) == profile.ray
+    monkeypatch.setenv(ADDRESS, "other:6379")
+    assert ray_of(profile) == RaySettings(address="other:6379", workers=3)
+    monkeypatch.setenv(ENGINE, "embedded")
+    assert ray_of(profile) is None
+    monkeypatch.setenv(ENGINE, "ray")
+    assert ray_of(EngineSettings()) == RaySettings(address="other:6379")
+    monkeypatch.setenv(ADDRESS, "ray://head:10001")
+    with pytest.raises(FairnessError, match=r"FAIRNESS_RAY_ADDRESS: .* is for Ray's client"):
+        ray_of(profile)
+    monkeypatch.setenv(ENGINE, "spark")
+    with pytest.raises(FairnessError, match="FAIRNESS_ENGINE: expected embedded or ray, found 'spark'"):
+        ray_of(profile)
+    monkeypatch.setenv(ENGINE, "ray")
+    monkeypatch.setattr("fairness_pipeline.engines.settings.find_spec", lambda name: None)
+    with pytest.raises(FairnessError, match=r"pip install 'fairness-pipeline\[ray\]'"):
+        ray_of(profile)
+
+
+@pytest.mark.parametrize("address", ["head", "ray://head:10001", "head:port", "http://head:6379"])
+def test_an_address_that_cannot_be_one(address: str) -> None:
+    refused = command("run", "--engine", "ray", "--address", address)
+    assert refused.returncode == 2
+    assert address in refused.stderr
+
+
+def test_a_reason_is_one_line() -> None:
+    raised = "creation task\n\x1b[36mray::A()\x1b[39m\nTraceback (most recent call last):\nModuleNotFoundError: no x\n"
+    assert reason(RuntimeError(raised)) == "ModuleNotFoundError: no x"
+    assert reason(RuntimeError("The actor died unexpectedly.\n\tclass_name: A\n")) == "The actor died unexpectedly"
+    assert reason(RuntimeError()) == "RuntimeError"
