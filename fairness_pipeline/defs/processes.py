@@ -18,7 +18,8 @@ PROCESS = "fairness_pipeline/process"
 PARENT = "FAIRNESS_PARENT_RUN"
 """The environment variable with the run that called the command."""
 _UNFINISHED = [
-    dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
+    dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
 ]  # fmt: skip
 _LONG, _TO_START = 24 * 3600.0, 600.0  # seconds
 _ENDED = "its process ended before the run did; run again: what was made stands"

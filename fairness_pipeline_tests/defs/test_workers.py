@@ -38,13 +38,13 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in found.split()]
 
 
-def training(tiny: Project, data: Path, epochs: int = 400) -> "subprocess.Popen[str]":
+def training(tiny: Project, data: Path, *options: str, epochs: int = 400) -> "subprocess.Popen[str]":
     """A run that trains, for long."""
     change(
         data / "profiles" / "tiny.yaml",
         lambda d: d["models"]["seq2seq"]["training"].update(epochs=epochs, patience=epochs, checkpoint_seconds=0.2),
     )
-    begun = process("run", "--workers", "2")
+    begun = process("run", "--workers", "2", *options)
     deadline = time.monotonic() + 120
     while not list((tiny.workspace / "checkpoints" / "dialogue_models").rglob("training.safetensors")):
         assert time.monotonic() < deadline

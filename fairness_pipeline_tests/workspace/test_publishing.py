@@ -1,0 +1,122 @@
+"""Publishing to object storage (a server that speaks S3) and to a folder."""
+
+import json
+import socket
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace.publishing import MANIFEST, Published, publish
+from fairness_pipeline_tests.commands import command, run
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """A server that speaks S3, with an empty bucket `audits`."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
+        client.create_bucket(Bucket="audits")
+        yield f"{host}:{port}"
+    server.stop()
+
+
+def address(endpoint: str, prefix: str) -> str:
+    """A prefix of the bucket."""
+    return f"s3://audits/{prefix}?endpoint_override={endpoint}&scheme=http&region=us-east-1"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """Two files."""
+    for name in ("tables/a/part-0.parquet", "reports/r.html"):
+        (tmp_path / "w" / name).parent.mkdir(parents=True)
+        (tmp_path / "w" / name).write_text(name)
+    return tmp_path / "w"
+
+
+def files(root: Path) -> list[Path]:
+    """All files below."""
+    return [path for path in root.rglob("*") if path.is_file()]
+
+
+def test_a_run_is_published_whole(tiny: Project, endpoint: str) -> None:
+    run("--select", "context_pairs")
+    first = command("publish", address(endpoint, "tiny"))
+    assert first.returncode == 0, first.stderr
+    system, base = pafs.FileSystem.from_uri(address(endpoint, "tiny"))
+    listed = json.loads(system.open_input_stream(f"{base}/{MANIFEST}").read())["files"]
+    own = {path.relative_to(tiny.workspace).as_posix(): path for path in tiny.workspace.glob("tables/**/*.parquet")}
+    assert listed.keys() == own.keys()
+    for name, path in own.items():
+        with system.open_input_file(f"{base}/{name}") as stream:
+            assert sha256(stream.read()).hexdigest() == listed[name]["sha256"]
+        assert pq.read_table(f"{base}/{name}", filesystem=system).equals(pq.read_table(path))
+    again = command("publish", address(endpoint, "tiny"))
+    assert f"0 files written, {len(own)} unchanged, 0 deleted" in again.stdout
+    nothing = command("publish", address(endpoint, "tiny"), "--reports-only")
+    assert nothing.returncode == 1
+    assert "nothing was made yet; run: " in nothing.stderr
+
+
+def test_what_changes_is_written_and_what_is_gone_is_deleted(workspace: Path, endpoint: str) -> None:
+    told: list[tuple[int, int | None]] = []
+    where = address(endpoint, "two")
+    assert publish(workspace, files(workspace), where, lambda d, t, n: told.append((d, t))) == Published(2, 0, 0)
+    assert told == [(1, 2), (2, 2)]
+    (workspace / "reports" / "r.html").write_text("changed")
+    (workspace / "tables" / "a" / "part-0.parquet").unlink()
+    assert publish(workspace, files(workspace), where) == Published(1, 0, 1)
+    system, base = pafs.FileSystem.from_uri(where)
+    found = [entry.path for entry in system.get_file_info(pafs.FileSelector(base, recursive=True)) if entry.is_file]
+    assert sorted(found) == [f"{base}/{MANIFEST}", f"{base}/reports/r.html"]
+    assert system.open_input_stream(f"{base}/reports/r.html").read() == b"changed"
+
+
+def test_a_folder_is_an_address_and_a_damaged_list_is_written_anew(workspace: Path, tmp_path: Path) -> None:
+    where = tmp_path / "public" / "audit"
+    assert publish(workspace, files(workspace), str(where)) == Published(2, 0, 0)
+    (where / MANIFEST).write_text("{")
+    assert publish(workspace, files(workspace), str(where)) == Published(2, 0, 0)
+    for inside in (workspace, workspace / "tables", workspace.parent):
+        with pytest.raises(FairnessError, match="is in the workspace"):
+            publish(workspace, files(workspace), str(inside))
+    assert (workspace / "reports" / "r.html").read_text() == "reports/r.html"
+
+
+def test_an_upload_that_breaks_off_leaves_the_old_list(workspace: Path, tmp_path: Path) -> None:
+    where = tmp_path / "public"
+    publish(workspace, [workspace / "reports" / "r.html"], str(where))
+    before = (where / MANIFEST).read_text()
+    with pytest.raises(FairnessError, match="cannot be written: .*publish again"):
+        publish(workspace, [*files(workspace), workspace / "gone"], str(where))
+    assert (where / MANIFEST).read_text() == before
+
+
+def test_addresses_that_cannot_be_used(workspace: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with pytest.raises(FairnessError, match=r"'ftp://host/x': expected a folder, or an address such as s3://"):
+        publish(workspace, files(workspace), "ftp://host/x")
+    with pytest.raises(FairnessError, match="expected an address without a key") as refused:
+        publish(workspace, files(workspace), "s3://AKIA:secret@audits/x")
+    assert "secret" not in str(refused.value)
+    with pytest.raises(FairnessError, match="cannot be written: .*credentials"):
+        publish(workspace, files(workspace), address(endpoint, "x").replace("audits", "no-such-bucket"))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        nobody = f"127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(FairnessError, match="cannot be written: "):
+        publish(workspace, files(workspace), address(nobody, "x"))
