@@ -170,7 +170,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
                 outcomes.append(display.ended(outcome))
                 for study, audits in standing.that_stand_now(outcome):
                     print_verdicts(study, project, audits, display.console)
-            mark_ended(instance)
+            mark_ended(instance, project.workspace)
             sync(plan.lineage, instance)
     except not_recorded as error:
         raise _not_recorded(project, error) from None

@@ -83,7 +83,7 @@ def _sync(project: "Project") -> None:
 
     telling = Console(stderr=True).status("Telling Dagster what the workspace holds ...")
     with telling, open_instance(project) as instance:
-        ended = mark_ended(instance)
+        ended = mark_ended(instance, project.workspace)
         told = sync(Lineage(project), instance)
     if ended:
         print(f"{number_of(ended, 'run')} whose process is gone marked as failed")

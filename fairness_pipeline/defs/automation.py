@@ -149,8 +149,9 @@ def lake(profile: str) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        ended = mark_ended(context.instance)
-        told = sync(Lineage(Project(profile)), context.instance)
+        project = Project(profile)
+        ended = mark_ended(context.instance, project.workspace)
+        told = sync(Lineage(project), context.instance)
         return dg.SkipReason(
             f"{told.made} made without Dagster, {told.versions} changed, {ended} runs without a process"
         )

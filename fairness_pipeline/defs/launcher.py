@@ -77,7 +77,7 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         if run is None or run.is_finished:
             return False
         described = run.tags.get(PROCESS)
-        if not described or not is_of_this_machine(described) or not is_alive(described, self._instance):
+        if not described or not is_of_this_machine(described) or not is_alive(described, lake_of(self._instance)):
             return False
         self._instance.report_run_canceling(run)
         os.kill(process_number(described), signal.SIGINT)
@@ -93,7 +93,7 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         described = run.tags.get(PROCESS)
         if not described:
             return CheckRunHealthResult(WorkerStatus.UNKNOWN, "it has not said which process it is")
-        if is_alive(described, self._instance):
+        if is_alive(described, lake_of(self._instance)):
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"its process ended before the run did ({described})")
 
@@ -112,6 +112,11 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         assert self._server.stdin is not None
         self._server.stdin.write(request)
         self._server.stdin.flush()
+
+
+def lake_of(instance: dg.DagsterInstance) -> Path:
+    """The workspace of an instance that this launcher belongs to."""
+    return Path(instance.root_directory).parent
 
 
 def _newest_source() -> float:
@@ -155,7 +160,7 @@ def _run(request: str) -> None:
         arguments = deserialize_value(request, ExecuteRunArgs)
         assert arguments.instance_ref is not None
         with dg.DagsterInstance.from_ref(arguments.instance_ref) as instance:
-            show_signs_of_life(Path(instance.root_directory).parent)
+            show_signs_of_life(lake_of(instance))
             instance.add_run_tags(arguments.run_id, process_tag())
         api_cli(["execute_run", request], standalone_mode=False)
         status = 0

@@ -48,11 +48,16 @@ def command_tags() -> dict[str, str]:
     return process_tag() | ({"fairness_pipeline/called_by": parent} if parent else {})
 
 
-def mark_ended(instance: dg.DagsterInstance) -> int:
-    """Marks the unfinished runs whose process is gone as failed; returns how many."""
+def mark_ended(instance: dg.DagsterInstance, lake: Path) -> int:
+    """Marks the unfinished runs whose process is gone as failed; returns how many.
+
+    Args:
+        instance: Holds the runs.
+        lake: The workspace's folder, where processes of other machines show signs of life.
+    """
     marked = 0
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
-        if not _is_gone(record.dagster_run, record.update_timestamp.timestamp(), instance):
+        if not _is_gone(record.dagster_run, record.update_timestamp.timestamp(), lake):
             continue
         run = instance.get_run_by_id(record.dagster_run.run_id)
         if run is None or run.is_finished:  # meanwhile
@@ -65,18 +70,18 @@ def mark_ended(instance: dg.DagsterInstance) -> int:
     return marked
 
 
-def is_alive(described: str, instance: dg.DagsterInstance) -> bool:
+def is_alive(described: str, lake: Path) -> bool:
     """Whether a process runs: one of this machine by its number, another by the signs of life that it gives."""
     if is_of_this_machine(described):
         return is_running(described)
-    return is_fresh(_signs(Path(instance.root_directory).parent, described))
+    return is_fresh(_signs(lake, described))
 
 
-def _is_gone(run: dg.DagsterRun, updated: float, instance: dg.DagsterInstance) -> bool:
+def _is_gone(run: dg.DagsterRun, updated: float, lake: Path) -> bool:
     described = run.tags.get(PROCESS)
     if not described:  # it is starting, or of an earlier release
         return time.time() - updated > (_TO_START if run.status == dg.DagsterRunStatus.STARTING else _LONG)
-    return not is_alive(described, instance)
+    return not is_alive(described, lake)
 
 
 def _signs(lake: Path, described: str) -> Path:

@@ -30,12 +30,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--socket", required=True, help="of the server with the definitions")
+    definitions = parser.add_mutually_exclusive_group(required=True)
+    definitions.add_argument("--socket", help="of the server with the definitions")
+    definitions.add_argument("--server", metavar="HOST:PORT", help="of that server, where it is on another machine")
     parser.add_argument("--location", required=True, help="the name of the code location")
     parser.add_argument("--read-only", action="store_true")
     parser.add_argument("--trusted-host", action="append", default=[])
     arguments = parser.parse_args()
-    target = GrpcServerTarget("localhost", None, arguments.socket, arguments.location)
+    host, _, port = (arguments.server or "localhost:").rpartition(":")
+    target = GrpcServerTarget(host, int(port) if port else None, arguments.socket, arguments.location)
     with (
         dg.DagsterInstance.get() as instance,
         WorkspaceProcessContext(instance, target, version=dg.__version__, read_only=arguments.read_only) as context,

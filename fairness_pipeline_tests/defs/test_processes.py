@@ -37,14 +37,14 @@ def test_only_runs_whose_process_is_gone_are_marked(tiny: Project, monkeypatch: 
         }
         runs["says nothing"] = create_run_for_test(instance, status=started).run_id
         _signs(tiny.workspace, tags["elsewhere"]).touch()
-        assert is_alive(described, instance)
-        assert is_alive(tags["mine"], instance)
+        assert is_alive(described, tiny.workspace)
+        assert is_alive(tags["mine"], tiny.workspace)
         assert process_number(described) == other.pid
-        assert mark_ended(instance) == 2
+        assert mark_ended(instance, tiny.workspace) == 2
         other.send_signal(signal.SIGKILL)
         other.communicate()
-        assert mark_ended(instance) == 1
-        assert mark_ended(instance) == 0
+        assert mark_ended(instance, tiny.workspace) == 1
+        assert mark_ended(instance, tiny.workspace) == 0
         status = {name: instance.get_run_by_id(run).status for name, run in runs.items()}
     failed = {name for name, own in status.items() if own == dg.DagsterRunStatus.FAILURE}
     assert failed == {"other", "number used again", "gone elsewhere"}

@@ -24,7 +24,7 @@ LOCAL = ("--engine", "ray", "--address", "local")
 def statuses(project: Project) -> set[str]:
     """How the recorded runs stand, after what the next command does first."""
     with open_instance(project) as instance:
-        mark_ended(instance)
+        mark_ended(instance, project.workspace)
         return {record.dagster_run.status.value for record in instance.get_run_records()}
 
 

@@ -107,8 +107,7 @@ def test_an_upload_that_breaks_off_leaves_the_old_list(workspace: Path, tmp_path
     assert (where / MANIFEST).read_text() == before
 
 
-def test_addresses_that_cannot_be_used(workspace: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+def test_addresses_that_cannot_be_used(workspace: Path, endpoint: str) -> None:
     with pytest.raises(FairnessError, match=r"'ftp://host/x': expected a folder, or an address such as s3://"):
         publish(workspace, files(workspace), "ftp://host/x")
     with pytest.raises(FairnessError, match="expected an address without a key") as refused:
@@ -116,6 +115,10 @@ def test_addresses_that_cannot_be_used(workspace: Path, endpoint: str, monkeypat
     assert "secret" not in str(refused.value)
     with pytest.raises(FairnessError, match="cannot be written: .*credentials"):
         publish(workspace, files(workspace), address(endpoint, "x").replace("audits", "no-such-bucket"))
+
+
+@pytest.mark.kills
+def test_nobody_at_the_address(workspace: Path, endpoint: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         nobody = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(FairnessError, match="cannot be written: "):
