@@ -1,20 +1,26 @@
 """What tests share: a project of their own in a temporary folder, and the real corpora where they are available."""
 
+import io
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 import yaml
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Engine
+from sqlalchemy.pool import QueuePool
 
 # One thread a process: the models are tiny, and tests start several processes at once. Set before libraries load.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test waits for a hub that it must not reach
 
+from dagster._core.execution.compute_logs import mirror_stream_to_file
+from dagster._core.storage import local_compute_log_manager
 from dagster._core.storage.event_log.sqlite import consolidated_sqlite_event_log
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 
@@ -34,11 +40,38 @@ _engines: dict[str, Engine] = {}
 
 def _engine(url: str, **options: Any) -> Engine:
     if url not in _engines:
-        _engines[url] = create_engine(url, **options)
+        _engines[url] = create_engine(url, **options | {"poolclass": QueuePool})
     return _engines[url]
 
 
-# Dagster makes an engine for each statement, which has each compiled anew.
+def _forget_engines(close: bool = True) -> None:
+    for engine in _engines.values():
+        engine.dispose(close)
+    _engines.clear()
+
+
+# A connection must not be used on both sides of a fork.
+os.register_at_fork(after_in_child=lambda: _forget_engines(close=False))
+
+
+@pytest.fixture(autouse=True)
+def _no_file_stays_open() -> Iterator[None]:
+    yield
+    _forget_engines()
+
+
+@contextmanager
+def _mirror(stream: IO[str], path: str) -> Iterator[None]:
+    """What is printed during a run is kept by four processes a run; they find nothing where it goes into memory."""
+    if isinstance(stream, io.StringIO):
+        yield
+    else:
+        with mirror_stream_to_file(stream, path):
+            yield
+
+
+local_compute_log_manager.mirror_stream_to_file = _mirror
+# Dagster makes an engine and a connection for each statement, which has each compiled, and the file opened, anew.
 consolidated_sqlite_event_log.create_engine = sqlite_run_storage.create_engine = _engine
 
 TINY = {
