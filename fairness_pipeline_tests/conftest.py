@@ -1,9 +1,12 @@
 """What tests share: a project of their own in a temporary folder, and the real corpora where they are available."""
 
+import atexit
+import functools
 import io
 import os
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +22,7 @@ from sqlalchemy.pool import QueuePool
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test waits for a hub that it must not reach
 
+import dagster as dg
 from dagster._core.execution.compute_logs import mirror_stream_to_file
 from dagster._core.storage import local_compute_log_manager
 from dagster._core.storage.event_log.sqlite import consolidated_sqlite_event_log
@@ -146,14 +150,25 @@ def tiny_project(data: Path, patch: pytest.MonkeyPatch) -> Project:
         },
     )
     write_yaml(data / "profiles" / "tiny.yaml", TINY)
-    instance = data.parent / "home" / "tiny" / "dagster"
-    instance.mkdir(parents=True)
-    write_yaml(
-        instance / "dagster.yaml",
-        _INSTANCE | {"event_log_storage": _ONE_FILE | {"config": {"base_dir": str(instance / "events")}}},
-    )
+    _write_instance(shutil.copytree(_no_runs_yet(), data.parent / "home" / "tiny" / "dagster"))
     patch.setenv("FAIRNESS_PROFILE", "tiny")
     return Project("tiny")
+
+
+def _write_instance(folder: Path) -> Path:
+    events = _ONE_FILE | {"config": {"base_dir": str(folder / "events")}}
+    return write_yaml(folder / "dagster.yaml", _INSTANCE | {"event_log_storage": events})
+
+
+@functools.cache
+def _no_runs_yet() -> Path:
+    """An instance with its tables, all of them empty: Dagster makes them in the time that a small test takes."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    _write_instance(folder)
+    dg.DagsterInstance.from_config(str(folder)).dispose()
+    _forget_engines()
+    return folder
 
 
 @pytest.fixture(scope="session")
