@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 import yaml
 
+from fairness_pipeline.debiasing.dialogue import probes
 from fairness_pipeline.debiasing.dialogue.registry import METHODS
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.partitions import to_dagster
@@ -37,6 +38,12 @@ DEBIASED = {
     "retrieval": RETRIEVAL,
     "retrieval-filtered": {},
 }
+
+
+@pytest.fixture(autouse=True)
+def _short_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a probe finds is tested beside the probes; here it is only passed on."""
+    monkeypatch.setattr(probes, "_PROBE_STEPS", 50)
 
 
 @pytest.fixture

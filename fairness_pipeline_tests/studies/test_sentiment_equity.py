@@ -129,9 +129,10 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     assert "Team 7.csv, line 42: " in done.stderr
     assert "team_7" not in done.stdout.partition("Sentiment equity, profile")[2]
     assert "Traceback" not in done.stderr
+    now = content(audited.workspace)
     for name, kept in after.items():
         if "team_7" not in name and "report" not in name:
-            assert content(audited.workspace)[name] == kept
+            assert now[name] == kept
     page = report.read_text(encoding="utf-8")
     assert "<b>Stale:</b>" in page
     assert "Not counted here or below,</b> because made with other settings or data than this profile has now: " \

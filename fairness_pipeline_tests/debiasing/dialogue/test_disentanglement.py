@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairness_pipeline.debiasing.dialogue import disentanglement
+from fairness_pipeline.debiasing.dialogue import disentanglement, probes
 from fairness_pipeline.debiasing.dialogue.disentanglement import (
     Bags,
     Discriminators,
@@ -270,7 +270,10 @@ def test_content_words_tell_the_group_as_far_as_they_differ() -> None:
 
 
 @pytest.mark.parametrize("shortlist", [None, 20])
-def test_training_resumes_exactly_and_keeps_what_the_report_needs(shortlist: int | None, tmp_path: Path) -> None:
+def test_training_resumes_exactly_and_keeps_what_the_report_needs(
+    shortlist: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "_PROBE_STEPS", 50)  # the same steps before and after; what they find is tested above
     (tmp_path / "whole").mkdir()
     (tmp_path / "cut").mkdir()
     settings = {"disentanglement": {**DET, "shortlist": shortlist}}
