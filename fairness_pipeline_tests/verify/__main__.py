@@ -19,6 +19,7 @@ from fairness_pipeline_tests.verify import (
     implicit_bias,
     language_model_bias,
     sentiment_equity,
+    storm,
 )
 from fairness_pipeline_tests.verify.kills import full_disk, judge_disk, judge_kill, kill
 from fairness_pipeline_tests.verify.page import WORDS, write_page
@@ -27,17 +28,21 @@ from fairness_pipeline_tests.verify.shared import DIALOGUES, STATE, Part, versio
 VERIFIED = dict(
     zip(STUDIES, (dialogue_fairness, language_model_bias, sentiment_equity, implicit_bias, annotator_bias), strict=True)
 )
+STORM = "storm"
 
 
 def main() -> None:
     """Runs what has not been verified yet; exits with 1 if any part fails."""
     parser = argparse.ArgumentParser(prog="make verify", description=__doc__)
     parser.add_argument("--study", choices=STUDIES, help="only this study's parts; no page")
-    study = parser.parse_args().study
+    parser.add_argument("--storm", action="store_true", help="only the storm; no page")
+    arguments = parser.parse_args()
+    study = STORM if arguments.storm else arguments.study
     parts: dict[str, dict[str, Part]] = {
         name: {**own.parts(), f"kill-{name}": partial(kill, name)} for name, own in VERIFIED.items()
     }
     parts[DIALOGUES]["full_disk"] = full_disk
+    parts[STORM] = storm.parts()
     outcomes = {
         name: remembered(name, run)
         for own, of_study in parts.items()
@@ -51,6 +56,8 @@ def main() -> None:
     }
     if DIALOGUES in verdicts:
         verdicts[DIALOGUES].append(judge_disk(outcomes["full_disk"]))
+    if study in (None, STORM):
+        verdicts[STORM] = storm.judge(outcomes)
     if study is None:
         write_page(outcomes, verdicts)
     everything = [verdict for of_study in verdicts.values() for verdict in of_study]

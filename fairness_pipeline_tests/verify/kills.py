@@ -48,7 +48,7 @@ def judge_kill(outcome: dict[str, Any]) -> list[Claim]:
     ]  # fmt: skip
 
 
-def small_run(home: Path, study: str) -> subprocess.Popen[str]:
+def small_run(home: Path, study: str, *options: str) -> subprocess.Popen[str]:
     """A run of the sample profile with every method and stage of a study, but trained for a moment only."""
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
     for model in ("seq2seq", "retrieval"):
@@ -80,7 +80,7 @@ def small_run(home: Path, study: str) -> subprocess.Popen[str]:
     folder = STATE / "data" / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "small.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
-    return command(home, "run", "--profile", "small", "--study", study, data=STATE / "data")
+    return command(home, "run", "--profile", "small", "--study", study, *options, data=STATE / "data")
 
 
 def is_held(stage: Path) -> bool:

@@ -1,0 +1,197 @@
+"""A storm: runs that are killed at random moments, in files and in Postgres, and a Ray cluster that loses a node.
+
+Each part says how often something was killed; the lake must come out byte for byte as that of an undisturbed run.
+"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.engines.ray_rows import RayRows
+from fairness_pipeline.engines.settings import RaySettings
+from fairness_pipeline.models.language.registry import perplexity_scorer
+from fairness_pipeline.workspace.distinct import CHUNK, each_distinct
+from fairness_pipeline.workspace.postgres import POSTGRES
+from fairness_pipeline_tests.commands import content
+from fairness_pipeline_tests.models.language.tiny import trained
+from fairness_pipeline_tests.postgres_server import started
+from fairness_pipeline_tests.verify.kills import small_run
+from fairness_pipeline_tests.verify.shared import SENTIMENT, STATE, Claim, Part, finished
+
+KILLS = 50
+PAIRS = 300_000
+_WORKERS = ("--workers", "4")
+_STATUSES = """
+from fairness_pipeline.defs.instance import open_instance
+from fairness_pipeline.project.project import Project
+with open_instance(Project("small")) as instance:
+    print(*{record.dagster_run.status.value for record in instance.get_run_records()})
+"""
+_PEOPLE, _TRAITS = ("christians", "jews", "muslims"), ("greedy", "loud", "tall", "busy", "early", "tired", "new")
+
+
+def parts() -> dict[str, Part]:
+    """What is run, by name."""
+    return {"storm-files": partial(_killed, False), "storm-postgres": partial(_killed, True), "storm-ray": _nodes}
+
+
+def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
+    """The claims on the storm."""
+    claims: list[Claim] = []
+    for name, where in (("storm-files", "SQLite and leases"), ("storm-postgres", "Postgres")):
+        own = outcomes[name]
+        held = own["same"] and not own["partial_files_left"] and not own["unfinished"]
+        claims.append(
+            (f"{where}: after SIGKILL at random moments, four workers, the lake is byte for byte that of an undisturbed run, "
+             "and no run is left as started", held and own["kills"] == KILLS,
+             f"{own['kills']} kills, {own['partial_files_left']} partial files, {own['unfinished']} runs unfinished")
+        )  # fmt: skip
+    own = outcomes["storm-ray"]
+    lost = own["scored"] - own["chunks"]
+    claims.append(
+        (f"Ray: {PAIRS:,} pairs through three nodes, one node lost and the driver killed, come out byte for byte as embedded",
+         own["same"] and lost <= own["most_twice"], f"{own['chunks']} chunks, {lost} of them scored twice")
+    )  # fmt: skip
+    return claims
+
+
+def _killed(in_postgres: bool) -> dict[str, Any]:
+    """A small run of a study, killed with SIGKILL at random moments until it was hit often enough, then left alone."""
+    whole, stormed = STATE / "whole" / "storm", STATE / f"stormed-{in_postgres}"
+    for home in (whole, stormed):
+        shutil.rmtree(home, ignore_errors=True)
+    finished(small_run(whole, SENTIMENT))
+    undisturbed = content(whole / "small")
+    with _records(in_postgres):
+        draw, kills = random.Random(in_postgres), 0
+        while kills < KILLS:
+            begun = small_run(stormed, SENTIMENT, *_WORKERS)
+            deadline = time.monotonic() + draw.uniform(1.0, 9.0)
+            while begun.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            if begun.poll() is None:
+                begun.kill()
+                kills += 1
+            begun.wait()
+            if not draw.randrange(4):  # so that there is something to make again
+                _lose_some(stormed / "small", draw)
+        finished(small_run(stormed, SENTIMENT, *_WORKERS))
+        said = subprocess.run(
+            [sys.executable, "-c", _STATUSES], capture_output=True, text=True, check=True,
+            env={**os.environ, "FAIRNESS_HOME": str(stormed), "FAIRNESS_DATA": str(STATE / "data")},
+        ).stdout.split()  # fmt: skip
+    return {
+        "kills": kills,
+        "same": content(stormed / "small") == undisturbed,
+        "partial_files_left": len(list(stormed.rglob("*.part"))),
+        "unfinished": len(set(said) - {"SUCCESS", "FAILURE", "CANCELED"}),
+    }
+
+
+@contextmanager
+def _records(in_postgres: bool) -> Iterator[None]:
+    """Dagster's records in a database of this part's own, or in files."""
+    if not in_postgres:
+        yield
+        return
+    with started() as server:
+        os.environ[POSTGRES] = server.database()
+        try:
+            yield
+        finally:
+            del os.environ[POSTGRES]
+
+
+def _lose_some(workspace: Path, draw: random.Random) -> None:
+    """Deletes three tables or cards."""
+    made = sorted([*(workspace / "tables").rglob("*.parquet"), *(workspace / "cards").rglob("*.json")])
+    for path in draw.sample(made, min(3, len(made))):
+        path.unlink()
+
+
+def _nodes() -> dict[str, Any]:
+    """Perplexities of many pairs by three nodes, of which one is lost; then the driver is killed, and another goes on."""
+    from ray.cluster_utils import Cluster
+
+    home = STATE / "storm-ray"
+    shutil.rmtree(home, ignore_errors=True)
+    trained(home / "model")
+    embedded = score(home)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        for _ in range(2):
+            cluster.add_node(num_cpus=1)
+        driver = _driver(home, cluster.address)
+        _wait_until(home, 0.25, driver)
+        cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
+        _wait_until(home, 0.5, driver)
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+        assert _driver(home, cluster.address).wait() == 0
+    finally:
+        cluster.shutdown()
+    on_ray = pa.ipc.open_file(home / "scored.arrow").read_all()
+    written = sum(1 for _ in (home / "work").glob("scored-*.parquet"))
+    return {
+        "same": on_ray.equals(embedded),
+        "chunks": len(_texts().unique()) // CHUNK + 1,
+        "scored": written,
+        "most_twice": 5,
+    }
+
+
+def score(home: Path, address: str | None = None) -> pa.Table:
+    """The perplexities, on a cluster or here.
+
+    Args:
+        home: Holds the model.
+        address: The cluster's; None for this process.
+    """
+    from fairness_pipeline_tests.models.language.tiny import specification
+
+    scorer = perplexity_scorer(specification(), home / "model")
+    if address is None:
+        return each_distinct(_texts(), scorer)
+    (home / "work").mkdir(exist_ok=True)
+    return each_distinct(_texts(), scorer, folder=home / "work", engine=RayRows(RaySettings(address=address), home))
+
+
+def _texts() -> pa.Array:
+    """Both sides of many pairs, all of them distinct."""
+    draw = random.Random(5)
+    words = [*_TRAITS, "and", "all", "these", "days", "phone", "bike", "again"]
+    ends = [" ".join(draw.choices(words, k=9)) for _ in range(PAIRS)]
+    people = draw.choices(list(zip(_PEOPLE[:2], _PEOPLE[1:], strict=True)), k=PAIRS)
+    return pa.array([f"{pair[side]} are {end}" for pair, end in zip(people, ends, strict=True) for side in (0, 1)])
+
+
+def _driver(home: Path, address: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-m", __name__, str(home), address])
+
+
+def _wait_until(home: Path, share: float, driver: "subprocess.Popen[bytes]") -> None:
+    """Waits until this share of the chunks is made."""
+    wanted = share * len(_texts()) / CHUNK
+    while driver.poll() is None and len(list((home / "work").glob("scored-*.parquet"))) < wanted:
+        time.sleep(0.1)
+    assert driver.poll() is None, "the driver ended before the storm"
+
+
+if __name__ == "__main__":
+    found = score(Path(sys.argv[1]), sys.argv[2])
+    with (
+        pa.OSFile(str(Path(sys.argv[1]) / "scored.arrow"), "wb") as file,
+        pa.ipc.new_file(file, found.schema) as writer,
+    ):
+        writer.write_table(found)
