@@ -75,6 +75,12 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[Cla
             lines.append(f"| {profile}, {dimension} | {name} | {' | '.join(cells)} |")
     lines += [
         "",
+        "## Storm",
+        "",
+        "| claim | outcome | figures |",
+        "| --- | --- | --- |",
+        *(f"| {claim} | {WORDS[held]} | {figures} |" for claim, held, figures in verdicts["storm"]),
+        "",
         "## Study 2: language-model bias",
         "",
         "The small GPT-2 of the sample profile, trained with five seeds on comments with planted stereotypes",

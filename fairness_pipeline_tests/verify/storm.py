@@ -21,10 +21,10 @@ import pyarrow as pa
 from fairness_pipeline.engines.ray_rows import RayRows
 from fairness_pipeline.engines.settings import RaySettings
 from fairness_pipeline.models.language.registry import perplexity_scorer
-from fairness_pipeline.workspace.distinct import CHUNK, each_distinct
+from fairness_pipeline.workspace.distinct import CHUNK, LazyScorer, Scorer, each_distinct
 from fairness_pipeline.workspace.postgres import POSTGRES
 from fairness_pipeline_tests.commands import content
-from fairness_pipeline_tests.models.language.tiny import trained
+from fairness_pipeline_tests.models.language.tiny import specification, trained
 from fairness_pipeline_tests.postgres_server import started
 from fairness_pipeline_tests.verify.kills import small_run
 from fairness_pipeline_tests.verify.shared import SENTIMENT, STATE, Claim, Part, finished
@@ -38,7 +38,8 @@ from fairness_pipeline.project.project import Project
 with open_instance(Project("small")) as instance:
     print(*{record.dagster_run.status.value for record in instance.get_run_records()})
 """
-_PEOPLE, _TRAITS = ("christians", "jews", "muslims"), ("greedy", "loud", "tall", "busy", "early", "tired", "new")
+_PEOPLE = ("christians", "jews"), ("jews", "muslims")
+_WORDS = "greedy loud tall busy early tired new and all these days phone bike again".split()
 
 
 def parts() -> dict[str, Part]:
@@ -142,12 +143,11 @@ def _nodes() -> dict[str, Any]:
     finally:
         cluster.shutdown()
     on_ray = pa.ipc.open_file(home / "scored.arrow").read_all()
-    written = sum(1 for _ in (home / "work").glob("scored-*.parquet"))
     return {
         "same": on_ray.equals(embedded),
-        "chunks": len(_texts().unique()) // CHUNK + 1,
-        "scored": written,
-        "most_twice": 5,
+        "chunks": len(list((home / "work").glob("scored-*.parquet"))),
+        "scored": len((home / "log").read_text().splitlines()),
+        "most_twice": 1 + 3,  # of the node that was lost, and of the three at work when the driver was killed
     }
 
 
@@ -158,21 +158,32 @@ def score(home: Path, address: str | None = None) -> pa.Table:
         home: Holds the model.
         address: The cluster's; None for this process.
     """
-    from fairness_pipeline_tests.models.language.tiny import specification
-
-    scorer = perplexity_scorer(specification(), home / "model")
     if address is None:
-        return each_distinct(_texts(), scorer)
+        return each_distinct(_texts(), _load(home, None))
+    scorer = LazyScorer(partial(_load, home, home / "log"), device="cpu")
     (home / "work").mkdir(exist_ok=True)
     return each_distinct(_texts(), scorer, folder=home / "work", engine=RayRows(RaySettings(address=address), home))
+
+
+def _load(home: Path, log: Path | None) -> Scorer:
+    """The model; it writes a line for each chunk that it has scored."""
+    scorer = perplexity_scorer(specification(), home / "model")
+
+    def logged(texts: pa.Table) -> pa.Table:
+        found = scorer(texts)
+        if log:
+            with log.open("a") as file:
+                file.write(f"{os.getpid()}\n")
+        return found
+
+    return logged
 
 
 def _texts() -> pa.Array:
     """Both sides of many pairs, all of them distinct."""
     draw = random.Random(5)
-    words = [*_TRAITS, "and", "all", "these", "days", "phone", "bike", "again"]
-    ends = [" ".join(draw.choices(words, k=9)) for _ in range(PAIRS)]
-    people = draw.choices(list(zip(_PEOPLE[:2], _PEOPLE[1:], strict=True)), k=PAIRS)
+    ends = [" ".join(draw.choices(_WORDS, k=9)) for _ in range(PAIRS)]
+    people = draw.choices(_PEOPLE, k=PAIRS)
     return pa.array([f"{pair[side]} are {end}" for pair, end in zip(people, ends, strict=True) for side in (0, 1)])
 
 
