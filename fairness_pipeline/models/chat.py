@@ -126,26 +126,29 @@ class Chat:
         with replacing(self.folder / _JOURNAL) as path:
             path.write_text("".join(lines), encoding="utf-8")
 
-    async def _ask_all(self, prompts: Iterable[str]) -> None:
+    async def _ask_all(self, prompts: list[str]) -> None:
         key = _key(self.source)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        limits = httpx.Limits(max_connections=self.source.concurrency)
+        certificates = httpx.create_ssl_context()
         path = self.folder / _JOURNAL
         waiting = iter(prompts)
         try:
             with path.open("a", encoding="utf-8") as journal:
-                async with httpx.AsyncClient(headers=headers, timeout=self.source.timeout, limits=limits) as client:
 
-                    async def work() -> None:
+                async def work() -> None:
+                    # A client each: one that is shared looks at all its connections before each request.
+                    async with httpx.AsyncClient(
+                        headers=headers, timeout=self.source.timeout, verify=certificates
+                    ) as client:
                         for prompt in waiting:  # shared between workers: each prompt goes to one of them
                             answer = await self._ask(client, prompt)
                             self._answers[prompt] = answer
                             journal.write(_line(prompt, answer))
                             journal.flush()
 
-                    async with asyncio.TaskGroup() as group:
-                        for _ in range(self.source.concurrency):
-                            group.create_task(work())
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(min(self.source.concurrency, len(prompts))):
+                        group.create_task(work())
         except ExceptionGroup as errors:  # one worker's error has ended the others
             error = errors.exceptions[0]
             raise (explained(error, path) if isinstance(error, OSError) else error) from None

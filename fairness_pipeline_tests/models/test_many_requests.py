@@ -1,0 +1,83 @@
+"""A large model behind a server of its own: a hundred thousand requests, 64 at once, with a kill in the middle."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.models.dialogue.endpoint import EndpointResponder
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.workspace.distinct import each_distinct
+
+pytestmark = pytest.mark.kills
+REQUESTS, AT_ONCE = 100_000, 64
+SERVER = Path(__file__).with_name("openai_server.py")
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """Its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen([sys.executable, SERVER, str(port)])
+    address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 30
+    while True:
+        try:
+            counted(address)
+            break
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    yield address
+    process.kill()
+    process.wait()
+
+
+def counted(address: str) -> dict[str, int]:
+    """What the server has counted."""
+    with urllib.request.urlopen(f"{address}/counted", timeout=10) as reply:
+        found: dict[str, int] = json.loads(reply.read())
+    return found
+
+
+def ask(address: str, folder: Path) -> pa.Table:
+    """Asks for all contexts, or for those that are not answered yet."""
+    specification = ModelSpecification.model_validate(
+        {
+            "architecture": "endpoint",
+            "corpus": "any",
+            "endpoint": {"base_url": f"{address}/v1", "model": "large", "concurrency": AT_ONCE},
+        }
+    )
+    contexts = pa.array([f"context number {number}" for number in range(REQUESTS)])
+    return each_distinct(contexts, EndpointResponder(specification, folder, 1), folder=folder)
+
+
+def test_each_context_is_asked_once_also_across_a_kill(server: str, tmp_path: Path) -> None:
+    code = f"from {__name__} import *; ask({server!r}, Path({str(tmp_path)!r}))"
+    first = subprocess.Popen([sys.executable, "-c", code])
+    while counted(server)["asked"] < REQUESTS // 3:
+        assert first.poll() is None
+        time.sleep(0.2)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    time.sleep(0.5)
+    before, begun = counted(server)["asked"], time.monotonic()
+    answers = ask(server, tmp_path)["response"]
+    seconds = time.monotonic() - begun
+    found = counted(server)
+    assert answers[7].as_py() == "context number 7"[::-1]
+    assert answers[REQUESTS - 1].as_py() == f"context number {REQUESTS - 1}"[::-1]
+    assert len(answers.unique()) == REQUESTS
+    assert REQUESTS <= found["asked"] <= REQUESTS + AT_ONCE  # those on their way at the kill were asked again
+    assert AT_ONCE // 2 < found["most"] <= AT_ONCE
+    print(f"{(found['asked'] - before) / seconds:,.0f} requests a second")
