@@ -11,6 +11,8 @@ import pkgutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,8 +25,9 @@ from dagster._serdes import ConfigurableClass, ConfigurableClassData, serialize_
 
 import fairness_pipeline
 from fairness_pipeline.defs.processes import PROCESS, is_alive, process_tag, show_signs_of_life
-from fairness_pipeline.foundation.processes import is_of_this_machine, process_number
+from fairness_pipeline.workspace.postgres import record_errors
 
+_HEED_EVERY = 1.0  # seconds
 _LEFT_OUT = (".cli", "__main__", ".ray_")
 """Modules that no run imports, or only one on a cluster."""
 _LIBRARIES = ("torch", "transformers", "pandas", "scipy.stats", "sklearn.linear_model", "nltk")
@@ -72,15 +75,14 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
             self._write(request)
 
     def terminate(self, run_id: str) -> bool:
-        """Interrupts the process of a run, as Ctrl-C does; False if it has ended."""
+        """Lets the process of a run, on whichever machine, interrupt itself as Ctrl-C would; False if it has ended."""
         run = self._instance.get_run_by_id(run_id)
         if run is None or run.is_finished:
             return False
         described = run.tags.get(PROCESS)
-        if not described or not is_of_this_machine(described) or not is_alive(described, lake_of(self._instance)):
+        if not described or not is_alive(described, lake_of(self._instance)):
             return False
         self._instance.report_run_canceling(run)
-        os.kill(process_number(described), signal.SIGINT)
         return True
 
     @property
@@ -162,11 +164,27 @@ def _run(request: str) -> None:
         with dg.DagsterInstance.from_ref(arguments.instance_ref) as instance:
             show_signs_of_life(lake_of(instance))
             instance.add_run_tags(arguments.run_id, process_tag())
+        threading.Thread(target=_heed, args=(arguments,), daemon=True).start()
         api_cli(["execute_run", request], standalone_mode=False)
         status = 0
     finally:
         sys.stdout.flush()
         os._exit(status)
+
+
+def _heed(arguments: ExecuteRunArgs) -> None:
+    """Interrupts this process once its run is to be cancelled."""
+    assert arguments.instance_ref is not None
+    with dg.DagsterInstance.from_ref(arguments.instance_ref) as instance:
+        while True:
+            time.sleep(_HEED_EVERY)
+            with suppress(*record_errors()):  # the database is away for a moment
+                run = instance.get_run_by_id(arguments.run_id)
+                if run is None or run.is_finished:
+                    return
+                if run.status == dg.DagsterRunStatus.CANCELING:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    return
 
 
 if __name__ == "__main__":

@@ -17,9 +17,11 @@ async def complete(request: Request) -> JSONResponse:
     global asked, most, now
     asked, now = asked + 1, now + 1
     most = max(most, now)
-    text = (await request.json())["messages"][-1]["content"]
-    await asyncio.sleep(0.01)
-    now -= 1
+    try:
+        text = (await request.json())["messages"][-1]["content"]
+        await asyncio.sleep(0.01)
+    finally:  # a client that was killed has gone
+        now -= 1
     return JSONResponse({"choices": [{"message": {"role": "assistant", "content": text[::-1]}}]})
 
 

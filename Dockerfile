@@ -1,0 +1,52 @@
+# One image for all parts: the command, Dagster's servers, the runs and the nodes of a Ray cluster. All nodes of a
+# cluster must have the same versions, so that the same bytes come out; one image sees to that.
+#
+#     docker build --tag fairness-pipeline:0.1.0 .
+#
+# PyTorch comes in builds with and without CUDA, as one version on several package indexes. Without an argument it
+# comes from Python's usual index, with CUDA on x86, and the image is several gigabytes larger. The argument
+# TORCH_INDEX is the address of another index: PyTorch's page "Get Started" shows one for machines without a GPU, and
+# one for each version of CUDA (what follows --index-url there).
+#
+#     docker build --build-arg TORCH_INDEX=ADDRESS --tag fairness-pipeline:0.1.0 .
+
+# Python 3.11, as the tests use it with the versions of constraints.txt.
+FROM python:3.11-slim-bookworm AS libraries
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1
+# `ps` tells a process from a later one with the same number; locks and records of runs rely on it.
+RUN apt-get update && apt-get install --yes --no-install-recommends procps && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+# Libraries come before the code, so that a change of the code does not install them again.
+COPY constraints.txt pyproject.toml ./
+ARG TORCH_INDEX=""
+# Without dependencies: another index would bring other versions of them. They come with the next step.
+RUN pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch==2.13.0
+# What pyproject.toml asks for, with Ray and Postgres, and what Dagster needs to start runs on Kubernetes.
+RUN python -c "\
+import tomllib; \
+project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+extras = project['optional-dependencies']; \
+print(*project['dependencies'], *extras['ray'], *extras['postgres'], sep='\n')" > requirements.txt \
+    && pip install --constraint constraints.txt --requirement requirements.txt dagster-k8s==0.29.27
+
+# The package as a wheel. Nothing of this stage is in the image but that file.
+FROM libraries AS package
+RUN pip install --constraint constraints.txt hatchling==1.33.0
+COPY README.md LICENSE ./
+COPY data data
+COPY fairness_pipeline fairness_pipeline
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
+
+FROM libraries
+COPY --from=package /wheels /wheels
+RUN pip install --no-deps /wheels/*.whl && rm -rf /build /wheels
+# The number is that of the lake's owner; docs/helm-values.yaml names it too. The second folder is DAGSTER_HOME there.
+RUN useradd --uid 1000 --create-home fairness \
+    && install --directory --owner fairness --group fairness /lake /opt/dagster/dagster_home
+ENV FAIRNESS_HOME=/lake
+# Whoever starts a container without a volume keeps what was made all the same.
+VOLUME /lake
+USER fairness
+# A folder without modules: Dagster looks for modules where it starts.
+WORKDIR /home/fairness
+CMD ["fairness-pipeline", "--help"]
