@@ -17,6 +17,7 @@ from fairness_pipeline_tests.benchmark.dialogue import (
     training,
     worth,
 )
+from fairness_pipeline_tests.benchmark.engines import locks, ray
 from fairness_pipeline_tests.benchmark.language import generation, language_models
 from fairness_pipeline_tests.benchmark.page import RESULTS, document
 from fairness_pipeline_tests.benchmark.sentiment import equity
@@ -26,6 +27,7 @@ PARTS = {
     "disentanglement": disentanglement,
     "generation": generation, "classifiers": classifiers,
     "language_models": language_models, "equity": equity, "truth_inference": truth_inference,
+    "ray": ray, "locks": locks,
 }  # fmt: skip
 
 
