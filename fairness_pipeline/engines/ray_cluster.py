@@ -17,6 +17,7 @@ from fairness_pipeline.engines.settings import AUTO, LOCAL, RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 
 _SECONDS = 5.0
+_ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CURRENT = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
 """The file in which `ray start` writes the address of the cluster that runs on this machine."""
@@ -162,4 +163,24 @@ def _answering(address: str) -> str:
             f"no Ray cluster answers at {found} ({getattr(error, 'strerror', None) or error}); start one there "
             "(ray start --head), or give the address of one that runs"
         ) from None
+    if os.environ.get("RAY_USE_TLS", "0") == "0" and not _is_a_head(found):
+        raise FairnessError(
+            f"what answers at {found} is no head of a Ray cluster; its port is that of `ray start --head --port` (6379 "
+            "unless it is named), not that of Ray's client (10001) or dashboard (8265)"
+        )
     return found
+
+
+def _is_a_head(address: str) -> bool:
+    """Whether it answers as the head of a cluster does; `ray.init` would wait for minutes for one that does not."""
+    import grpc  # type: ignore[import-untyped]
+
+    with grpc.insecure_channel(address) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(_SECONDS)
+            channel.unary_unary(_ALIVE)(b"", timeout=_SECONDS)
+        except grpc.FutureTimeoutError:
+            return False
+        except grpc.RpcError as error:  # a head that asks for a token first is one too
+            return bool(error.code() != grpc.StatusCode.UNIMPLEMENTED)
+    return True
