@@ -95,7 +95,7 @@ def opened(log: Path) -> Iterator[Ui]:
         yield ui
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0, log.read_text()
+        assert process.wait(120) == 0, log.read_text()
 
 
 @pytest.mark.kills
