@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from packaging.requirements import Requirement
 
 import fairness_pipeline as fp
 from fairness_pipeline.foundation.errors import FairnessError
@@ -95,3 +98,19 @@ def test_comparing_takes_groups_margins_and_a_level() -> None:
     assert (wide["verdict"], wide["margin"]) == ("fair", 50)
     strict = fp.compare(him[:40], [*her[:8], *her[60:92]], alpha=1e-4).set_index("measure").loc["offense_rate"]
     assert strict["verdict"] == "inconclusive"
+
+
+def test_both_extras_stand_in_one_environment_with_the_pins() -> None:
+    """That of the tests is made with `dev`, which has both."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for wanted in map(Requirement, [*extras["ray"], *extras["postgres"]]):
+        assert wanted.specifier.contains(version(wanted.name)), wanted
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    for name in ("ray", "dagster-postgres", "sqlalchemy", "psycopg2-binary"):
+        assert {own.lower(): pin for own, pin in pins.items()}[name] == version(name)
+
+
+@pytest.mark.kills
+def test_no_library_of_the_environment_lacks_another() -> None:
+    checked = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout

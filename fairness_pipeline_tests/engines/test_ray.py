@@ -19,6 +19,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.workspace.distinct import HERE, LazyScorer, each_distinct
 from fairness_pipeline_tests.commands import command
 from fairness_pipeline_tests.engines.scorers import CHUNK, TEXTS, lengths, scored
+from fairness_pipeline_tests.local_server import answer, serve
 
 LOCAL = RaySettings(address="local")
 
@@ -150,6 +151,14 @@ def test_nobody_at_the_address_is_found_out_at_once(monkeypatch: pytest.MonkeyPa
     with pytest.raises(FairnessError, match="no Ray cluster answers"):
         join(RaySettings())
     assert time.monotonic() - begun < 5
+
+
+def test_what_answers_must_be_the_head_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_cluster.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray_cluster, "_SECONDS", 0.5)
+    refused = pytest.raises(FairnessError, match=r"is no head of a Ray cluster; .*not that of Ray's client \(10001\)")
+    with serve(lambda request: answer(request, 200, b"hello")) as address, refused:
+        join(RaySettings(address=address.removeprefix("http://")))
 
 
 def test_the_environment_goes_before_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
