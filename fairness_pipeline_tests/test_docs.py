@@ -24,7 +24,7 @@ from fairness_pipeline_tests.models.classifiers.tiny import told_by_a_word
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 
 ROOT = Path(__file__).parents[1]
-LONG = ("README", "annotators", "audit-your-model", "debiasing", "language-models", "text-classifiers")
+LONG = ("README", "annotators", "audit-your-model", "debiasing", "deploy", "language-models", "text-classifiers")
 """Pages whose commands take long; `make verify` runs them."""
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 NAMED = re.compile(r"^# (?:data/)?((?:profiles|models|systems|dimensions|corpora|contexts)/[\w.-]+\.yaml)")

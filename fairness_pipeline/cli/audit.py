@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import number_of_pairs
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.run import add_gate, bring_up_to_date, check_gate, make, use_engine
+from fairness_pipeline.cli.run import add_gate, bring_up_to_date, check_gate, engine_of_options, make
 from fairness_pipeline.foundation.errors import FairnessError
 
 if TYPE_CHECKING:
@@ -55,14 +55,18 @@ def add(command: Command) -> None:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
+    check_gate(arguments)
+    with engine_of_options(arguments):
+        return _give_and_run(arguments)
+
+
+def _give_and_run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.cli.given import look_at
     from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan, Selection
     from fairness_pipeline.project.project import Project
 
-    check_gate(arguments)
-    use_engine(arguments)
     project = Project(arguments.profile)
     if arguments.dimension and arguments.dimension not in project.dimensions:
         raise FairnessError(

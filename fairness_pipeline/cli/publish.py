@@ -43,13 +43,11 @@ def _publish(arguments: argparse.Namespace) -> int:
         files.add(index)
     with Progress(console=Console(stderr=True), transient=True) as display:
         bar = display.add_task("files", total=len(files))
-        done = publish(
-            lake.root, files, arguments.address, lambda done, total, note: display.update(bar, completed=done)
-        )
+        done = publish(lake, files, arguments.address, lambda done, total, note: display.update(bar, completed=done))
     if stale:
         print(f"{number_of(stale, 'partition')} of {len(made)} out of date: 'fairness-pipeline run' makes them anew")
     print(
         f"{number_of(done.written, 'file')} written, {done.unchanged} unchanged, {done.deleted} deleted; "
-        f"{arguments.address}/{MANIFEST} lists all of them"
+        f"{MANIFEST} in '{project.name}' there lists all of them"
     )
     return 0

@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import add_selection, count, selection
@@ -89,18 +90,25 @@ def _address(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def use_engine(arguments: argparse.Namespace) -> None:
-    """Lets this process, and those that it starts, use the engine that the options name.
+@contextmanager
+def engine_of_options(arguments: argparse.Namespace) -> Iterator[None]:
+    """Lets this process, and those that it starts in the block, use the engine that the options name.
 
     Raises:
         FairnessError: an address is given for an engine that has none.
     """
     if arguments.address and arguments.engine == "embedded":
         raise FairnessError("--address is that of a Ray cluster; add --engine ray")
-    if arguments.engine or arguments.address:
-        os.environ[ENGINE] = arguments.engine or "ray"
-    if arguments.address:
-        os.environ[ADDRESS] = arguments.address
+    engine = arguments.engine or ("ray" if arguments.address else None)
+    before = {name: os.environ.get(name) for name in (ENGINE, ADDRESS)}
+    os.environ.update({name: own for name, own in ((ENGINE, engine), (ADDRESS, arguments.address)) if own})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def check_gate(arguments: argparse.Namespace) -> None:
@@ -112,6 +120,12 @@ def check_gate(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    check_gate(arguments)
+    with engine_of_options(arguments):
+        return _bring_up_to_date(arguments)
+
+
+def _bring_up_to_date(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan
     from fairness_pipeline.lineage.query_epochs import begin_query_epochs
@@ -119,8 +133,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
     if arguments.select and arguments.fail_on:
         raise FairnessError("--fail-on needs verdicts, but --select may produce none; leave one out")
-    check_gate(arguments)
-    use_engine(arguments)
     if arguments.ask_again and (arguments.select or arguments.dimension):
         raise FairnessError("--ask-again asks whole models; leave out --select and --dimension")
     project, chosen = Project(arguments.profile), selection(arguments)

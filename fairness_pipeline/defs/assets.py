@@ -127,12 +127,15 @@ def _make(
     started = time.monotonic()
     engine = engine_of(lineage.project.profile.engine, lake.root)
     result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, engine, work))
+    still_ours = lake.still_ours(recipe.name, key)
     if recipe.kind == "checkpoint" and work != folder:
+        still_ours()
         _clear(folder)
         work.rename(folder)
     result.before_it_counts()
     yield from _save(lake, recipe, key, result, Card(stamp, described, result.figures))
     if recipe.kind != "checkpoint":
+        still_ours()
         _clear(folder.parent)  # with what runs that were stopped have left under other settings
     yield dg.MaterializeResult(
         data_version=dg.DataVersion(lake.content(recipe.name, key) or ""),
@@ -153,7 +156,7 @@ def _save(lake: Lake, recipe: Recipe, key: Key, result: Result, card: Card) -> I
                     raise FairnessError(f"{recipe.name}: {wrong}; the table was not written")
         return
     if isinstance(result.content, str):
-        with replacing(lake.document_path(recipe.name)) as temporary:
+        with replacing(lake.document_path(recipe.name), lake.still_ours(recipe.name, key)) as temporary:
             temporary.write_text(result.content, encoding="utf-8")
     lake.write_card(recipe.name, key, card)
 

@@ -16,7 +16,7 @@ from fairness_pipeline.foundation.leases import leased
 from fairness_pipeline.foundation.machine import cores
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.locks import identity
-from fairness_pipeline.workspace.postgres import POSTGRES, check_postgres
+from fairness_pipeline.workspace.postgres import POSTGRES, check_postgres, place
 
 Instance = dg.DagsterInstance
 """For other rooms, which do not import Dagster."""
@@ -112,6 +112,17 @@ def _check_place(configuration: Path) -> None:
         )
 
 
+def _check_database(locks: Path, profile: str) -> None:
+    """Refuses a database other than the one that keeps this workspace's locks: two would give a lock twice."""
+    found = check_postgres(identity(locks), profile)
+    if identity(locks, "database", found) != found:
+        raise FairnessError(
+            f"{POSTGRES}: {place()} is another database than the one that keeps this workspace's locks and records. "
+            f"Name that one; or, if nobody uses it any more, delete {locks / '.database'}: the next command tells the "
+            "new one of all that is made"
+        )
+
+
 def warn_if_elsewhere(project: Project) -> None:
     """Warns if Dagster keeps its records elsewhere, where it would show the workspace as empty."""
     own, used = project.workspace / "dagster", os.environ.get("DAGSTER_HOME")
@@ -133,6 +144,6 @@ def open_instance(project: Project) -> dg.DagsterInstance:
     os.environ["DAGSTER_HOME"] = str(folder)
     show_signs_of_life(project.workspace)
     if os.environ.get(POSTGRES):
-        check_postgres(identity(project.workspace / "locks"), project.name)
+        _check_database(project.workspace / "locks", project.name)
     with leased(folder / _LOCK):  # two first runs at once would both make Dagster's tables
         return dg.DagsterInstance.get()

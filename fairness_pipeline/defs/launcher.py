@@ -25,8 +25,11 @@ from dagster._serdes import ConfigurableClass, ConfigurableClassData, serialize_
 
 import fairness_pipeline
 from fairness_pipeline.defs.processes import PROCESS, is_alive, process_tag, show_signs_of_life
+from fairness_pipeline.foundation.processes import is_of_this_machine, process_number
 from fairness_pipeline.workspace.postgres import record_errors
 
+HEEDS = "fairness_pipeline/heeds_cancelling"
+"""The tag of a run whose process looks whether it is to be cancelled."""
 _HEED_EVERY = 1.0  # seconds
 _LEFT_OUT = (".cli", "__main__", ".ray_")
 """Modules that no run imports, or only one on a cluster."""
@@ -75,14 +78,23 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
             self._write(request)
 
     def terminate(self, run_id: str) -> bool:
-        """Lets the process of a run, on whichever machine, interrupt itself as Ctrl-C would; False if it has ended."""
+        """Interrupts a run as Ctrl-C does; False if it has ended, or was started by a command on another machine.
+
+        A process that this launcher has forked interrupts itself, on whichever machine it runs.
+        """
         run = self._instance.get_run_by_id(run_id)
         if run is None or run.is_finished:
             return False
         described = run.tags.get(PROCESS)
         if not described or not is_alive(described, lake_of(self._instance)):
             return False
-        self._instance.report_run_canceling(run)
+        if HEEDS in run.tags:
+            self._instance.report_run_canceling(run)
+        elif is_of_this_machine(described):
+            self._instance.report_run_canceling(run)
+            os.kill(process_number(described), signal.SIGINT)
+        else:
+            return False
         return True
 
     @property
@@ -163,7 +175,7 @@ def _run(request: str) -> None:
         assert arguments.instance_ref is not None
         with dg.DagsterInstance.from_ref(arguments.instance_ref) as instance:
             show_signs_of_life(lake_of(instance))
-            instance.add_run_tags(arguments.run_id, process_tag())
+            instance.add_run_tags(arguments.run_id, {**process_tag(), HEEDS: "true"})
         threading.Thread(target=_heed, args=(arguments,), daemon=True).start()
         api_cli(["execute_run", request], standalone_mode=False)
         status = 0

@@ -34,7 +34,7 @@ def show_signs_of_life(lake: Path) -> None:
             if not is_fresh(left_over):
                 left_over.unlink(missing_ok=True)
         file.touch()
-    keep_fresh(file)
+    keep_fresh(file, again=True)
 
 
 def process_tag() -> dict[str, str]:

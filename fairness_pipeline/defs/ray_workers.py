@@ -3,6 +3,7 @@
 import ctypes
 import queue
 import threading
+import traceback
 from collections import deque
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +14,18 @@ from typing import Any, Self
 import ray
 
 from fairness_pipeline.defs.workers import NotRecorded, Telling, passed_on
-from fairness_pipeline.engines.ray_cluster import Visit, check_visit, described, join, nonce, processors, reason, visit
+from fairness_pipeline.engines.ray_cluster import (
+    Visit,
+    check_visit,
+    described,
+    environment,
+    join,
+    nonce,
+    processors,
+    reason,
+    use_environment,
+    visit,
+)
 from fairness_pipeline.engines.settings import RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
@@ -67,6 +79,7 @@ class RayWorkers:
         self._profile = project.name
         self._listener = listener
         self._seen = nonce(project.workspace)
+        self._given = environment()
         groups: Any = {"concurrency_groups": {"tells": 1, "ends": 1}}
         self._kind: Any = ray.remote(**groups)(_Maker).options(num_cpus=0, max_restarts=0, scheduling_strategy="SPREAD")
         self._workers = [self._started() for _ in range(min(count or settings.workers or processors(), most))]
@@ -96,7 +109,10 @@ class RayWorkers:
 
     def start(self, unit: Unit) -> None:
         """Hands the unit to a worker that is idle."""
-        worker = next(worker for worker in self._workers if worker.unit is None)
+        place = next(place for place, worker in enumerate(self._workers) if worker.unit is None)
+        if not self._workers[place].greeting and not _lives(self._workers[place]):  # it died with nothing to do
+            self._workers[place] = self._started()
+        worker = self._workers[place]
         worker.unit = unit
         worker.makes = worker.actor.make.remote(unit)
 
@@ -152,14 +168,23 @@ class RayWorkers:
         self._done.append(Done(worker.unit.number, [StepResult(name, "failed", why) for name in worker.unit.names]))
 
     def _started(self) -> _Worker:
-        actor = self._kind.remote(self._profile, self._seen)
+        actor = self._kind.remote(self._profile, self._seen, self._given)
         return _Worker(actor, actor.visit.remote(), actor.tell.remote(_LISTENS))
+
+
+def _lives(worker: _Worker) -> bool:
+    try:
+        ray.get(worker.actor.tell.remote(0.0), timeout=_GRACE)
+    except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+        return False
+    return True
 
 
 class _Maker:
     """What runs in an actor: makes units in one thread, tells in a second, is interrupted from a third."""
 
-    def __init__(self, profile: str, seen: Path) -> None:
+    def __init__(self, profile: str, seen: Path, given: dict[str, str]) -> None:
+        use_environment(given)
         self._visit = visit(seen)
         self._profile = profile
         self._messages: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
@@ -181,6 +206,8 @@ class _Maker:
             return "interrupted", None
         except record_errors() as error:
             return "not recorded", told(error)
+        except Exception as error:
+            return "refused", f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
         finally:
             self._thread = None
 

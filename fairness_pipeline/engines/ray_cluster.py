@@ -15,6 +15,7 @@ import ray
 
 from fairness_pipeline.engines.settings import AUTO, LOCAL, RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import cache_folder
 
 _SECONDS = 5.0
 _ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
@@ -22,6 +23,10 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CURRENT = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
 """The file in which `ray start` writes the address of the cluster that runs on this machine."""
 _PASSED_ON = ("FAIRNESS_", "HF_", "TRANSFORMERS_", "NLTK_")
+_OF_A_MACHINE = (
+    "CONDA_", "CUDA_", "LD_", "MKL_", "NVIDIA_", "OMP_", "OPENBLAS_", "PYTHON", "RAY_", "SLURM_", "TMP", "VIRTUAL_ENV",
+    "XDG_",
+)  # fmt: skip
 _SAME = ("fairness-pipeline", "ray", "torch", "transformers", "tokenizers", "numpy", "scipy", "pyarrow", "scikit-learn")
 
 
@@ -43,15 +48,14 @@ def join(settings: RaySettings) -> None:
     if ray.is_initialized():
         return
     address = settings.address if settings.address == LOCAL else _answering(settings.address)
-    passed_on = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_ON)}
     # A process without a GPU of its own sees those of its node, as Ray's coming default has it: a training takes one.
-    passed_on["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    shown = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    os.environ.update(shown)
     options: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
     try:
         ray.init(
             address=address,
-            runtime_env={"env_vars": passed_on},
+            runtime_env={"env_vars": shown},
             log_to_driver=False,
             logging_level=logging.ERROR,
             configure_logging=False,
@@ -61,6 +65,23 @@ def join(settings: RaySettings) -> None:
         if "ersion mismatch" in str(error):
             raise FairnessError(f"the Ray cluster at {address} has other versions than this process: {error}") from None
         raise FairnessError(f"the Ray cluster at {address} cannot be joined: {error}") from None
+
+
+def environment() -> dict[str, str]:
+    """The variables that a process of the cluster needs: keys of endpoints, the database, this project's settings.
+
+    They travel to a process itself, as Ray writes its `runtime_env` into files that everybody can read.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith(_OF_A_MACHINE)}
+    paths = {name: str(Path(own[name]).expanduser().resolve()) for name in ("FAIRNESS_DATA",) if own.get(name)}
+    return {**own, **paths, "FAIRNESS_HOME": str(cache_folder().parent)}
+
+
+def use_environment(given: dict[str, str]) -> None:
+    """Takes over what `environment` gave elsewhere; what the node itself has set stands, but for this project's."""
+    for name, value in given.items():
+        if name.startswith(_PASSED_ON) or name not in os.environ:
+            os.environ[name] = value
 
 
 def described() -> str:
@@ -149,7 +170,8 @@ def _answering(address: str) -> str:
     """The address of the cluster's head, at which somebody answers."""
     found = address
     if address == AUTO:
-        found = os.environ.get("RAY_ADDRESS") or (_CURRENT.read_text().strip() if _CURRENT.is_file() else "")
+        named = os.environ.get("RAY_ADDRESS", "")
+        found = (named if ":" in named else "") or (_CURRENT.read_text().strip() if _CURRENT.is_file() else "")
         if not found:
             raise FairnessError(
                 "engine.ray.address: auto: no Ray cluster runs on this machine; start one (ray start --head), give "
@@ -175,7 +197,7 @@ def _is_a_head(address: str) -> bool:
     """Whether it answers as the head of a cluster does; `ray.init` would wait for minutes for one that does not."""
     import grpc  # type: ignore[import-untyped]
 
-    with grpc.insecure_channel(address) as channel:
+    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
         try:
             grpc.channel_ready_future(channel).result(_SECONDS)
             channel.unary_unary(_ALIVE)(b"", timeout=_SECONDS)

@@ -6,17 +6,28 @@ named, and wraps our errors in its own.
 
 import math
 import time
+import traceback
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import ray
 
-from fairness_pipeline.engines.ray_cluster import Visit, check_visit, join, nodes, nonce, reason, visit
+from fairness_pipeline.engines.ray_cluster import (
+    Visit,
+    check_visit,
+    environment,
+    join,
+    nodes,
+    nonce,
+    reason,
+    use_environment,
+    visit,
+)
 from fairness_pipeline.engines.settings import RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.threads import one_thread
@@ -43,58 +54,76 @@ class RayRows:
         self._settings = settings
         self._lake = lake
 
-    def score(self, chunks: Chunks, missing: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+    def score(
+        self, chunks: Chunks, missing: Sequence[int], waiting: Callable[[str], None]
+    ) -> Iterator[tuple[int, pa.Table]]:
         """Scores the chunks with the numbers `missing`; yields each as it is made, in any order.
 
         Raises:
             FairnessError: a chunk is refused, has ended three processes, or the cluster cannot do the work.
         """
         if not isinstance(chunks.scorer, LazyScorer) or chunks.folder is None or len(missing) < 2:
-            yield from HERE.score(chunks, missing)
+            yield from HERE.score(chunks, missing, waiting)
             return
         join(self._settings)
-        with _Pool(chunks, missing, self._lake) as pool:
-            yield from pool.score()
+        with _Pool(chunks.scorer, self._lake, waiting) as pool:
+            yield from pool.score(chunks, missing)
 
     def examine(self, scorer: LazyScorer) -> dict[str, Any]:
-        """The figures of the scorer's `examination`, found by a process of the cluster."""
+        """The figures of the scorer's `examination`, found by a process of the cluster.
+
+        Raises:
+            FairnessError: the examination is refused, or the cluster cannot do the work.
+        """
         join(self._settings)
-        actor = _actor(scorer).remote(scorer, None)
-        try:
-            found: dict[str, Any] | str = ray.get(actor.examine.remote())
-        except ray.exceptions.RayActorError as error:
-            raise FairnessError(f"the process that examined the model ended ({reason(error)})") from None
-        finally:
-            ray.kill(actor)
-        if isinstance(found, str):
-            raise FairnessError(found)
+        with _Pool(scorer, self._lake, lambda note: None) as pool:
+            return pool.examine()
+
+
+class _Refused(NamedTuple):
+    """Why a process has made nothing: its error, whether that is one for users, and where it arose."""
+
+    message: str
+    expected: bool
+    trace: str
+
+    def error(self) -> Exception:
+        if self.expected:
+            return FairnessError(self.message)
+        found = RuntimeError(self.message)
+        found.add_note(f"On the Ray cluster:\n{self.trace}")
         return found
 
 
 class _Scoring:
     """What runs in an actor: one scorer, which loads its model at its first chunk."""
 
-    def __init__(self, scorer: LazyScorer, seen: Path | None) -> None:
+    def __init__(self, scorer: LazyScorer, seen: Path, given: dict[str, str]) -> None:
+        use_environment(given)
         self._scorer = scorer
-        self._visit = visit(seen) if seen else None
+        self._visit = visit(seen)
         ExitStack().enter_context(one_thread())  # for as long as the process lives
 
-    def visit(self) -> Visit | None:
+    def visit(self) -> Visit:
         return self._visit
 
-    def make(self, chunks: Chunks, texts: pa.Array, number: int) -> str | None:
-        """Makes a chunk; returns why it was refused."""
-        try:
-            replace(chunks, texts=texts, scorer=self._scorer).make(number)
-        except FairnessError as error:
-            return str(error)
-        return None
+    def make(self, chunks: Chunks, texts: pa.Array, number: int) -> _Refused | None:
+        return _refusal(lambda: replace(chunks, texts=texts, scorer=self._scorer).make(number))
 
-    def examine(self) -> dict[str, Any] | str:
-        try:
-            return self._scorer.examination()
-        except FairnessError as error:
-            return str(error)
+    def examine(self) -> dict[str, Any] | _Refused:
+        found: dict[str, Any] = {}
+        return _refusal(lambda: found.update(self._scorer.examination())) or found
+
+
+def _refusal(work: Callable[[], object]) -> _Refused | None:
+    """Does the work; returns what stopped it."""
+    try:
+        work()
+    except FairnessError as error:
+        return _Refused(str(error), True, "")
+    except Exception as error:
+        return _Refused(f"{type(error).__name__}: {error}", False, traceback.format_exc())
+    return None
 
 
 @dataclass
@@ -109,19 +138,18 @@ class _Member:
 class _Pool:
     """The actors that score one scorer's chunks; a context manager that ends them."""
 
-    def __init__(self, chunks: Chunks, missing: Sequence[int], lake: Path) -> None:
-        assert isinstance(chunks.scorer, LazyScorer)
-        self._scorer = chunks.scorer
-        self._all = chunks
-        self._waiting = deque(missing)
+    def __init__(self, scorer: LazyScorer, lake: Path, waiting: Callable[[str], None]) -> None:
+        self._scorer = scorer
+        self._tell_waiting = waiting
         self._deaths: Counter[int] = Counter()
+        self._unread: Counter[int] = Counter()
         self._starts_in_vain = 0
         self._members: list[_Member] = []
+        self._waiting: deque[int] = deque()
+        self._working = time.monotonic()
+        self._given = environment()
         self._seen = nonce(lake)
-        self._kind = _actor(chunks.scorer)
-        # The texts travel once a node; what is sent with each chunk is small.
-        self._bare = replace(chunks, texts=pa.array([], pa.string()), scorer=_Nothing())
-        self._texts = ray.put(chunks.texts)
+        self._kind = _actor(scorer)
 
     def __enter__(self) -> "_Pool":
         return self
@@ -131,32 +159,73 @@ class _Pool:
             ray.kill(member.actor)
         self._seen.unlink(missing_ok=True)
 
-    def score(self) -> Iterator[tuple[int, pa.Table]]:
+    def examine(self) -> dict[str, Any]:
+        """The figures of the scorer's examination."""
+        while not self._members or self._members[0].greetings:
+            self._start(1)
+            for ref in self._awaited():
+                self._ended(self._of(ref), ref)
+        try:
+            found = ray.get(self._members[0].actor.examine.remote())
+        except ray.exceptions.RayActorError as error:
+            raise FairnessError(f"the process that examined the model ended ({reason(error)})") from None
+        if isinstance(found, _Refused):
+            raise found.error()
+        examined: dict[str, Any] = found
+        return examined
+
+    def score(self, chunks: Chunks, missing: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
         """Yields each chunk as it is made."""
-        left, working = len(self._waiting), time.monotonic()
+        self._all, left = chunks, len(missing)
+        self._waiting = deque(missing)
+        # The texts travel once a node; what is sent with each chunk is small.
+        self._bare = replace(chunks, texts=pa.array([], pa.string()), scorer=_Nothing())
+        self._texts = ray.put(chunks.texts)
         while left:
             self._start(left)
             self._hand_out()
-            if not (pending := [ref for member in self._members for ref in [*member.chunks, *member.greetings]]):
-                if time.monotonic() - working > _PATIENCE:
-                    raise FairnessError(self._no_room())
-                time.sleep(_WAIT)
-                continue
-            working = time.monotonic()
-            for ref in ray.wait(pending, num_returns=1, timeout=_WAIT)[0]:
-                member = next(own for own in self._members if ref in own.chunks or ref in own.greetings)
-                number = self._ended(member, ref)
-                part = None if number is None else self._all.kept(number)
+            for ref in self._awaited():
+                number = self._ended(self._of(ref), ref)
+                part = None if number is None else chunks.kept(number)
                 if number is not None and part is not None:
                     left -= 1
                     yield number, part
-                elif number is not None:  # the file cannot be read: scored again
-                    self._waiting.append(number)
+                elif number is not None:
+                    self._again(number)
+
+    def _of(self, ref: Any) -> "_Member":
+        return next(own for own in self._members if ref in own.chunks or ref in own.greetings)
+
+    def _awaited(self) -> list[Any]:
+        """The next of what the actors return, after a moment at most; tells if no node is free, ends if none can be."""
+        pending = [ref for member in self._members for ref in [*member.chunks, *member.greetings]]
+        long = time.monotonic() - self._working > _PATIENCE
+        if not pending:
+            if long:
+                raise FairnessError(self._no_room())
+            time.sleep(_WAIT)
+            return []
+        found: list[Any] = ray.wait(pending, num_returns=1, timeout=_WAIT)[0]
+        if found or any(not member.greetings for member in self._members):
+            self._working = time.monotonic()
+        elif long:
+            self._tell_waiting("waiting for free processors of the Ray cluster")
+        return found
+
+    def _again(self, number: int) -> None:
+        """Has a chunk scored again whose file this process cannot read."""
+        self._unread[number] += 1
+        if self._unread[number] == _DEATHS:
+            raise FairnessError(
+                f"{self._all.folder}: what the Ray cluster writes there cannot be read here; let all nodes run as the "
+                "same user, with the same folder mounted"
+            )
+        self._waiting.append(number)
 
     def _start(self, left: int) -> None:
         """Starts actors until there are as many as the cluster holds, and no more than there are chunks."""
         for _ in range(min(self._room(), left) - len(self._members)):
-            actor = self._kind.remote(self._scorer, self._seen)
+            actor = self._kind.remote(self._scorer, self._seen, self._given)
             self._members.append(_Member(actor, [actor.visit.remote()]))
 
     def _hand_out(self) -> None:
@@ -180,7 +249,7 @@ class _Pool:
             return None
         number = member.chunks.pop(ref)
         if found is not None:
-            raise FairnessError(found)
+            raise found.error()
         return number
 
     def _lost(self, member: _Member, error: Exception) -> None:

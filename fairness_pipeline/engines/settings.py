@@ -46,7 +46,8 @@ def checked_address(address: str) -> str:
             f"'{address}' is for Ray's client, which this command is not; start it on a machine of the cluster with "
             "host:port of the head (by default port 6379)"
         )
-    if address not in (AUTO, LOCAL) and not _HOST_AND_PORT.fullmatch(address):
+    named = _HOST_AND_PORT.fullmatch(address) and int(address.rpartition(":")[2]) < 1 << 16
+    if address not in (AUTO, LOCAL) and not named:
         raise ValueError(f"expected {AUTO}, {LOCAL} or host:port, found '{address}'")
     return address
 

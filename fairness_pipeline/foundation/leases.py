@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained
-from fairness_pipeline.foundation.processes import is_of_this_machine, is_running, own_process, spoken
+from fairness_pipeline.foundation.processes import is_of_this_machine, is_process, is_running, own_process, spoken
 
 BEAT, TIMEOUT = 5.0, 60.0
 """Seconds between two signs of life of a holder, and without one after which a holder on another machine has ended."""
@@ -27,7 +27,8 @@ _FREE = "free"
 _ASK_EVERY = 0.05, 0.5  # seconds: at first, and later
 _DIGITS = 9
 
-_beating: set[Path] = set()
+_beating: dict[Path, bool] = {}
+"""The files that are kept fresh, and whether one that somebody deleted is made again."""
 _heart: threading.Thread | None = None
 
 
@@ -70,21 +71,27 @@ def leased(folder: Path, waiting: Callable[[str], None] = lambda holder: None) -
         number = _taken(folder, waiting)
     except OSError as error:
         raise explained(error, folder) from None
-    file = _file(folder, number)
+    file, holder = _file(folder, number), os.getpid()
     try:
         keep_fresh(file)
         yield Lease(folder, number)
     finally:
-        _beating.discard(file)
-        with contextlib.suppress(OSError):
-            if _highest(folder) == number:
-                file.write_text(_FREE, encoding="utf-8")
+        if os.getpid() == holder:  # a process that was forked meanwhile holds nothing
+            _beating.pop(file, None)
+            with contextlib.suppress(OSError):
+                if _highest(folder) == number:
+                    file.write_text(_FREE, encoding="utf-8")
 
 
-def keep_fresh(file: Path) -> None:
-    """Gives signs of life in a file, until this process ends; other machines see them with `is_fresh`."""
+def keep_fresh(file: Path, *, again: bool = False) -> None:
+    """Gives signs of life in a file, until this process ends; other machines see them with `is_fresh`.
+
+    Args:
+        file: The file.
+        again: Whether it is made again if somebody has deleted it, as this process stood still for long.
+    """
     global _heart
-    _beating.add(file)
+    _beating[file] = again
     if _heart is None or not _heart.is_alive():
         _heart = threading.Thread(target=_beat, daemon=True)
         _heart.start()
@@ -134,7 +141,9 @@ def _holder(folder: Path, number: int) -> str | None:
         return ""
     if said == _FREE:
         return None
-    if said and is_of_this_machine(said):
+    if not is_process(said):
+        said = ""
+    elif is_of_this_machine(said):
         return said if is_running(said) else None
     return said if is_fresh(file) else None
 
@@ -167,9 +176,12 @@ def _file(folder: Path, number: int) -> Path:
 def _beat() -> None:
     while True:
         time.sleep(BEAT)
-        for file in list(_beating):
+        for file, again in list(_beating.items()):
             with contextlib.suppress(OSError):
-                os.utime(file)
+                if again:
+                    file.touch()
+                else:
+                    os.utime(file)
 
 
 def _without_heart() -> None:

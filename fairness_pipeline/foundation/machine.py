@@ -25,12 +25,10 @@ def memory() -> int:
 
 def _processor_quotas() -> Iterator[float]:
     for folder in _groups("cpu"):
-        quota, period = _numbers(folder / "cpu.max") or (None, None)
-        if quota is None:
-            quota = next(iter(_numbers(folder / "cpu.cfs_quota_us")), None)
-            period = next(iter(_numbers(folder / "cpu.cfs_period_us")), None)
-        if quota and period and quota > 0:  # the first version writes -1 for "no quota"
-            yield quota / period
+        found = _numbers(folder / "cpu.max")
+        found = found or [*_numbers(folder / "cpu.cfs_quota_us"), *_numbers(folder / "cpu.cfs_period_us")]
+        if len(found) == 2 and min(found) > 0:  # the first version writes -1 for "no quota"
+            yield found[0] / found[1]
 
 
 def _memory_limits() -> Iterator[int]:
@@ -46,12 +44,13 @@ def _groups(controller: str) -> Iterator[Path]:
         lines = _OWN.read_text(encoding="utf-8").splitlines()
     except OSError:  # no Linux
         return
-    for _, controllers, path in (line.split(":", 2) for line in lines):
+    for controllers, path in (line.split(":", 2)[1:] for line in lines if line.count(":") > 1):
         if controllers and controller not in controllers.split(","):
             continue
-        top = _GROUPS / controllers.removeprefix("name=") if controllers else _GROUPS
-        own = top / path.lstrip("/")
-        yield from [own, *(folder for folder in own.parents if folder == top or top in folder.parents)]
+        # The first version has a folder for each set of controllers, and a link to it for each of them.
+        for top in {_GROUPS / controllers, _GROUPS / controller} if controllers else {_GROUPS}:
+            own = top / path.lstrip("/")
+            yield from [own, *(folder for folder in own.parents if folder == top or top in folder.parents)]
 
 
 def _numbers(file: Path) -> list[int]:

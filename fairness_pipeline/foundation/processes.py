@@ -7,6 +7,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+_ENDED, _UNKNOWN = "ended", "unknown"
+
 
 def own_process() -> str:
     """This process: its machine, its number, and when it started."""
@@ -24,8 +26,15 @@ def is_of_this_machine(described: str) -> bool:
 
 
 def is_running(described: str) -> bool:
-    """Whether a process of this machine still runs."""
-    return _described(process_number(described)) == described
+    """Whether a process of this machine still runs; one whose start is hidden counts as long as its number does."""
+    _, number, then = described.split(" ", 2)
+    now = _start_of(int(number))
+    return now != _ENDED and (now == then or _UNKNOWN in (now, then))
+
+
+def is_process(described: str) -> bool:
+    """Whether a text describes a process; a file that a power cut has emptied does not."""
+    return len(described.split(" ", 2)) == 3 and described.split(" ", 2)[1].isdigit()
 
 
 def spoken(described: str) -> str:
@@ -52,17 +61,28 @@ def _own(number: int) -> str:
 
 
 def _described(number: int) -> str:
-    """A process, told apart from a later one with the same number by the time at which it started."""
+    return f"{_machine()} {number} {_start_of(number)}"
+
+
+def _start_of(number: int) -> str:
+    """When a process started, which tells it apart from a later one with the same number; `_ENDED`, or `_UNKNOWN`.
+
+    Linux counts from the start of the machine, so that a clock that is set changes nothing.
+    """
+    try:
+        fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return _ENDED if fields[0] in "ZX" else fields[19]
+    except (OSError, IndexError):
+        if Path("/proc/self/stat").exists():  # others' processes may be hidden
+            return _UNKNOWN if _exists(number) else _ENDED
     try:
         asked = ["ps", "-o", "stat=,lstart=", "-p", str(number)]
-        started = subprocess.run(
-            asked, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C", "TZ": "UTC"}
-        )
-        state, *when = started.stdout.split() or ["Z"]
-        then = "ended" if state.startswith("Z") else " ".join(when)
-    except OSError:  # there is no `ps`
-        then = "started" if _exists(number) else "ended"
-    return f"{_machine()} {number} {then}"
+        told = subprocess.run(
+            asked, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+        ).stdout.split()
+        return _ENDED if told[0].startswith("Z") else " ".join(told[1:])
+    except (OSError, IndexError, subprocess.CalledProcessError):
+        return _UNKNOWN if _exists(number) else _ENDED
 
 
 def _exists(number: int) -> bool:

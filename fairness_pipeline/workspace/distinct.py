@@ -117,8 +117,13 @@ class Chunks:
 class Engine(Protocol):
     """Where chunks are scored: in this process, or on a cluster. The result is the same."""
 
-    def score(self, chunks: Chunks, missing: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
-        """Scores and saves the chunks with the numbers `missing`; yields each as it is made, in any order."""
+    def score(
+        self, chunks: Chunks, missing: Sequence[int], waiting: Callable[[str], None]
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Scores and saves the chunks with the numbers `missing`; yields each as it is made, in any order.
+
+        `waiting` is called with what is waited for, if nothing can be begun for long.
+        """
 
     def examine(self, scorer: LazyScorer) -> dict[str, Any]:
         """The figures of the scorer's `examination`."""
@@ -127,7 +132,9 @@ class Engine(Protocol):
 class _Here:
     """This process."""
 
-    def score(self, chunks: Chunks, missing: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+    def score(
+        self, chunks: Chunks, missing: Sequence[int], waiting: Callable[[str], None]
+    ) -> Iterator[tuple[int, pa.Table]]:
         for number in missing:
             yield number, chunks.make(number)
 
@@ -188,7 +195,11 @@ def _scored(chunks: Chunks, engine: Engine, progress: Progress | None, note: str
     done = sum(part.num_rows for part in parts.values())
     if not missing:
         report(progress, done, len(chunks.texts), note)
-    for number, part in engine.score(chunks, missing):
+
+    def waiting(what: str) -> None:
+        report(progress, done, len(chunks.texts), what)
+
+    for number, part in engine.score(chunks, missing, waiting):
         parts[number] = part
         done += part.num_rows
         report(progress, done, len(chunks.texts), note)

@@ -103,7 +103,7 @@ class Lake:
         """
         if data.schema.names != schema.names:
             raise FairnessError(f"{table}: expected columns {schema.names}, found {data.schema.names}")
-        with replacing(self.table_path(table, key), self._still_ours(table, key)) as temporary:
+        with replacing(self.table_path(table, key), self.still_ours(table, key)) as temporary:
             written = without_texts(schema)
             with temporary.open("wb") as stream:
                 hashed = _Hashed(stream)
@@ -142,7 +142,7 @@ class Lake:
         hashes = [f"{path.relative_to(folder)} {_checksum(path)}" for path in files]
         sizes = {str(path.relative_to(self.root)): path.stat().st_size for path in files}
         whole = replace(card, content=_content(card, *hashes), files=sizes)
-        with replacing(self._card_path(asset, key), self._still_ours(asset, key)) as temporary:
+        with replacing(self._card_path(asset, key), self.still_ours(asset, key)) as temporary:
             temporary.write_text(json.dumps(asdict(whole), indent=1, sort_keys=True), encoding="utf-8")
 
     def was_finished(self, asset: str, key: Key, fingerprint: str) -> bool:
@@ -192,7 +192,7 @@ class Lake:
             finally:
                 del self._held[name]
 
-    def _still_ours(self, asset: str, key: Key) -> Callable[[], None]:
+    def still_ours(self, asset: str, key: Key) -> Callable[[], None]:
         """Raises FairnessError, when it is called, if another process has taken over the lock that this one held."""
         held = self._held.get(_lock_name(asset, key))
         return held.check if held else lambda: None

@@ -6,8 +6,10 @@ Otherwise it is a lease, a file in the lake.
 
 import contextlib
 import os
+import threading
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -53,7 +55,8 @@ def lock(folder: Path, name: str, waiting: Callable[[str], None]) -> Iterator[He
         FairnessError: the folder cannot be written, or Postgres cannot be reached.
     """
     if os.environ.get(POSTGRES):
-        with _advisory(identity(folder), name, waiting) as held:
+        # One session may take a lock twice, so threads of this process wait for each other here.
+        with _of_this_process[name], _advisory(identity(folder), name, waiting) as held:
             yield held
     else:
         with leased(folder / name, waiting) as lease:
@@ -82,6 +85,7 @@ class _Advisory:
             ) from None
 
 
+_of_this_process: dict[str, threading.Lock] = defaultdict(threading.Lock)
 _connections: "dict[int, Connection]" = {}
 """By process: one that is forked must not use the connection of the other, nor close it."""
 
@@ -97,11 +101,13 @@ def _advisory(lake: str, name: str, waiting: Callable[[str], None]) -> Iterator[
     except psycopg2.Error as error:
         _connections.pop(os.getpid(), None)
         raise FairnessError(f"{name}: Postgres gave no lock: {told(error)}; run again when it answers") from None
+    holder = os.getpid()
     try:
         yield _Advisory(connection, name)
     finally:
-        with contextlib.suppress(psycopg2.Error), connection.cursor() as cursor:
-            cursor.execute("select pg_advisory_unlock(%s)", [key])
+        if os.getpid() == holder:  # a process that was forked meanwhile holds nothing
+            with contextlib.suppress(psycopg2.Error), connection.cursor() as cursor:
+                cursor.execute("select pg_advisory_unlock(%s)", [key])
 
 
 def _wait_for(connection: "Connection", key: int, waiting: Callable[[str], None]) -> None:
@@ -138,25 +144,26 @@ def _connection() -> "Connection":
             pass
     name = spoken(own_process()).encode()[:_LONGEST_NAME].decode(errors="ignore")
     made = _connections[os.getpid()] = connect(name)
-    made.autocommit = True
     return made
 
 
-def identity(folder: Path) -> str:
+def identity(folder: Path, kind: str = "lake", made: str | None = None) -> str:
     """The lake's own name, the same on every machine, wherever it is mounted.
 
     Args:
         folder: The lake's folder of locks.
+        kind: What is named: the lake, or the database that keeps its locks.
+        made: The name, if it is not kept yet; a new one by default.
 
     Raises:
         FairnessError: the folder cannot be written.
     """
-    file = folder / ".lake"
+    file = folder / f".{kind}"
     try:
         if not file.exists():
             folder.mkdir(parents=True, exist_ok=True)
             with leased(folder / ".naming"), replacing(file) as temporary:
-                temporary.write_text(file.read_text() if file.exists() else uuid.uuid4().hex, encoding="ascii")
+                temporary.write_text(file.read_text() if file.exists() else made or uuid.uuid4().hex, encoding="ascii")
         return file.read_text(encoding="ascii")
     except OSError as error:
         raise explained(error, file) from None

@@ -2,8 +2,9 @@
 
 import os
 import re
+import uuid
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from fairness_pipeline.foundation.errors import FairnessError
 
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
 POSTGRES = "FAIRNESS_POSTGRES"
 """The environment variable with the address of the database: postgresql://user:password@host:5432/database."""
 _SECONDS = 5
-_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^@]*@|(?<=password=)\S+")
+_ADDRESS = re.compile(r"postgres(?:ql)?://(?:[^:@/?#\[\]]*(?::(?:[^:@/?#\[\]%]|%[0-9A-Fa-f]{2})*)?@)?[^@\[\]\s]*")
+_NO_LIMIT = "select set_config(name, '0', false) from pg_settings where name = 'idle_session_timeout'"
+"""A lock ends with its session, which is silent while a partition is made."""
 
 
 def connect(name: str) -> "Connection":
@@ -26,6 +29,11 @@ def connect(name: str) -> "Connection":
         FairnessError: nobody answers within five seconds, or the database refuses, or its library is not installed.
     """
     address = os.environ[POSTGRES]
+    if not _ADDRESS.fullmatch(address):  # not shown: it holds a password
+        raise FairnessError(
+            f"{POSTGRES}: expected postgresql://user:password@host:5432/database; write the characters : @ / ? # [ ] % "
+            "of a password as %3A %40 %2F %3F %23 %5B %5D %25"
+        )
     try:
         import psycopg2
     except ImportError:
@@ -34,7 +42,7 @@ def connect(name: str) -> "Connection":
         ) from None
     try:
         # Keepalives: a holder whose machine vanished must not keep its locks for the two hours of the system's default.
-        return psycopg2.connect(
+        made = psycopg2.connect(
             address,
             application_name=name,
             connect_timeout=_SECONDS,
@@ -42,18 +50,25 @@ def connect(name: str) -> "Connection":
             keepalives_interval=5,
             keepalives_count=4,
         )
+        made.autocommit = True
+        with made.cursor() as cursor:
+            cursor.execute(_NO_LIMIT)
+        return made
     except psycopg2.Error as error:
         raise FairnessError(
             f"{POSTGRES}: {place()} cannot be used: {told(error)}; start it, or correct the address"
         ) from None
 
 
-def check_postgres(lake: str, profile: str) -> None:
+def check_postgres(lake: str, profile: str) -> str:
     """Checks that the database can be used, and holds the records of no other workspace.
 
     Args:
         lake: The workspace's own name; the database keeps it.
         profile: The workspace's profile.
+
+    Returns:
+        The database's own name, which it was given when it was used first.
 
     Raises:
         FairnessError: it cannot be used, or belongs to another workspace.
@@ -62,22 +77,25 @@ def check_postgres(lake: str, profile: str) -> None:
 
     connection = connect("fairness-pipeline")
     try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute("select pg_advisory_xact_lock(hashtext('fairness_pipeline'))")  # two first commands at once
-            cursor.execute("create table if not exists fairness_pipeline (lake text not null, profile text not null)")
-            cursor.execute("select lake, profile from fairness_pipeline")
+        with connection.cursor() as cursor:
+            cursor.execute("begin; select pg_advisory_xact_lock(hashtext('fairness_pipeline'))")  # two first commands
+            cursor.execute("create table if not exists fairness_pipeline (lake text, profile text, name text)")
+            cursor.execute("select lake, profile, name from fairness_pipeline")
             found = cursor.fetchone()
             if found is None:
-                cursor.execute("insert into fairness_pipeline values (%s, %s)", [lake, profile])
-            elif found[0] != lake:
-                raise FairnessError(
-                    f"{POSTGRES}: {place()} holds the records of another workspace (profile '{found[1]}'), whose "
-                    "assets have the same names; make a database for each (createdb), and name it here"
-                )
+                found = lake, profile, uuid.uuid4().hex
+                cursor.execute("insert into fairness_pipeline values (%s, %s, %s)", found)
+            cursor.execute("commit")
     except psycopg2.Error as error:
         raise FairnessError(f"{POSTGRES}: {place()} cannot be used: {told(error)}") from None
     finally:
         connection.close()
+    if found[0] != lake:
+        raise FairnessError(
+            f"{POSTGRES}: {place()} holds the records of another workspace (profile '{found[1]}'), whose assets have "
+            "the same names; make a database for each (createdb), and name it here"
+        )
+    return str(found[2])
 
 
 def record_errors() -> tuple[type[Exception], ...]:
@@ -94,14 +112,16 @@ def record_errors() -> tuple[type[Exception], ...]:
 
 def place() -> str:
     """The database in words, without its password."""
-    address = urlsplit(os.environ.get(POSTGRES, ""))
-    if not address.hostname:
+    try:
+        address = urlsplit(os.environ.get(POSTGRES, ""))
+        host, port = address.hostname, address.port or 5432
+    except ValueError:  # a port that is no number
         return "the database"
-    return f"the database{address.path.replace('/', ' ', 1)} at {address.hostname}:{address.port or 5432}"
+    return f"the database{address.path.replace('/', ' ', 1)} at {host}:{port}" if host else "the database"
 
 
 def told(error: BaseException) -> str:
-    """The first line of what the database said, without a password.
+    """The first line of what the database said, without the address' password.
 
     Args:
         error: Of the database's library, or of one that wraps it.
@@ -109,4 +129,8 @@ def told(error: BaseException) -> str:
     while inner := getattr(error, "orig", None) or error.__cause__:
         error = inner
     text = str(error).strip() or type(error).__name__
-    return _PASSWORD.sub("...", text.splitlines()[0])
+    address = os.environ.get(POSTGRES, "")
+    password = urlsplit(address).password if _ADDRESS.fullmatch(address) else None
+    for own in filter(None, [password, password and unquote(password)]):
+        text = text.replace(own, "...")
+    return text.splitlines()[0]

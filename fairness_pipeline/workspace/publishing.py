@@ -1,8 +1,9 @@
 """Writes what a workspace holds to object storage, or to another folder, for readers who have no access to the lake."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +14,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline.workspace.locks import identity
 
 MANIFEST = "published.json"
 """The list of what was published, written last: what it names is there."""
@@ -29,32 +33,36 @@ class Published(NamedTuple):
     deleted: int
 
 
-def publish(root: Path, files: Iterable[Path], address: str, progress: Progress | None = None) -> Published:
-    """Writes files to an address, each whole, and last a list of them with their sums.
+def publish(lake: Lake, files: Iterable[Path], address: str, progress: Progress | None = None) -> Published:
+    """Writes files to an address, below the profile's name, and last a list of them with their sums.
 
     What the list of an earlier call names with the same sum is not written again; what this call does not name any more
     is deleted after the new list stands.
 
     Args:
-        root: The workspace; files keep their paths below it.
+        lake: The workspace; files keep their paths below it.
         files: Files of the workspace.
         address: A folder, or `s3://bucket/prefix`, `gs://...`, `abfs://...`; credentials are those of the environment.
         progress: Called with the number of files done.
 
     Raises:
-        FairnessError: the address cannot be written or is none that is known, or a file is gone meanwhile.
+        FairnessError: the address cannot be written, is of no known kind, or holds what another workspace published; or
+            a file is gone meanwhile.
     """
+    root, own = lake.root, identity(lake.root / "locks")
     system, base = _opened(address, root)
+    base = f"{base}/{root.name}"
     wanted = sorted(files)
     try:
-        before = _listed(system, base)
+        before = _listed(system, base, address, own)
+        sizes = _sizes(system, base, before)
         sums: dict[str, dict[str, Any]] = {}
         written = 0
 
         def put(file: Path) -> tuple[str, dict[str, Any], bool]:
             name = file.relative_to(root).as_posix()
             described = _described(file)
-            if before.get(name) == described:
+            if before.get(name) == described and sizes.get(name) == described["bytes"]:
                 return name, described, False
             return name, _copied(file, system, f"{base}/{name}"), True
 
@@ -63,8 +71,9 @@ def publish(root: Path, files: Iterable[Path], address: str, progress: Progress 
                 sums[name] = described
                 written += new
                 report(progress, done, len(wanted), "files")
-        listed = {"published": datetime.now(UTC).isoformat(timespec="seconds"), "files": sums}
-        _write(system, f"{base}/{MANIFEST}", json.dumps(listed, indent=1, sort_keys=True).encode())
+        listed = {"published": datetime.now(UTC).isoformat(timespec="seconds"), "workspace": own, "files": sums}
+        with _writing(system, f"{base}/{MANIFEST}") as stream:
+            stream.write(json.dumps(listed, indent=1, sort_keys=True).encode())
         gone = sorted(before.keys() - sums.keys())
         for name in gone:
             _delete(system, f"{base}/{name}")
@@ -77,30 +86,53 @@ def publish(root: Path, files: Iterable[Path], address: str, progress: Progress 
 
 
 def _opened(address: str, root: Path) -> tuple[pafs.FileSystem, str]:
-    if urlsplit(address).password or urlsplit(address).username:
-        raise FairnessError("expected an address without a key: credentials are read from the environment only")
+    expected = f"'{address}': expected a folder, or an address such as s3://bucket/prefix"
     try:
-        if "://" not in address:
-            folder = Path(address).expanduser().resolve()
-            if folder.is_relative_to(root.resolve()) or root.resolve().is_relative_to(folder):
-                raise FairnessError(f"'{address}' is in the workspace {root}, or around it; publish to another folder")
-            return pafs.LocalFileSystem(), str(folder)
-        system, base = pafs.FileSystem.from_uri(address)
+        parts = urlsplit(address)
+        if parts.password or parts.username:
+            raise FairnessError("expected an address without a key: credentials are read from the environment only")
+        if not address.strip():
+            raise FairnessError(expected)
+        if parts.scheme:
+            system, base = pafs.FileSystem.from_uri(address)
+        else:
+            system, base = pafs.LocalFileSystem(), address
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise FairnessError(
-            f"'{address}': expected a folder, or an address such as s3://bucket/prefix: {_first_line(error)}"
-        ) from None
+        raise FairnessError(f"{expected}: {_first_line(error)}") from None
+    if isinstance(system, pafs.LocalFileSystem):
+        folder = Path(base).expanduser().resolve()
+        if folder.is_relative_to(root.resolve()) or root.resolve().is_relative_to(folder):
+            raise FairnessError(f"'{address}' is in the workspace {root}, or around it; publish to another folder")
+        base = str(folder)
     return system, base.rstrip("/")
 
 
-def _listed(system: pafs.FileSystem, base: str) -> dict[str, dict[str, Any]]:
+def _listed(system: pafs.FileSystem, base: str, address: str, own: str) -> dict[str, dict[str, Any]]:
     """What the list of an earlier call names; nothing if there is none, or if it is damaged."""
     try:
         with system.open_input_stream(f"{base}/{MANIFEST}") as stream:
-            found: dict[str, dict[str, Any]] = json.loads(stream.read())["files"]
-            return found
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+            found = json.loads(stream.read())
+        files = {name: described for name, described in found["files"].items() if _is_ours(name)}
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return {}
+    if found.get("workspace") != own:
+        raise FairnessError(
+            f"{address} holds what another workspace has published under '{base.rsplit('/', 1)[-1]}'; choose another "
+            "prefix, or delete what is there"
+        )
+    return files
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a list that anybody may have written names what we write: it decides what is deleted."""
+    return name.startswith(("tables/", "reports/")) and ".." not in name.split("/")
+
+
+def _sizes(system: pafs.FileSystem, base: str, names: Iterable[str]) -> dict[str, int]:
+    """The sizes of the files that are really there."""
+    named = {f"{base}/{name}": name for name in names}
+    found = system.get_file_info(list(named)) if named else []
+    return {named[entry.path]: entry.size for entry in found if entry.type == pafs.FileType.File}
 
 
 def _described(file: Path) -> dict[str, Any]:
@@ -115,8 +147,7 @@ def _described(file: Path) -> dict[str, Any]:
 def _copied(file: Path, system: pafs.FileSystem, path: str) -> dict[str, Any]:
     """Writes a file; what was written is described, as a run may replace the file meanwhile."""
     digest, size = sha256(), 0
-    _make_folder(system, path)
-    with file.open("rb") as source, system.open_output_stream(path) as stream:
+    with file.open("rb") as source, _writing(system, path) as stream:
         while piece := source.read(_PIECE):
             stream.write(piece)
             digest.update(piece)
@@ -124,15 +155,15 @@ def _copied(file: Path, system: pafs.FileSystem, path: str) -> dict[str, Any]:
     return {"sha256": digest.hexdigest(), "bytes": size}
 
 
-def _write(system: pafs.FileSystem, path: str, content: bytes) -> None:
-    _make_folder(system, path)
-    with system.open_output_stream(path) as stream:
-        stream.write(content)
-
-
-def _make_folder(system: pafs.FileSystem, path: str) -> None:
-    if isinstance(system, pafs.LocalFileSystem):  # object storage has none
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def _writing(system: pafs.FileSystem, path: str) -> Iterator[Any]:
+    """A stream that takes effect at its end: object storage shows an object when it is complete, a folder a file."""
+    if isinstance(system, pafs.LocalFileSystem):
+        with replacing(Path(path)) as temporary, temporary.open("wb") as file:
+            yield file
+    else:
+        with system.open_output_stream(path) as stream:
+            yield stream
 
 
 def _delete(system: pafs.FileSystem, path: str) -> None:

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import shutil
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from fairness_pipeline.foundation.processes import own_process, spoken
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace import locks
 from fairness_pipeline.workspace.lake import Lake
-from fairness_pipeline.workspace.postgres import POSTGRES
+from fairness_pipeline.workspace.postgres import POSTGRES, connect
 from fairness_pipeline_tests.commands import command, run
 from fairness_pipeline_tests.postgres_server import Server, started
 
@@ -40,9 +42,8 @@ def database(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def in_postgres(tiny: Project) -> Path:
     """The profile's configuration of Dagster, to be written anew."""
-    configuration = tiny.workspace / "dagster" / "dagster.yaml"
-    configuration.unlink()
-    return configuration
+    shutil.rmtree(tiny.workspace / "dagster")
+    return tiny.workspace / "dagster" / "dagster.yaml"
 
 
 def contents(project: Project) -> dict[str, str | None]:
@@ -126,6 +127,52 @@ def test_a_database_serves_one_workspace(tiny: Project, database: str, monkeypat
     monkeypatch.setenv("FAIRNESS_HOME", str(tiny.workspace.parent.parent / "second"))
     with pytest.raises(FairnessError, match=r"holds the records of another workspace \(profile 'tiny'\).*createdb"):
         open_instance(Project("tiny"))
+
+
+def test_a_workspace_s_locks_are_in_one_database(
+    tiny: Project, database: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_postgres(tiny)
+    with open_instance(tiny):
+        pass
+    monkeypatch.setenv(POSTGRES, server.database())
+    with pytest.raises(FairnessError, match=r"is another database than the one that keeps this workspace's locks"):
+        open_instance(tiny)
+    (tiny.workspace / "locks" / ".database").unlink()
+    with open_instance(tiny):
+        pass
+
+
+def test_threads_of_one_process_wait_for_each_other(tmp_path: Path, database: str) -> None:
+    inside, most = [0], [0]
+
+    def hold_shortly() -> None:
+        with locks.lock(tmp_path, "things/all", lambda holder: None):
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            time.sleep(0.05)
+            inside[0] -= 1
+
+    threads = [threading.Thread(target=hold_shortly) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://u:hunter2%zz@h/d", "postgresql://u:hunter2/x@h/d", "postgresql://u:hunter2#@h/d", "u:hunter2@h/d",
+        "postgresql://u:hunter2@x@h/d", "postgresql://u:hunter2[@h/d",
+    ],
+)  # fmt: skip
+def test_a_password_is_never_shown(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(POSTGRES, address)
+    with pytest.raises(FairnessError, match=r"expected postgresql://user:password@host:5432/database") as refused:
+        connect("x")
+    assert "hunter" not in str(refused.value)
 
 
 def test_records_that_are_in_files_stay_there_until_they_are_deleted(tiny: Project, database: str) -> None:

@@ -42,6 +42,8 @@ class _Lengths:
         if self._deadly in found and len(list(self._folder.glob("death-*"))) < self._times:
             (self._folder / f"death-{os.getpid()}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        if self._refused == "1/0":
+            raise ZeroDivisionError("division by zero")
         if self._refused in found:
             raise FairnessError(f"the model has no answer to: {self._refused!r}")
         for text in found:
@@ -50,7 +52,8 @@ class _Lengths:
         return pa.table({"length": pa.array([len(text) for text in found], pa.int64())})
 
     def examination(self) -> dict[str, object]:
-        return {"process": os.getpid()}
+        named = {"key": os.environ.get("OUR_KEY"), "home": os.environ.get("FAIRNESS_HOME")}
+        return {"process": os.getpid(), **named}
 
 
 def scored(folder: Path) -> list[tuple[str, str]]:

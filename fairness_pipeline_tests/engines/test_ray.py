@@ -16,7 +16,7 @@ from fairness_pipeline.engines.ray_rows import RayRows
 from fairness_pipeline.engines.rows import engine_of
 from fairness_pipeline.engines.settings import ADDRESS, ENGINE, EngineSettings, RaySettings, ray_of
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.workspace.distinct import HERE, LazyScorer, each_distinct
+from fairness_pipeline.workspace.distinct import HERE, Chunks, LazyScorer, each_distinct
 from fairness_pipeline_tests.commands import command
 from fairness_pipeline_tests.engines.scorers import CHUNK, TEXTS, lengths, scored
 from fairness_pipeline_tests.local_server import answer, serve
@@ -75,6 +75,35 @@ def test_a_refusal_arrives_as_it_is_and_what_was_scored_is_kept(cluster: None, f
     on_ray(folder, lengths(folder))
 
 
+def test_an_error_that_nobody_expected_says_where_it_arose(cluster: None, folder: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"^ZeroDivisionError: division by zero") as raised:
+        on_ray(folder, lengths(folder, refused="1/0"))
+    assert "scorers.py" in raised.value.__notes__[0]
+
+
+def test_what_nobody_here_can_read_is_not_scored_for_ever(
+    cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Chunks, "kept", lambda chunks, number: None)
+    with pytest.raises(FairnessError, match="cannot be read here; let all nodes run as the same user"):
+        on_ray(folder, lengths(folder))
+
+
+def test_keys_and_settings_reach_a_process_and_no_file_of_ray(
+    cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    monkeypatch.setenv("OUR_KEY", "top-secret-key")
+    monkeypatch.setenv("FAIRNESS_HOME", "relative")
+    found = RayRows(LOCAL, folder.parent).examine(lengths(folder))
+    assert found["key"] == "top-secret-key"
+    assert found["home"] == str(Path.cwd() / "relative")
+    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    for file in (session / "logs").rglob("*"):
+        assert not file.is_file() or b"top-secret-key" not in file.read_bytes(), file
+
+
 @pytest.mark.kills
 def test_a_process_that_dies_costs_the_chunk_that_it_was_at(cluster: None, folder: Path) -> None:
     found = on_ray(folder, lengths(folder, deadly=TEXTS[31].as_py(), times=2))
@@ -105,6 +134,8 @@ def test_a_model_that_no_node_can_hold(cluster: None, folder: Path, monkeypatch:
     scorer.processors = 999
     with pytest.raises(FairnessError, match="no node of the Ray cluster has the 999 processors"):
         on_ray(folder, scorer)
+    with pytest.raises(FairnessError, match="no node of the Ray cluster has the 999 processors"):
+        RayRows(LOCAL, folder.parent).examine(scorer)
     scorer.processors, scorer.device = 1, "cuda"
     with pytest.raises(
         FairnessError, match=r"1 processors and 1 GPU that the model's file asks for \(threads, device\)"
@@ -184,7 +215,7 @@ def test_the_environment_goes_before_the_profile(monkeypatch: pytest.MonkeyPatch
         ray_of(profile)
 
 
-@pytest.mark.parametrize("address", ["head", "ray://head:10001", "head:port", "http://head:6379"])
+@pytest.mark.parametrize("address", ["head", "ray://head:10001", "head:port", "http://head:6379", "head:99999"])
 def test_an_address_that_cannot_be_one(address: str) -> None:
     refused = command("run", "--engine", "ray", "--address", address)
     assert refused.returncode == 2

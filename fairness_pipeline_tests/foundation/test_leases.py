@@ -107,7 +107,50 @@ def test_a_fork_has_a_heart_of_its_own_and_keeps_nothing_of_the_other_fresh(tmp_
         os._exit(0)
     os.waitpid(child, 0)
     assert ours.recv() == (0, True)
-    leases._beating.discard(tmp_path / "file")
+    leases._beating.pop(tmp_path / "file")
+
+
+def test_a_fork_that_leaves_the_block_frees_nothing(tmp_path: Path) -> None:
+    child = 1
+    with leased(tmp_path / "lease") as lease:
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            lease.check()
+            assert leases._holder(tmp_path / "lease", 1) == processes.own_process()
+    if not child:
+        os._exit(0)
+    assert leases._holder(tmp_path / "lease", 1) is None
+
+
+def test_a_sign_of_life_that_was_deleted_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "BEAT", 0.02)
+    monkeypatch.setattr(leases, "_heart", None)
+    sign, lease = tmp_path / "sign", tmp_path / "lease"
+    for file in (sign, lease):
+        file.touch()
+    keep_fresh(sign, again=True)
+    keep_fresh(lease)
+    for file in (sign, lease):
+        file.unlink()
+    time.sleep(0.2)
+    assert [sign.exists(), lease.exists()] == [True, False]  # a lease that was lost stays lost
+    for file in (sign, lease):
+        leases._beating.pop(file)
+
+
+def test_a_file_that_a_power_cut_has_emptied_is_held_for_a_while_only(tmp_path: Path) -> None:
+    (tmp_path / "000000001").write_bytes(bytes(40))
+    assert leases._holder(tmp_path, 1) == ""
+    os.utime(tmp_path / "000000001", (1, 1))
+    assert leases._holder(tmp_path, 1) is None
+
+
+def test_a_process_whose_start_is_hidden_counts_as_long_as_its_number_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = processes.own_process()
+    assert not processes.is_running(f"{own.rsplit(' ', 1)[0]} 12345")  # a later one with its number
+    monkeypatch.setattr(processes, "_start_of", lambda number: "unknown")
+    assert processes.is_running(own)
 
 
 def test_a_process_that_nobody_has_buried_has_ended() -> None:

@@ -61,5 +61,15 @@ def test_without_quotas_the_machine_counts(groups: Write) -> None:
     assert machine.memory() > 1 << 30
 
 
+def test_lines_that_are_not_understood_are_no_error(groups: Write) -> None:
+    groups({"own": "nonsense\n0::/\n", "cpu.max": "100000\n", "memory.max": "many\n"})
+    assert machine.cores() == 16
+
+
+def test_controllers_in_another_order_than_their_folder(groups: Write) -> None:
+    groups({"own": "5:cpuacct,cpu:/job\n", "cpu/job/cpu.cfs_quota_us": "200000", "cpu/job/cpu.cfs_period_us": "100000"})
+    assert machine.cores() == 2
+
+
 def test_a_machine_without_control_groups_is_no_error(groups: Write) -> None:
     assert machine.cores() == 16

@@ -193,6 +193,23 @@ def test_the_second_waits_and_names_the_holder_and_a_kill_frees_the_lock(tmp_pat
         assert len(heard) == 1  # partitions do not wait for each other
 
 
+def test_who_was_taken_over_writes_neither_table_nor_document(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    with lake.lock("things", KEY, lambda holder: None):
+        (lease,) = (tmp_path / "locks" / "things").glob("*/*")
+        lease.with_name("000000009").write_text("another-host/abcdef 7 99")
+        with pytest.raises(FairnessError, match="nothing was written"):
+            write(lake)
+        with (
+            pytest.raises(FairnessError, match="nothing was written"),
+            replacing(lake.document_path("report"), lake.still_ours("things", KEY)) as temporary,
+        ):
+            temporary.write_text("late")
+        with pytest.raises(FairnessError, match="nothing was written"):
+            lake.write_card("things", KEY, Card("f", {}))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and "locks" not in path.parts]
+
+
 def test_fingerprints() -> None:
     one = fingerprint({"a": 1, "b": [1, 2]})
     assert one == fingerprint({"b": (1, 2), "a": 1})

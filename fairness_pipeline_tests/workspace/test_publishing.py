@@ -12,6 +12,7 @@ import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.publishing import MANIFEST, Published, publish
 from fairness_pipeline_tests.commands import command, run
 
@@ -49,16 +50,22 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path / "w"
 
 
+def opened(address: str, profile: str) -> tuple[pafs.FileSystem, str]:
+    """Where a profile is published."""
+    system, base = pafs.FileSystem.from_uri(address)
+    return system, f"{base}/{profile}"
+
+
 def files(root: Path) -> list[Path]:
-    """All files below."""
-    return [path for path in root.rglob("*") if path.is_file()]
+    """All tables and reports below."""
+    return [path for path in root.rglob("*") if path.is_file() and path.suffix in (".parquet", ".html")]
 
 
 def test_a_run_is_published_whole(tiny: Project, endpoint: str) -> None:
     run("--select", "context_pairs")
     first = command("publish", address(endpoint, "tiny"))
     assert first.returncode == 0, first.stderr
-    system, base = pafs.FileSystem.from_uri(address(endpoint, "tiny"))
+    system, base = opened(address(endpoint, "tiny"), "tiny")
     listed = json.loads(system.open_input_stream(f"{base}/{MANIFEST}").read())["files"]
     own = {path.relative_to(tiny.workspace).as_posix(): path for path in tiny.workspace.glob("tables/**/*.parquet")}
     assert listed.keys() == own.keys()
@@ -76,12 +83,12 @@ def test_a_run_is_published_whole(tiny: Project, endpoint: str) -> None:
 def test_what_changes_is_written_and_what_is_gone_is_deleted(workspace: Path, endpoint: str) -> None:
     told: list[tuple[int, int | None]] = []
     where = address(endpoint, "two")
-    assert publish(workspace, files(workspace), where, lambda d, t, n: told.append((d, t))) == Published(2, 0, 0)
+    assert publish(Lake(workspace), files(workspace), where, lambda d, t, n: told.append((d, t))) == Published(2, 0, 0)
     assert told == [(1, 2), (2, 2)]
     (workspace / "reports" / "r.html").write_text("changed")
     (workspace / "tables" / "a" / "part-0.parquet").unlink()
-    assert publish(workspace, files(workspace), where) == Published(1, 0, 1)
-    system, base = pafs.FileSystem.from_uri(where)
+    assert publish(Lake(workspace), files(workspace), where) == Published(1, 0, 1)
+    system, base = opened(where, "w")
     found = [entry.path for entry in system.get_file_info(pafs.FileSelector(base, recursive=True)) if entry.is_file]
     assert sorted(found) == [f"{base}/{MANIFEST}", f"{base}/reports/r.html"]
     assert system.open_input_stream(f"{base}/reports/r.html").read() == b"changed"
@@ -89,32 +96,72 @@ def test_what_changes_is_written_and_what_is_gone_is_deleted(workspace: Path, en
 
 def test_a_folder_is_an_address_and_a_damaged_list_is_written_anew(workspace: Path, tmp_path: Path) -> None:
     where = tmp_path / "public" / "audit"
-    assert publish(workspace, files(workspace), str(where)) == Published(2, 0, 0)
-    (where / MANIFEST).write_text("{")
-    assert publish(workspace, files(workspace), str(where)) == Published(2, 0, 0)
-    for inside in (workspace, workspace / "tables", workspace.parent):
+    assert publish(Lake(workspace), files(workspace), str(where)) == Published(2, 0, 0)
+    (where / "w" / MANIFEST).write_text("{")
+    assert publish(Lake(workspace), files(workspace), str(where)) == Published(2, 0, 0)
+    for inside in (
+        workspace,
+        workspace / "tables",
+        workspace.parent,
+        f"file://{workspace}",
+        f"file://{workspace.parent}",
+    ):
         with pytest.raises(FairnessError, match="is in the workspace"):
-            publish(workspace, files(workspace), str(inside))
+            publish(Lake(workspace), files(workspace), str(inside))
     assert (workspace / "reports" / "r.html").read_text() == "reports/r.html"
 
 
 def test_an_upload_that_breaks_off_leaves_the_old_list(workspace: Path, tmp_path: Path) -> None:
     where = tmp_path / "public"
-    publish(workspace, [workspace / "reports" / "r.html"], str(where))
-    before = (where / MANIFEST).read_text()
+    publish(Lake(workspace), [workspace / "reports" / "r.html"], str(where))
+    before = (where / "w" / MANIFEST).read_text()
     with pytest.raises(FairnessError, match="cannot be written: .*publish again"):
-        publish(workspace, [*files(workspace), workspace / "gone"], str(where))
-    assert (where / MANIFEST).read_text() == before
+        publish(Lake(workspace), [*files(workspace), workspace / "gone"], str(where))
+    assert (where / "w" / MANIFEST).read_text() == before
+
+
+def test_another_workspace_s_files_are_left_alone(workspace: Path, tmp_path: Path) -> None:
+    where = tmp_path / "public"
+    publish(Lake(workspace), files(workspace), str(where))
+    second = tmp_path / "elsewhere" / "w"  # the same profile of another home
+    (second / "reports").mkdir(parents=True)
+    (second / "reports" / "other.html").write_text("other")
+    with pytest.raises(FairnessError, match="holds what another workspace has published under 'w'"):
+        publish(Lake(second), files(second), str(where))
+    assert (where / "w" / "reports" / "r.html").exists()
+
+
+def test_a_list_that_somebody_has_changed_deletes_nothing_else(workspace: Path, tmp_path: Path) -> None:
+    where = tmp_path / "public"
+    publish(Lake(workspace), files(workspace), str(where))
+    victim = tmp_path / "public" / "victim.txt"
+    victim.write_text("mine")
+    listed = json.loads((where / "w" / MANIFEST).read_text())
+    listed["files"] |= {name: {} for name in ("../victim.txt", str(victim), "tables/../../victim.txt", "victim.txt")}
+    (where / "w" / MANIFEST).write_text(json.dumps(listed))
+    publish(Lake(workspace), files(workspace), str(where))
+    assert victim.read_text() == "mine"
+
+
+def test_what_was_lost_at_the_address_is_written_again(workspace: Path, tmp_path: Path) -> None:
+    where = tmp_path / "public"
+    publish(Lake(workspace), files(workspace), str(where))
+    (where / "w" / "reports" / "r.html").unlink()
+    (where / "w" / "tables" / "a" / "part-0.parquet").write_text("cut")
+    assert publish(Lake(workspace), files(workspace), str(where)) == Published(2, 0, 0)
 
 
 def test_addresses_that_cannot_be_used(workspace: Path, endpoint: str) -> None:
     with pytest.raises(FairnessError, match=r"'ftp://host/x': expected a folder, or an address such as s3://"):
-        publish(workspace, files(workspace), "ftp://host/x")
+        publish(Lake(workspace), files(workspace), "ftp://host/x")
+    for wrong in ("", " ", "s3://[x"):
+        with pytest.raises(FairnessError, match="expected a folder, or an address"):
+            publish(Lake(workspace), files(workspace), wrong)
     with pytest.raises(FairnessError, match="expected an address without a key") as refused:
-        publish(workspace, files(workspace), "s3://AKIA:secret@audits/x")
+        publish(Lake(workspace), files(workspace), "s3://AKIA:secret@audits/x")
     assert "secret" not in str(refused.value)
     with pytest.raises(FairnessError, match="cannot be written: .*credentials"):
-        publish(workspace, files(workspace), address(endpoint, "x").replace("audits", "no-such-bucket"))
+        publish(Lake(workspace), files(workspace), address(endpoint, "x").replace("audits", "no-such-bucket"))
 
 
 @pytest.mark.kills
@@ -122,4 +169,4 @@ def test_nobody_at_the_address(workspace: Path, endpoint: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         nobody = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(FairnessError, match="cannot be written: "):
-        publish(workspace, files(workspace), address(nobody, "x"))
+        publish(Lake(workspace), files(workspace), address(nobody, "x"))
