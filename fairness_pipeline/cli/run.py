@@ -159,12 +159,11 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.gate import Rule, check_measures, gate
     from fairness_pipeline.cli.standing import Standing
-    from fairness_pipeline.defs.instance import open_instance
+    from fairness_pipeline.defs.instance import open_instance, record_errors
     from fairness_pipeline.defs.processes import mark_ended
     from fairness_pipeline.defs.sync import sync
     from fairness_pipeline.defs.workers import NotRecorded
     from fairness_pipeline.reporting.index import write_index
-    from fairness_pipeline.workspace.postgres import record_errors
 
     if arguments.fail_on:
         check_measures(plan, arguments.measures)

@@ -147,3 +147,15 @@ def open_instance(project: Project) -> dg.DagsterInstance:
         _check_database(project.workspace / "locks", project.name)
     with leased(folder / _LOCK):  # two first runs at once would both make Dagster's tables
         return dg.DagsterInstance.get()
+
+
+def record_errors() -> tuple[type[Exception], ...]:
+    """The errors that Dagster's records raise where they cannot be written, in a file or in Postgres."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    if not os.environ.get(POSTGRES):
+        return OSError, SQLAlchemyError
+    import psycopg2
+    from dagster_postgres.utils import DagsterPostgresException
+
+    return OSError, SQLAlchemyError, DagsterPostgresException, psycopg2.Error

@@ -24,9 +24,9 @@ from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import ConfigurableClass, ConfigurableClassData, serialize_value
 
 import fairness_pipeline
+from fairness_pipeline.defs.instance import record_errors
 from fairness_pipeline.defs.processes import PROCESS, is_alive, process_tag, show_signs_of_life
 from fairness_pipeline.foundation.processes import is_of_this_machine, process_number
-from fairness_pipeline.workspace.postgres import record_errors
 
 HEEDS = "fairness_pipeline/heeds_cancelling"
 """The tag of a run whose process looks whether it is to be cancelled."""

@@ -32,7 +32,7 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import Done, StepResult, Unit
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.workspace.postgres import record_errors, told
+from fairness_pipeline.workspace.postgres import told
 
 _LISTENS = 1.0  # seconds
 _GRACE = 20.0
@@ -204,9 +204,11 @@ class _Maker:
             return "refused", str(error)
         except KeyboardInterrupt:
             return "interrupted", None
-        except record_errors() as error:
-            return "not recorded", told(error)
         except Exception as error:
+            from fairness_pipeline.defs.instance import record_errors
+
+            if isinstance(error, record_errors()):
+                return "not recorded", told(error)
             return "refused", f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
         finally:
             self._thread = None

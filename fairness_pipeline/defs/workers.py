@@ -22,7 +22,7 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import Done, StepResult, Unit
 from fairness_pipeline.workspace.lake import Key
-from fairness_pipeline.workspace.postgres import record_errors, told
+from fairness_pipeline.workspace.postgres import told
 
 _TELL_EVERY = 0.1
 _GRACE = 20.0
@@ -251,7 +251,11 @@ def _work(pipe: Connection, profile: str) -> None:
             pipe.send(("refused", str(error)))
         except KeyboardInterrupt:
             pipe.send(("interrupted",))
-        except record_errors() as error:
+        except Exception as error:
+            from fairness_pipeline.defs.instance import record_errors
+
+            if not isinstance(error, record_errors()):
+                raise
             pipe.send(("not recorded", told(error)))
     except (EOFError, OSError, KeyboardInterrupt):
         pass  # nobody listens any more

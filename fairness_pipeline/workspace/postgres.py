@@ -98,18 +98,6 @@ def check_postgres(lake: str, profile: str) -> str:
     return str(found[2])
 
 
-def record_errors() -> tuple[type[Exception], ...]:
-    """The errors that Dagster's records raise where they cannot be written, in a file or in Postgres."""
-    from sqlalchemy.exc import SQLAlchemyError
-
-    if not os.environ.get(POSTGRES):
-        return OSError, SQLAlchemyError
-    import psycopg2
-    from dagster_postgres.utils import DagsterPostgresException
-
-    return OSError, SQLAlchemyError, DagsterPostgresException, psycopg2.Error
-
-
 def place() -> str:
     """The database in words, without its password."""
     try:

@@ -44,7 +44,7 @@ def test_no_profile_is_read_at_import() -> None:
 
 
 ROOMS = (
-    "foundation", "workspace", "lexicons", "statistics", "corpora", "models", "annotation", "measures", "debiasing",
+    "foundation", "workspace", "engines", "lexicons", "statistics", "corpora", "models", "annotation", "measures", "debiasing",
     "explanation", "project", "lineage", "reporting", "defs", "cli", "studies",
 )  # fmt: skip
 """From the bottom to the top: a room imports itself and those before it."""
