@@ -1,7 +1,7 @@
 """What earlier runs found: significance tables and reports, kept by time for comparison with new runs."""
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,6 +35,8 @@ def keep(workspace: Path, study: AnyStudy, rows: Rows, report: str, now: datetim
     known = entries(workspace, study)
     if not rows or (known and _same(workspace, study, known[-1], rows)):
         return
+    while (workspace / "history" / now.strftime(_FORMAT) / f"{study.table}.parquet").exists():
+        now += timedelta(seconds=1)  # two small runs can end in one second
     folder = workspace / "history" / now.strftime(_FORMAT)
     with replacing(folder / f"{study.report}.html") as temporary:
         temporary.write_text(report, encoding="utf-8")

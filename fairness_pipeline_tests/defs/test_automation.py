@@ -14,7 +14,7 @@ from fairness_pipeline.defs import automation
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.reporting.history import entries, find_entry
+from fairness_pipeline.reporting.history import entries, find_entry, keep
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
@@ -147,6 +147,8 @@ def test_which_entry_is_meant(tiny: Project) -> None:
         ("2026", 3), ("2027", 3), ("previous", 2),
     ):  # fmt: skip
         assert find_entry(tiny.workspace, DIALOGUE, wanted, rows(3)) == f"2026-11-0{found}T12-30-00Z", wanted
+    keep(tiny.workspace, DIALOGUE, rows(4), "r", datetime(2026, 11, 3, 12, 30, tzinfo=UTC))
+    assert entries(tiny.workspace, DIALOGUE)[-2:] == ["2026-11-03T12-30-00Z", "2026-11-03T12-30-01Z"]  # in one second
     assert find_entry(tiny.workspace, DIALOGUE, "previous", rows(4)) == "2026-11-03T12-30-00Z"
     with pytest.raises(FairnessError, match="--against 2026-10: no such run is kept"):
         find_entry(tiny.workspace, DIALOGUE, "2026-10", [])

@@ -5,11 +5,13 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.partitions import Shown, from_dagster, to_dagster
@@ -85,8 +87,18 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     sorter.prepare()  # raises CycleError, which names the circle
 
 
+def test_both_ways_of_loading_name_the_same() -> None:
+    """`workspace.yaml`, and the block in `pyproject.toml`."""
+    (one,) = yaml.safe_load((ROOT / "workspace.yaml").read_text())["load_from"]
+    other = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["dg"]["project"]
+    assert one["python_module"] == {
+        "module_name": other["code_location_target_module"], "location_name": other["code_location_name"]
+    }  # fmt: skip
+
+
+@pytest.mark.kills
 def test_both_ways_of_loading(tmp_path: Path) -> None:
-    """`workspace.yaml` and the block in `pyproject.toml` load the same."""
+    """Dagster's two commands load what they name."""
     environment = {**os.environ, "FAIRNESS_HOME": str(tmp_path), "DAGSTER_HOME": str(tmp_path)}
     environment.pop("FAIRNESS_PROFILE", None)
     (ROOT / "data" / "lake" / "sample" / "dagster").mkdir(
