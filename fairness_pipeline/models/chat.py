@@ -6,6 +6,8 @@ import os
 import random
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,6 +25,12 @@ _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """HTTP statuses that a retry may resolve."""
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 60.0
+_FILTERS = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
+"""What servers call their filter, as the code of an error or as the reason why an answer ends."""
+FILTERED = "[filtered]"
+"""Stands for an answer that the server's filter of contents kept back."""
+_LARGEST = 1 << 24
+"""Bytes of a reply; a longer one is no answer."""
 _SHOWN = 200
 _SHOWN_ANSWER = 80
 _LIST_TIMEOUT = 20.0
@@ -44,7 +52,8 @@ class Chat:
     Every answer is saved before the next one is awaited, so a killed run only asks for the answers that it lacks. A
     passing failure (no connection, time out, 408, 409, 425, 429, 5xx, a malformed answer) is retried. The pause before
     a retry doubles each time, or is as long as the server says. A lasting failure stops the run, but saved answers
-    are kept.
+    are kept, and those that are on their way are waited for. What the server's filter keeps back is the answer
+    `FILTERED`; a refusal that stands in a field of its own is the answer.
 
     Args:
         source: The address of the endpoint and the limits on asking it.
@@ -64,6 +73,7 @@ class Chat:
         self.seed = seed
         self.advice = advice
         self.requests = 0
+        self._failed: list[FairnessError] = []
         _key(source)
         self._answers = dict(_journal(folder / _JOURNAL))
 
@@ -75,6 +85,7 @@ class Chat:
                 reached.
         """
         missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._answers]
+        self._failed.clear()
         if missing:
             _run(self._ask_all(missing))
         return [self._answers[prompt] for prompt in prompts]
@@ -141,10 +152,16 @@ class Chat:
                         headers=headers, timeout=self.source.timeout, verify=certificates
                     ) as client:
                         for prompt in waiting:  # shared between workers: each prompt goes to one of them
-                            answer = await self._ask(client, prompt)
+                            try:
+                                answer = await self._ask(client, prompt)
+                            except FairnessError as error:  # what the others have asked for is paid for: it may land
+                                self._failed.append(error)
+                                return
                             self._answers[prompt] = answer
                             journal.write(_line(prompt, answer))
                             journal.flush()
+                            if self._failed:
+                                return
 
                 async with asyncio.TaskGroup() as group:
                     for _ in range(min(self.source.concurrency, len(prompts))):
@@ -154,17 +171,25 @@ class Chat:
             raise (explained(error, path) if isinstance(error, OSError) else error) from None
         except OSError as error:
             raise explained(error, path) from None
+        if self._failed:
+            raise self._failed[0]
 
     async def _ask(self, client: httpx.AsyncClient, prompt: str) -> str:
         body = self._body(prompt)
         problem, pause = "", _FIRST_PAUSE
         for attempt in range(self.source.attempts):
+            if attempt and self._failed:
+                break
             if attempt:
                 await asyncio.sleep(pause)
             self._count()
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.75, 1.25)
             try:
-                reply = await client.post(f"{self.source.base_url}/chat/completions", json=body)
+                async with asyncio.timeout(self.source.timeout):
+                    reply = await _posted(client, f"{self.source.base_url}/chat/completions", body)
+            except TimeoutError:
+                problem = f"no answer within {self.source.timeout:g} s"
+                continue
             except httpx.HTTPError as error:
                 problem = f"no answer ({self._shown(str(error)) or type(error).__name__})"
                 continue
@@ -172,6 +197,8 @@ class Chat:
                 problem = f"status {reply.status_code}: {self._shown(reply.text)}"
                 pause = max(pause, _retry_after(reply))
                 continue
+            if _is_filtered(reply):
+                return FILTERED
             if reply.status_code != httpx.codes.OK:
                 raise FairnessError(
                     f"endpoint {self.source.base_url}, model '{self.source.model}': status {reply.status_code}: "
@@ -334,18 +361,54 @@ def _journal(path: Path) -> Iterable[tuple[str, str]]:
             ) from None
 
 
-def _retry_after(reply: httpx.Response) -> float:
-    """The number of seconds that the server asks to wait; 0 if it does not say."""
+async def _posted(client: httpx.AsyncClient, address: str, body: dict[str, Any]) -> httpx.Response:
+    """The whole reply, as far as it is not longer than any answer."""
+    content = bytearray()
+    async with client.stream("POST", address, json=body) as reply:
+        async for piece in reply.aiter_bytes():
+            content += piece
+            if len(content) > _LARGEST:
+                raise httpx.DecodingError(f"a reply of more than {_LARGEST >> 20} MiB")
+    said = reply.headers.get("Retry-After")
+    return httpx.Response(reply.status_code, content=bytes(content), headers={"Retry-After": said} if said else {})
+
+
+def _is_filtered(reply: httpx.Response) -> bool:
+    """Whether the server's filter of contents has kept back the answer, or refused the prompt."""
     try:
-        return min(_LONGEST_PAUSE, max(0.0, float(reply.headers.get("Retry-After", "0"))))
+        found = reply.json()
+        if reply.status_code == httpx.codes.OK:
+            choice = found["choices"][0]
+            return choice.get("finish_reason") in _FILTERS and not choice["message"].get("content")
+        error = found["error"]
+        codes = error.get("code"), error.get("type"), (error.get("innererror") or {}).get("code")
+        return any(str(code).lower() in _FILTERS for code in codes)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        return False
+
+
+def _retry_after(reply: httpx.Response) -> float:
+    """The seconds that the server asks to wait, as a number or as the time to wait for; 0 if it does not say."""
+    said = reply.headers.get("Retry-After", "0")
+    try:
+        seconds = float(said)
     except ValueError:
-        return 0.0
+        try:
+            seconds = (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):  # no time; or one without a zone
+            return 0.0
+    return min(_LONGEST_PAUSE, max(0.0, seconds))
 
 
 def _content(reply: httpx.Response) -> str | None:
-    """The text of the first choice, or an empty text if it is null; None if the reply does not follow the protocol."""
+    """The text of the first choice, or that of its refusal; an empty text if both are null.
+
+    None if the reply does not follow the protocol.
+    """
     try:
-        content = reply.json()["choices"][0]["message"]["content"]
+        message = reply.json()["choices"][0]["message"]
+        refusal = message.get("refusal")
+        content = refusal if refusal and not message.get("content") else message["content"]
         if isinstance(content, list):
             content = "".join(part["text"] for part in content if part["type"] == "text")
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):

@@ -6,9 +6,12 @@ import pickle
 import threading
 import time
 from collections import Counter
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+import httpx
 import pyarrow as pa
 import pytest
 
@@ -72,6 +75,27 @@ class ChatServer:
             return answer(request, 200, b'{"choices": [{"message": {"content": "cut \\ud83d"}}]}')
         if act == "deep":
             return answer(request, 200, b"[" * 200_000)
+        if act == "refusal":
+            reply["choices"][0]["message"] = {
+                "role": "assistant",
+                "content": None,
+                "refusal": "I can't help with that.",
+            }
+        if act == "filtered":
+            reply["choices"][0] = {"finish_reason": "content_filter", "message": {"role": "assistant", "content": None}}
+        if act == "prompt filtered":
+            reason = {"code": "content_filter", "innererror": {"code": "ResponsibleAIPolicyViolation"}}
+            return answer(request, 400, json.dumps({"error": {"message": "filtered", **reason}}).encode())
+        if act == "drip":
+            request.send_response(200)
+            request.send_header("Content-Length", "1000")
+            request.end_headers()
+            for _ in range(10):  # each byte comes in time, the answer does not
+                request.wfile.write(b" ")
+                time.sleep(0.1)
+            return None
+        if act == "huge":
+            return answer(request, 200, b" " * 3000)
         if act == "no choice":
             reply = {"choices": []}
         if act in ("null", "empty"):
@@ -181,6 +205,62 @@ def test_a_server_is_sent_what_it_takes(tmp_path: Path) -> None:
 def test_an_empty_answer_can_be_kept(tmp_path: Path, act: str) -> None:
     with serve(ChatServer(act)) as address:
         assert ask(specification(address, {"keep_empty": True}), tmp_path, "a") == [""]
+
+
+def test_a_refusal_in_a_field_of_its_own_is_the_answer(tmp_path: Path) -> None:
+    with serve(ChatServer("refusal")) as address:
+        assert ask(specification(address), tmp_path, "a") == ["I can't help with that."]
+
+
+@pytest.mark.parametrize("act", ["filtered", "prompt filtered"])
+def test_what_a_filter_keeps_back_is_an_answer_and_stops_nothing(tmp_path: Path, act: str) -> None:
+    server = ChatServer(act)
+    with serve(server) as address:
+        assert ask(specification(address, concurrency=1), tmp_path, "a", "b") == [chat.FILTERED, "B"]
+        assert ask(specification(address, concurrency=1), tmp_path, "a", "b") == [chat.FILTERED, "B"]
+    assert len(server.asked) == 2
+
+
+def test_an_answer_that_trickles_or_never_ends_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(ChatServer("drip", "drip", "drip")) as address:
+        begun = time.monotonic()
+        with pytest.raises(FairnessError, match=r"no answer within 0\.3 s, 3 times"):
+            ask(specification(address, timeout=0.3), tmp_path / "drip", "a")
+        assert time.monotonic() - begun < 5
+    monkeypatch.setattr(chat, "_LARGEST", 2000)
+    with (
+        serve(ChatServer("huge", "huge", "huge")) as address,
+        pytest.raises(FairnessError, match="a reply of more than"),
+    ):
+        ask(specification(address), tmp_path / "huge", "a")
+
+
+def test_answers_that_are_on_their_way_land_when_another_fails(tmp_path: Path) -> None:
+    class Failing(ChatServer):
+        def __call__(self, request: BaseHTTPRequestHandler) -> None:
+            body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+            context = body["messages"][-1]["content"]
+            self.asked.append(context)
+            if context == "bad":
+                return answer(request, 401, b"{}")
+            time.sleep(0.3)
+            return answer(request, 200, json.dumps({"choices": [{"message": {"content": "slow"}}]}).encode())
+
+    server = Failing()
+    with serve(server) as address:
+        spec = specification(address, concurrency=2)
+        with pytest.raises(FairnessError, match="status 401"):
+            ask(spec, tmp_path, "good", "bad", "never asked")
+        assert sorted(server.asked) == ["bad", "good"]
+        assert "slow" in (tmp_path / "answers.jsonl").read_text()
+
+
+def test_a_time_to_come_back_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)
+    said = [httpx.Response(429, headers={"Retry-After": value}) for value in (soon, "7", "soon", "-3", "1e9")]
+    seconds = [chat._retry_after(reply) for reply in said]
+    assert 17 < seconds[0] <= 20
+    assert seconds[1:] == [7, 0, 0, 60]
 
 
 def test_an_address_without_its_path_is_asked_for(tmp_path: Path) -> None:
