@@ -17,7 +17,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.text_files import whole_text
 from fairness_pipeline.foundation.yaml_files import validate
-from fairness_pipeline.models.specification import Decoding, EndpointSource
+from fairness_pipeline.models.specification import FILTERED, Decoding, EndpointSource
 from fairness_pipeline.models.thoughts import without_thoughts
 
 _JOURNAL = "answers.jsonl"
@@ -27,8 +27,6 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 60.0
 _FILTERS = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
 """What servers call their filter, as the code of an error or as the reason why an answer ends."""
-FILTERED = "[filtered]"
-"""Stands for an answer that the server's filter of contents kept back."""
 _LARGEST = 1 << 24
 """Bytes of a reply; a longer one is no answer."""
 _SHOWN = 200

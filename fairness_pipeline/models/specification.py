@@ -13,6 +13,8 @@ from fairness_pipeline.foundation.yaml_files import SECRET, Positive, Specificat
 Rate = Annotated[float, pydantic.Field(gt=0)]
 DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]
 CONTEXT = "{context}"
+FILTERED = "[filtered]"
+"""Stands for an answer that an endpoint's filter of contents kept back."""
 HOW_REACHED = {"key_variable", "concurrency", "timeout", "attempts", "max_requests"}
 """Keys of an endpoint that say how it is asked, and nothing of what it answers."""
 

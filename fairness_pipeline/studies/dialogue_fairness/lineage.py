@@ -74,6 +74,7 @@ from fairness_pipeline.models.dialogue.responding import RESPONSES, answer_each,
 from fairness_pipeline.models.dialogue.sight import out_of_sight
 from fairness_pipeline.models.loading import scorer_of
 from fairness_pipeline.models.pretrained import folder_version
+from fairness_pipeline.models.specification import FILTERED
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 from fairness_pipeline.reporting.document import report_of, report_settings
 from fairness_pipeline.reporting.plots import difference_plot
@@ -427,11 +428,13 @@ def responses(partition: Partition[DialoguePart]) -> Result:
         if model.huggingface and isinstance(own, LazyScorer):
             figures |= partition.engine.examine(own)
     empty = pc.sum(pc.equal(table["response"], "")).as_py()
+    filtered = pc.sum(pc.equal(table["response"], FILTERED)).as_py()
     counts = pc.value_counts(table["response"])
     commonest = max(counts.to_pylist(), key=lambda counted: counted["counts"])
     figures |= {
         "distinct_responses": len(counts),
         "empty_responses": empty,
+        **({"filtered_responses": filtered} if filtered else {}),
         "commonest_response": commonest["values"][:200],
         "commonest_share": round(commonest["counts"] / table.num_rows, 4),
     }

@@ -21,6 +21,7 @@ from fairness_pipeline.models import chat
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.endpoint import EndpointResponder
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.specification import FILTERED
 from fairness_pipeline_tests.local_server import answer, serve
 
 KEY = "sk-very-secret"
@@ -216,8 +217,8 @@ def test_a_refusal_in_a_field_of_its_own_is_the_answer(tmp_path: Path) -> None:
 def test_what_a_filter_keeps_back_is_an_answer_and_stops_nothing(tmp_path: Path, act: str) -> None:
     server = ChatServer(act)
     with serve(server) as address:
-        assert ask(specification(address, concurrency=1), tmp_path, "a", "b") == [chat.FILTERED, "B"]
-        assert ask(specification(address, concurrency=1), tmp_path, "a", "b") == [chat.FILTERED, "B"]
+        assert ask(specification(address, concurrency=1), tmp_path, "a", "b") == [FILTERED, "B"]
+        assert ask(specification(address, concurrency=1), tmp_path, "a", "b") == [FILTERED, "B"]
     assert len(server.asked) == 2
 
 
