@@ -152,6 +152,9 @@ def test_a_published_classifier_is_audited_at_once(data: Path, tmp_path: Path) -
     assert "positive: POSITIVE" in done.stdout and f"--model {name} --study {STUDY}" in done.stdout
     rows = Lake(Project("audit").workspace).read("classifier_fairness", {**KEY, "classifier": "given"}).to_pylist()
     assert {row["seeds"] for row in rows} == {1}
+    page = Lake(Project("audit").workspace).document_path("implicit_bias_report").read_text()
+    assert "No classifier was trained here" in page  # and the page does not say how one would have been
+    assert "patience" not in page and "are trained on sets" not in page
     refused = command("audit", name, "--study", STUDY, "--name", "other", "--label", "valence=POSITIVE")
     assert refused.returncode == 1 and "expected positive=LABEL" in refused.stderr
 

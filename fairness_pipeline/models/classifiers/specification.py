@@ -138,3 +138,8 @@ class ClassifierSpecification(ModelFile):
         """What decides its predictions, as JSON can hold it; how an endpoint is reached does not."""
         aside = {"endpoint": HOW_REACHED, "fitting": {"checkpoint_seconds"}}
         return self.model_dump(mode="json", exclude={"device": True, "published_as": True, **aside})
+
+    def told(self) -> dict[str, object]:
+        """`identity` for a reader: of a classifier that is not trained here, without how it would have been."""
+        left_out = () if self.trained else ("fitting", "seeds", "threads")
+        return {name: value for name, value in self.identity().items() if name not in left_out}

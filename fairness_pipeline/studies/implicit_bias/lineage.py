@@ -442,7 +442,7 @@ def _balance_rates(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> P
         "classifier_debiasing_effects", "saliency", "balance_rates",
     ),
     arrows=("classifier_fairness", "classifier_debiasing_effects", "saliency", "balance_rates"),
-    code_version="2",
+    code_version="3",
     settings=lambda part, key: report_settings(
         part.project.profile.description,
         part.settings,

@@ -45,7 +45,8 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         settings=part.settings.model_dump(
             include={"splits", "maximum", "balance_rate", "swept", "explainer", "significance"}, exclude_none=True
         ),
-        classifiers={key: own.identity() for key, own in part.classifiers.items()},
+        classifiers={key: own.told() for key, own in part.classifiers.items()},
+        trained=any(own.trained for own in part.classifiers.values()),
         methods={key: own.debiasing for key, own in part.classifiers.items()},
     )
 
