@@ -4,9 +4,9 @@ import logging
 import os
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import dagster as dg
-import yaml
 
 from fairness_pipeline.defs.processes import show_signs_of_life
 from fairness_pipeline.foundation.errors import FairnessError
@@ -14,6 +14,7 @@ from fairness_pipeline.foundation.file_systems import shared_by_hosts
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.leases import leased
 from fairness_pipeline.foundation.machine import cores
+from fairness_pipeline.foundation.yaml_files import read_yaml
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.locks import identity
 from fairness_pipeline.workspace.postgres import POSTGRES, check_postgres, place
@@ -89,10 +90,13 @@ def home(project: Project) -> Path:
 
 def _check_place(configuration: Path) -> None:
     """Refuses records that are elsewhere than is said, or in a file that several machines share."""
-    written = yaml.safe_load(configuration.read_text(encoding="utf-8")) or {}
-    in_postgres = (written.get("storage") or {}).get("postgres")
+    lines = configuration.read_text(encoding="utf-8").splitlines()
+    says_nothing = all(not line.strip() or line.lstrip().startswith("#") for line in lines)  # as Dagster allows
+    written = {} if says_nothing else read_yaml(configuration)
+    storage = written.get("storage")
+    in_postgres = storage.get("postgres") if isinstance(storage, dict) else None
     named = os.environ.get(POSTGRES)
-    if in_postgres and (in_postgres.get("postgres_url") or {}) == {"env": POSTGRES} and not named:
+    if in_postgres == {"postgres_url": {"env": POSTGRES}} and not named:
         raise FairnessError(
             f"{configuration}: Dagster's records of this workspace are in Postgres; set {POSTGRES} to its address "
             "(postgresql://user:password@host:5432/database)"
@@ -104,12 +108,20 @@ def _check_place(configuration: Path) -> None:
             "the history of runs is lost"
         )
     kind = shared_by_hosts(configuration.parent)
-    if kind and not in_postgres and os.environ.get(ONE_MACHINE) != "1":
+    if kind and _in_files(written) and os.environ.get(ONE_MACHINE) != "1":
         raise FairnessError(
             f"{configuration.parent} is on a file system that several machines can share ({kind}), where SQLite loses "
             f"Dagster's records. Set {POSTGRES} to a database, or FAIRNESS_HOME to a disk of this machine; if no other "
             f"machine uses this workspace: export {ONE_MACHINE}=1"
         )
+
+
+def _in_files(configuration: dict[str, Any]) -> bool:
+    """Whether Dagster keeps runs in SQLite: its default, also if only the events are named."""
+    storage, runs = configuration.get("storage"), configuration.get("run_storage")
+    if isinstance(storage, dict):
+        return "sqlite" in storage
+    return not isinstance(runs, dict) or "sqlite" in str(runs.get("module", "")).lower()
 
 
 def _check_database(locks: Path, profile: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairness_pipeline.defs.instance import ONE_MACHINE, open_instance
+from fairness_pipeline.defs.instance import ONE_MACHINE, _in_files, open_instance
 from fairness_pipeline.foundation import file_systems
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.processes import own_process, spoken
@@ -231,6 +231,28 @@ def test_sqlite_on_a_folder_that_machines_share_is_refused(
     monkeypatch.setenv(ONE_MACHINE, "1")
     with open_instance(tiny):
         pass
+
+
+@pytest.mark.parametrize(
+    ("own", "in_files"),
+    [
+        ({}, True), ({"storage": {"sqlite": {}}}, True), ({"storage": {"postgres": {}}}, False),
+        ({"storage": {"mysql": {}}}, False), ({"run_storage": {"module": "dagster_mysql.run_storage"}}, False),
+        ({"event_log_storage": {"module": "x"}}, True),
+    ],
+)  # fmt: skip
+def test_where_a_configuration_of_one_s_own_keeps_runs(own: dict, in_files: bool) -> None:
+    assert _in_files(own) is in_files
+
+
+def test_a_configuration_that_is_no_yaml_is_named(tiny: Project) -> None:
+    configuration = tiny.workspace / "dagster" / "dagster.yaml"
+    configuration.write_text("# nothing\n\n")
+    with open_instance(tiny):
+        pass
+    configuration.write_text("storage: [\n")
+    with pytest.raises(FairnessError, match=r"dagster\.yaml"):
+        open_instance(tiny)
 
 
 def test_kinds_of_file_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
