@@ -41,6 +41,7 @@ def _publish(arguments: argparse.Namespace) -> int:
     stale = sum(bool(state.stale(name, key)) for name, key in made)
     if index := write_index(project, lake):
         files.add(index)
+    files |= set(lake.document_path("index").parent.glob("*.csv"))  # the verdicts, which the reports link to
     with Progress(console=Console(stderr=True), transient=True) as display:
         bar = display.add_task("files", total=len(files))
         done = publish(lake, files, arguments.address, lambda done, total, note: display.update(bar, completed=done))

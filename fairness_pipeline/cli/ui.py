@@ -90,6 +90,8 @@ def _sync(project: "Project") -> None:
     if told.made or told.versions:
         made, changed = number_of(told.made, "partition"), number_of(told.versions, "partition")
         print(f"Dagster now knows of {made} that were made without it, and of changed settings of {changed}")
+    else:
+        print("Dagster knows of all that the workspace holds")
 
 
 @contextmanager

@@ -64,7 +64,10 @@ def join(settings: RaySettings) -> None:
     except (RuntimeError, ConnectionError, ValueError) as error:
         if "ersion mismatch" in str(error):
             raise FairnessError(f"the Ray cluster at {address} has other versions than this process: {error}") from None
-        raise FairnessError(f"the Ray cluster at {address} cannot be joined: {error}") from None
+        raise FairnessError(
+            f"the Ray cluster at {address} cannot be joined: {error}. This machine must be a node of it (ray start "
+            f"--address={address}), with the head's token: RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token"
+        ) from None
 
 
 def environment() -> dict[str, str]:

@@ -3,6 +3,7 @@
 import os
 import re
 from importlib.util import find_spec
+from pathlib import Path
 
 import pydantic
 
@@ -68,8 +69,17 @@ def ray_of(settings: EngineSettings) -> RaySettings | None:
         return None
     if find_spec("ray") is None:
         raise FairnessError("the engine 'ray' is not installed; run: pip install 'fairness-pipeline[ray]'")
+    _use_token()
     own = settings.ray or RaySettings()
     try:
         return own.model_copy(update={"address": checked_address(address)}) if address else own
     except ValueError as error:
         raise FairnessError(f"{ADDRESS}: {error}") from None
+
+
+def _use_token() -> None:
+    """Lets Ray use the token that this user has, as `ray start` does; it reads the mode once, when it is imported."""
+    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    if named or (Path.home() / ".ray" / "auth_token").is_file():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -56,7 +56,7 @@ def connect(name: str) -> "Connection":
         return made
     except psycopg2.Error as error:
         raise FairnessError(
-            f"{POSTGRES}: {place()} cannot be used: {told(error)}; start it, or correct the address"
+            f"{POSTGRES}: {place()} cannot be used: {told(error)}; start it, make it (createdb), or correct the address"
         ) from None
 
 
