@@ -75,12 +75,14 @@ def test_a_refusal_arrives_as_it_is_and_what_was_scored_is_kept(cluster: None, f
     on_ray(folder, lengths(folder))
 
 
+@pytest.mark.kills
 def test_an_error_that_nobody_expected_says_where_it_arose(cluster: None, folder: Path) -> None:
     with pytest.raises(RuntimeError, match=r"^ZeroDivisionError: division by zero") as raised:
         on_ray(folder, lengths(folder, refused="1/0"))
     assert "scorers.py" in raised.value.__notes__[0]
 
 
+@pytest.mark.kills
 def test_what_nobody_here_can_read_is_not_scored_for_ever(
     cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +91,7 @@ def test_what_nobody_here_can_read_is_not_scored_for_ever(
         on_ray(folder, lengths(folder))
 
 
+@pytest.mark.kills
 def test_keys_and_settings_reach_a_process_and_no_file_of_ray(
     cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +131,7 @@ def test_an_examination_is_made_where_the_model_is(cluster: None, folder: Path) 
     assert found["process"] != os.getpid()
 
 
+@pytest.mark.kills
 def test_a_model_that_no_node_can_hold(cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_rows, "_PATIENCE", 0.0)
     scorer = lengths(folder)

@@ -1,4 +1,4 @@
-"""A fast part of the line-up: two draws of each system that costs little; the whole is `make verify`'s."""
+"""A fast part of the line-up: a draw or two of each system that costs little; the whole is `make verify`'s."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,8 @@ DRAWS = 2
 
 @pytest.mark.parametrize("system", FAST, ids=lambda system: system.key)
 def test_the_rules_tell_innocent_from_guilty(system: System) -> None:
-    draws = [system.judge(draw) for draw in range(1 if system.name == "AFINN" else DRAWS)]
+    sure = system.name == "AFINN" or (system.truth == "guilty" and system.power > 0.8)
+    draws = [system.judge(draw) for draw in range(1 if sure else DRAWS)]
     found = outcome(system, draws)
     if system.truth == "guilty":
         assert found.found >= (1 if system.power > 0.8 else 1 / 2), found
