@@ -122,10 +122,10 @@ def check_gate(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     check_gate(arguments)
     with engine_of_options(arguments):
-        return _bring_up_to_date(arguments)
+        return _plan_and_run(arguments)
 
 
-def _bring_up_to_date(arguments: argparse.Namespace) -> int:
+def _plan_and_run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan
     from fairness_pipeline.lineage.query_epochs import begin_query_epochs

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import ray
 
-from fairness_pipeline.defs.workers import NotRecorded, Telling, passed_on
+from fairness_pipeline.defs.workers import Telling, failed, passed_on, results_of
 from fairness_pipeline.engines.ray_cluster import (
     Visit,
     check_visit,
@@ -30,7 +30,7 @@ from fairness_pipeline.engines.settings import RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lineage.listener import Listener
-from fairness_pipeline.lineage.units import Done, StepResult, Unit
+from fairness_pipeline.lineage.units import Done, Unit
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.postgres import told
 
@@ -138,22 +138,14 @@ class RayWorkers:
     def _heard(self, worker: _Worker, ref: Any, found: Any) -> None:
         if ref == worker.greeting:
             worker.greeting = None
-            if isinstance(found, Visit):
-                check_visit(found)
+            check_visit(found)
         elif ref == worker.tells:
             worker.tells = worker.actor.tell.remote(_LISTENS)
             for message in found:
                 worker.told = passed_on(self._listener, worker.told, *message)
         else:
-            what, told = found
-            if what == "interrupted":
-                raise KeyboardInterrupt
-            if what == "refused":
-                raise FairnessError(told)
-            if what == "not recorded":
-                raise NotRecorded(told)
             assert worker.unit is not None
-            self._done.append(Done(worker.unit.number, told))
+            self._done.append(Done(worker.unit.number, results_of(*found)))
             worker.unit = worker.makes = worker.told = None
 
     def _lost(self, worker: _Worker, error: Exception) -> None:
@@ -165,7 +157,7 @@ class RayWorkers:
             "out, call with fewer --workers: what is made stands"
         )
         self._workers[self._workers.index(worker)] = self._started()
-        self._done.append(Done(worker.unit.number, [StepResult(name, "failed", why) for name in worker.unit.names]))
+        self._done.append(failed(worker.unit, why))
 
     def _started(self) -> _Worker:
         actor = self._kind.remote(self._profile, self._seen, self._given)

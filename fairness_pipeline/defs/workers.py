@@ -141,15 +141,9 @@ class Pool:
             worker.ready = True
         elif what in TELLING:
             worker.told = passed_on(self._listener, worker.told, what, *told)
-        elif what == "interrupted":
-            raise KeyboardInterrupt
-        elif what == "refused":
-            raise FairnessError(*told)
-        elif what == "not recorded":
-            raise NotRecorded(*told)
         else:
             assert worker.unit is not None
-            self._done.append(Done(worker.unit.number, told[0]))
+            self._done.append(Done(worker.unit.number, results_of(what, *told)))
             worker.unit = worker.told = None
 
     def _lost(self, worker: _Worker) -> None:
@@ -163,7 +157,7 @@ class Pool:
             f"its process ended by itself ({ended}); if memory ran out, call with fewer --workers: what is made stands"
         )
         self._workers[self._workers.index(worker)] = self._started()
-        self._done.append(Done(unit.number, [StepResult(name, "failed", reason) for name in unit.names]))
+        self._done.append(failed(unit, reason))
 
     def _started(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
@@ -172,6 +166,33 @@ class Pool:
         process.start()
         theirs.close()
         return _Worker(process, own)
+
+
+def results_of(what: str, told: Any = None) -> list[StepResult]:
+    """The results that a worker returns at the end of a unit.
+
+    Args:
+        what: `done`, or why there are none.
+        told: The results, or the reason in words.
+
+    Raises:
+        KeyboardInterrupt: the worker was interrupted.
+        FairnessError: it could not load the profile.
+        NotRecorded: it could not write Dagster's record of runs.
+    """
+    if what == "interrupted":
+        raise KeyboardInterrupt
+    if what == "refused":
+        raise FairnessError(told)
+    if what == "not recorded":
+        raise NotRecorded(told)
+    results: list[StepResult] = told
+    return results
+
+
+def failed(unit: Unit, why: str) -> Done:
+    """A unit whose worker died."""
+    return Done(unit.number, [StepResult(name, "failed", why) for name in unit.names])
 
 
 TELLING = ("waiting", "stage", "progress")

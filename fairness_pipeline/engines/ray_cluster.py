@@ -7,6 +7,7 @@ import re
 import socket
 import tempfile
 import uuid
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,7 +99,7 @@ def described() -> str:
 
 
 def nodes() -> list[dict[str, Any]]:
-    """The nodes that are alive, as Ray describes them (`Resources`, `NodeManagerHostname`)."""
+    """The nodes that are alive, as Ray describes them."""
     found: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     return [node for node in found if node["Alive"]]
 
@@ -106,11 +107,6 @@ def nodes() -> list[dict[str, Any]]:
 def processors() -> int:
     """The processors of all nodes together, at least 1."""
     return max(1, int(sum(node["Resources"].get("CPU", 0) for node in nodes())))
-
-
-def machines() -> list[str]:
-    """The names of the machines that the nodes run on."""
-    return sorted({node["NodeManagerHostname"] for node in nodes()})
 
 
 def nonce(lake: Path) -> Path:
@@ -138,6 +134,7 @@ def visit(seen: Path) -> Visit:
     return Visit(socket.gethostname(), versions(), "" if same else str(seen.parent.parent))
 
 
+@cache
 def versions() -> dict[str, str]:
     """The versions that must be the same everywhere for the same bytes to come out."""
     found = {"python": platform.python_version()}

@@ -10,7 +10,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from fairness_pipeline.engines.ray_cluster import (
 from fairness_pipeline.engines.settings import RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.threads import one_thread
-from fairness_pipeline.workspace.distinct import HERE, Chunks, LazyScorer
+from fairness_pipeline.workspace.distinct import HERE, Check, Chunks, LazyScorer
 
 _IN_FLIGHT = 2
 """Chunks that an actor has at once: the next one is there when it ends one."""
@@ -107,8 +107,8 @@ class _Scoring:
     def visit(self) -> Visit:
         return self._visit
 
-    def make(self, chunks: Chunks, texts: pa.Array, number: int) -> _Refused | None:
-        return _refusal(lambda: replace(chunks, texts=texts, scorer=self._scorer).make(number))
+    def make(self, texts: pa.Array, check: Check, folder: Path, size: int, number: int) -> _Refused | None:
+        return _refusal(lambda: Chunks(texts, self._scorer, check, folder, size).make(number))
 
     def examine(self) -> dict[str, Any] | _Refused:
         found: dict[str, Any] = {}
@@ -149,7 +149,8 @@ class _Pool:
         self._working = time.monotonic()
         self._given = environment()
         self._seen = nonce(lake)
-        self._kind = _actor(scorer)
+        self._graphics = _graphics(scorer)
+        self._kind = _actor(scorer, self._graphics)
 
     def __enter__(self) -> "_Pool":
         return self
@@ -178,9 +179,7 @@ class _Pool:
         """Yields each chunk as it is made."""
         self._all, left = chunks, len(missing)
         self._waiting = deque(missing)
-        # The texts travel once a node; what is sent with each chunk is small.
-        self._bare = replace(chunks, texts=pa.array([], pa.string()), scorer=_Nothing())
-        self._texts = ray.put(chunks.texts)
+        self._texts = ray.put(chunks.texts)  # they travel once a node; what is sent with each chunk is small
         while left:
             self._start(left)
             self._hand_out()
@@ -233,7 +232,9 @@ class _Pool:
             for member in self._members:
                 if self._waiting and not member.greetings and len(member.chunks) == round_:
                     number = self._waiting.popleft()
-                    member.chunks[member.actor.make.remote(self._bare, self._texts, number)] = number
+                    own = self._all
+                    made = member.actor.make.remote(self._texts, own.check, own.folder, own.size, number)
+                    member.chunks[made] = number
 
     def _ended(self, member: _Member, ref: Any) -> int | None:
         """The number of the chunk that was made; None if the actor greeted, or died."""
@@ -279,7 +280,7 @@ class _Pool:
         )
 
     def _no_room(self) -> str:
-        graphics = f" and {_graphics(self._scorer):g} GPU" if _graphics(self._scorer) else ""
+        graphics = f" and {self._graphics:g} GPU" if self._graphics else ""
         return (
             f"no node of the Ray cluster has the {self._scorer.processors} processors{graphics} that the model's file "
             "asks for (threads, device); start one that has, or run with --engine embedded"
@@ -287,7 +288,7 @@ class _Pool:
 
     def _room(self) -> int:
         """The number of actors that the cluster's nodes could hold if nothing else ran there."""
-        processors, graphics, room = self._scorer.processors, _graphics(self._scorer), 0
+        processors, graphics, room = self._scorer.processors, self._graphics, 0
         for node in nodes():
             has = node["Resources"]
             room += math.floor(
@@ -296,18 +297,11 @@ class _Pool:
         return room
 
 
-class _Nothing:
-    """In place of the scorer, which each actor has."""
-
-    def __call__(self, texts: pa.Table) -> pa.Table:
-        raise NotImplementedError
-
-
-def _actor(scorer: LazyScorer) -> Any:
+def _actor(scorer: LazyScorer, graphics: float) -> Any:
     """The class of the actors, with what one takes of a node. A death is ours to answer, so Ray restarts nothing."""
     return ray.remote(_Scoring).options(
         num_cpus=scorer.processors,
-        num_gpus=_graphics(scorer),
+        num_gpus=graphics,
         max_restarts=0,
         max_task_retries=0,
         scheduling_strategy="SPREAD",

@@ -33,3 +33,13 @@ def number_of(count: int, noun: str) -> str:
 
 def _written_out(found: re.Match[str]) -> str:
     return found.group().encode("unicode_escape").decode("ascii")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or the error's kind if it has none.
+
+    Examples:
+        >>> first_line(ValueError("no such file\\nat line 3")), first_line(KeyboardInterrupt())
+        ('no such file', 'KeyboardInterrupt')
+    """
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

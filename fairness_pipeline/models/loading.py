@@ -6,7 +6,7 @@ from typing import Protocol
 from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 
 
-class Placed(Protocol):
+class Computed(Protocol):
     """An object that says where a model runs, and on how many threads."""
 
     @property
@@ -18,7 +18,7 @@ class Placed(Protocol):
         """`auto`, `cpu` or `cuda`."""
 
 
-def scorer_of(load: Callable[[], Scorer], libraries: Collection[str], specification: Placed) -> Scorer:
+def scorer_of(load: Callable[[], Scorer], libraries: Collection[str], specification: Computed) -> Scorer:
     """The scorer: loaded at its first use if torch runs it, else at once.
 
     What needs no torch (lexicons, linear models, endpoints) is cheap to load or waits for somebody else, so that other

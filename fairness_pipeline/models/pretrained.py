@@ -8,6 +8,7 @@ from typing import Any
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.plain_text import first_line
 
 _SOURCE = "source.json"
 _UNSAID = 1_000_000
@@ -124,7 +125,7 @@ def longest_of(model: Any, tokenizer: Any) -> int | None:
 def _not_loadable(name: str, revision: str | None, field: str, error: Exception) -> FairnessError:
     if is_path(name) and not Path(name).is_dir():
         return FairnessError(f"{field}: there is no folder {name}; check the path in the YAML file")
-    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    first = first_line(error)
     where = f" (revision {revision})" if revision else ""
     if Path(name).is_dir():
         return FairnessError(f"{field}: the model in {name} cannot be loaded: {first}; was it saved whole there?")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import first_line
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
@@ -116,9 +117,9 @@ def told(error: BaseException) -> str:
     """
     while inner := getattr(error, "orig", None) or error.__cause__:
         error = inner
-    text = str(error).strip() or type(error).__name__
+    text = first_line(error)
     address = os.environ.get(POSTGRES, "")
     password = urlsplit(address).password if _ADDRESS.fullmatch(address) else None
     for own in filter(None, [password, password and unquote(password)]):
         text = text.replace(own, "...")
-    return text.splitlines()[0]
+    return text

@@ -15,6 +15,7 @@ import pyarrow.fs as pafs
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.plain_text import first_line
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.locks import identity
@@ -60,10 +61,11 @@ def publish(lake: Lake, files: Iterable[Path], address: str, progress: Progress 
         written = 0
 
         def put(file: Path) -> tuple[str, dict[str, Any], bool]:
-            name = file.relative_to(root).as_posix()
-            described = _described(file)
-            if before.get(name) == described and sizes.get(name) == described["bytes"]:
-                return name, described, False
+            name, size = file.relative_to(root).as_posix(), file.stat().st_size
+            known = before.get(name)
+            # Read twice only where the file may stand there already as it is.
+            if known and known.get("bytes") == sizes.get(name) == size and _described(file) == known:
+                return name, known, False
             return name, _copied(file, system, f"{base}/{name}"), True
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -79,7 +81,7 @@ def publish(lake: Lake, files: Iterable[Path], address: str, progress: Progress 
             _delete(system, f"{base}/{name}")
     except (OSError, pa.ArrowException) as error:
         raise FairnessError(
-            f"{address}: cannot be written: {_first_line(error)}; check the address, its region and the credentials of "
+            f"{address}: cannot be written: {first_line(error)}; check the address, its region and the credentials of "
             "the environment, and publish again: it goes on from here"
         ) from None
     return Published(written, len(wanted) - written, len(gone))
@@ -98,7 +100,7 @@ def _opened(address: str, root: Path) -> tuple[pafs.FileSystem, str]:
         else:
             system, base = pafs.LocalFileSystem(), address
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise FairnessError(f"{expected}: {_first_line(error)}") from None
+        raise FairnessError(f"{expected}: {first_line(error)}") from None
     if isinstance(system, pafs.LocalFileSystem):
         folder = Path(base).expanduser().resolve()
         if folder.is_relative_to(root.resolve()) or root.resolve().is_relative_to(folder):
@@ -169,7 +171,3 @@ def _writing(system: pafs.FileSystem, path: str) -> Iterator[Any]:
 def _delete(system: pafs.FileSystem, path: str) -> None:
     if system.get_file_info(path).type == pafs.FileType.File:
         system.delete_file(path)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,7 +1,5 @@
 """Dagster's records and the lake's locks in Postgres: the same results, and errors in words of their own."""
 
-import multiprocessing
-import os
 import shutil
 import threading
 import time
@@ -13,15 +11,13 @@ import pytest
 from fairness_pipeline.defs.instance import ONE_MACHINE, _in_files, open_instance
 from fairness_pipeline.foundation import file_systems
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.processes import own_process, spoken
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace import locks
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.postgres import POSTGRES, connect
 from fairness_pipeline_tests.commands import command, run
 from fairness_pipeline_tests.postgres_server import Server, started
-
-KEY = {"dimension": "gender", "model": "m"}
+from fairness_pipeline_tests.workspace.test_lake import check_second_waits
 
 
 @pytest.fixture(scope="module")
@@ -76,30 +72,8 @@ def test_the_same_tables_and_every_run_recorded(
     assert contents(Project("tiny")) == made
 
 
-def hold(root: Path, held: "multiprocessing.synchronize.Event") -> None:
-    with Lake(root).lock("things", KEY, lambda holder: None):
-        held.set()
-        time.sleep(60)
-
-
 def test_the_second_waits_and_names_the_holder_and_a_kill_frees_the_lock(tmp_path: Path, database: str) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    held = spawn.Event()
-    first = spawn.Process(target=hold, args=(tmp_path, held))
-    first.start()
-    assert held.wait(60)
-    heard: list[str] = []
-
-    def waiting(holder: str) -> None:
-        heard.append(holder)
-        first.kill()
-
-    with Lake(tmp_path).lock("things", KEY, waiting):
-        assert heard == [f"process {first.pid} on {os.uname().nodename}"]
-    first.join()
-    with Lake(tmp_path).lock("other", KEY, waiting), Lake(tmp_path).lock("things", KEY, waiting):
-        assert len(heard) == 1
-    assert spoken(own_process()).startswith("process ")
+    check_second_waits(tmp_path)
 
 
 def test_a_holder_whose_connection_was_cut_writes_nothing(tmp_path: Path, database: str) -> None:
@@ -181,7 +155,7 @@ def test_records_that_are_in_files_stay_there_until_they_are_deleted(tiny: Proje
 
 
 @pytest.mark.parametrize("wrong", ["port", "database", "password", "name"])
-def test_a_database_that_cannot_be_used_is_an_error_within_seconds_and_without_the_password(
+def test_a_database_that_cannot_be_used_is_an_error_without_the_password(
     tiny: Project, database: str, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
     in_postgres(tiny)
@@ -192,10 +166,8 @@ def test_a_database_that_cannot_be_used_is_an_error_within_seconds_and_without_t
         "name": database.replace("127.0.0.1", "no-such-host.invalid"),
     }[wrong]
     monkeypatch.setenv(POSTGRES, changed)
-    begun = time.monotonic()
     with pytest.raises(FairnessError, match="FAIRNESS_POSTGRES: the database .* cannot be used: ") as refused:
         open_instance(tiny)
-    assert time.monotonic() - begun < 30
     assert "not-for-print" not in str(refused.value)
     assert "secret-guess" not in str(refused.value)
 

@@ -97,10 +97,8 @@ def test_a_host_that_vanishes_loses_its_lease(folders: tuple[Path, Path]) -> Non
     time.sleep(4)  # longer than the time without a sign of life: it gives some
     assert second.poll() is None
     first.send_signal(signal.SIGKILL)
-    killed = time.monotonic()
     output, errors = second.communicate(timeout=30)
     assert output == "holds\n", errors
-    assert 2 < time.monotonic() - killed < 10
     first.communicate()
 
 

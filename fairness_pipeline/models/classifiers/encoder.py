@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import first_line
 from fairness_pipeline.models.classifiers.network import TextNetwork
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification, EncoderSource
 from fairness_pipeline.models.pretrained import load_tokenizer, longest_of, note_source, noted_source
@@ -68,7 +69,7 @@ class EncoderNetwork(TextNetwork):
                 source.name, revision=tokens.revision, num_labels=2, ignore_mismatched_sizes=True
             )
         except Exception as error:  # the library passes on whatever its files raise
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            first = first_line(error)
             raise FairnessError(f"{_FIELD}: '{source.name}' cannot be loaded as an encoder: {first}") from error
         self.width = self.model.get_input_embeddings().weight.shape[1]
 

@@ -223,11 +223,9 @@ def test_what_a_filter_keeps_back_is_an_answer_and_stops_nothing(tmp_path: Path,
 
 
 def test_an_answer_that_trickles_or_never_ends_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serve(ChatServer("drip", "drip", "drip")) as address:
-        begun = time.monotonic()
-        with pytest.raises(FairnessError, match=r"no answer within 0\.3 s, 3 times"):
-            ask(specification(address, timeout=0.3), tmp_path / "drip", "a")
-        assert time.monotonic() - begun < 5
+    late = pytest.raises(FairnessError, match=r"no answer within 0\.3 s, 3 times")
+    with serve(ChatServer("drip", "drip", "drip")) as address, late:
+        ask(specification(address, timeout=0.3), tmp_path / "drip", "a")
     monkeypatch.setattr(chat, "_LARGEST", 2000)
     with (
         serve(ChatServer("huge", "huge", "huge")) as address,
