@@ -1,12 +1,14 @@
 """From dialogues to parallel context pairs (Liu et al. 2020, section 2.3), with figures on their quality."""
 
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pydantic
 
 from fairness_pipeline.foundation.collector import collector_paused
 from fairness_pipeline.foundation.progress import Progress, report
@@ -14,7 +16,7 @@ from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.lexicons.dimensions import Dimension, Side
 from fairness_pipeline.lexicons.matching import TermMatcher
-from fairness_pipeline.lexicons.swapping import PronounRule, Swapper
+from fairness_pipeline.lexicons.swapping import Meant, PronounRule, Swapper
 
 CONTEXTS = schema(
     dialogue_id=(pa.string(), "a hash of corpus, context and response"),
@@ -38,7 +40,19 @@ CONTEXT_PAIRS = schema(
         "the words that were exchanged, as both sides have them",
     ),
 )
+RULED = schema(
+    word=(pa.string(), "a listed word that stays, or the word because of which a context is left out"),
+    outcome=(pa.string(), "`stays` or `left out`"),
+    contexts=(pa.int64(), "in how many contexts"),
+    example=(pa.string(), "the first of them, in part"),
+)
+"""What the rules of sense did: a row for each word, the most frequent ones first."""
+
 _BATCH = 20_000
+_ENOUGH = 1000
+"""Pairs that balancing always leaves."""
+_AROUND = 40
+"""Characters of an example on either side of a word."""
 
 
 class PairSettings(Specification):
@@ -53,13 +67,23 @@ class PairSettings(Specification):
     list."""
     articles: Literal["adapt", "keep"] = "adapt"
     """Whether `a` and `an` are adapted to the next word."""
+    senses: Literal["rules", "list"] = "rules"
+    """`rules` exchanges a word only where it means a person of the group, by the `senses` of the dimension's file. `list`
+    exchanges it wherever it stands, as the papers do."""
+    one_word: bool = True
+    """Whether a pair may exchange one word only (as often as it stands there). Pairs of several words belong to several
+    clusters."""
+    largest_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.08
+    """The largest share of a dimension's pairs that may exchange the same word; 1 for any. The share is exceeded where
+    fewer than a thousand pairs would be left, and where there are too few words."""
 
 
 class Contexts(NamedTuple):
-    """A table of `CONTEXTS`, and how many contexts were examined and left out before matching."""
+    """A table of `CONTEXTS`, how many contexts were examined and left out, and a table of `RULED`."""
 
     table: pa.Table
     figures: dict[str, Any]
+    ruled: pa.Table
 
 
 class ContextPairs(NamedTuple):
@@ -95,10 +119,12 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
     distinct = _first_of_each(likely.filter(pc.invert(seen)), ["context"])
     batches = []
     done = 0
+    ruled = _Ruled()
     for batch in distinct.to_batches(_BATCH):
-        found = list(swapper.find_all(batch["context"]))
-        sides = pa.array([side for _, side in found], pa.string())
-        matches = _lists([matches for matches, _ in found], CONTEXTS.field("matches").type)
+        found = list(swapper.meant(batch["context"]))
+        sides = pa.array([None if own.left_out_by else swapper.side_of(own.matches) for own in found], pa.string())
+        matches = _lists([own.matches for own in found], CONTEXTS.field("matches").type)
+        ruled.note(batch["context"], found)
         whole = pa.table([batch["dialogue_id"], batch["context"], sides, matches], CONTEXTS.names)
         batches.append(whole.filter(sides.is_valid()).cast(CONTEXTS))
         done += batch.num_rows
@@ -108,11 +134,51 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
         table,
         {
             "audit_dialogues": audit.num_rows,
-            "left_out_no_listed_word": audit.num_rows - likely.num_rows + distinct.num_rows - table.num_rows,
+            "left_out_no_listed_word": audit.num_rows
+            - likely.num_rows
+            + distinct.num_rows
+            - table.num_rows
+            - ruled.left_out
+            - ruled.in_no_use,
             "left_out_also_in_training": pc.sum(seen).as_py() or 0,
             "left_out_same_context_again": likely.num_rows - (pc.sum(seen).as_py() or 0) - distinct.num_rows,
+            "left_out_by_rules": ruled.left_out,
+            "left_out_no_word_in_a_use": ruled.in_no_use,
         },
+        ruled.table(),
     )
+
+
+class _Ruled:
+    """Counts what the rules of sense did, with an example of each."""
+
+    def __init__(self) -> None:
+        self.left_out = self.in_no_use = 0
+        self._counts = Counter[tuple[str, str]]()
+        self._examples: dict[tuple[str, str], str] = {}
+
+    def note(self, texts: pa.Array, found: Sequence[Meant]) -> None:
+        """Counts one batch."""
+        for place, own in enumerate(found):
+            self.left_out += own.left_out_by is not None
+            self.in_no_use += bool(own.stay) and not own.matches
+            told = [("stays", term, start) for start, _, term in own.stay]
+            if own.left_out_by:
+                told.append(("left out", own.left_out_by.lower(), -1))
+            for outcome, word, start in told:
+                self._counts[outcome, word] += 1
+                if (outcome, word) not in self._examples:
+                    text = texts[place].as_py()
+                    begin = max(0, (start if start >= 0 else text.lower().find(word)) - _AROUND)
+                    self._examples[outcome, word] = text[begin : begin + 2 * _AROUND + len(word)]
+
+    def table(self) -> pa.Table:
+        """A table of `RULED`."""
+        rows = [
+            {"word": word, "outcome": outcome, "contexts": count, "example": self._examples[outcome, word]}
+            for (outcome, word), count in sorted(self._counts.items(), key=lambda row: (-row[1], row[0]))
+        ]
+        return pa.Table.from_pylist(rows, schema=RULED)
 
 
 @collector_paused()
@@ -125,6 +191,9 @@ def make_pairs(
     both_sides: Literal["drop", "swap"] = "drop",
     pronouns: PronounRule = "published",
     articles: Literal["adapt", "keep"] = "adapt",
+    senses: Literal["rules", "list"] = "list",
+    one_word: bool = False,
+    largest_share: float = 1.0,
     progress: Progress | None = None,
 ) -> ContextPairs:
     """Parallel context pairs: each context and its counterfactual.
@@ -137,6 +206,9 @@ def make_pairs(
         both_sides: What to do with a context that names both groups: leave it out, or swap both ways at once.
         pronouns: `extended` adds the pronouns that the published list lacks.
         articles: Whether `a` and `an` are adapted to the next word, or stay as they are.
+        senses: Whether the dimension's rules of sense decide, as when the contexts were found.
+        one_word: Whether pairs that exchange several words are left out.
+        largest_share: The largest share of pairs that exchange the same word.
         progress: Receives the number of contexts swapped so far.
 
     Examples:
@@ -147,7 +219,9 @@ def make_pairs(
         >>> pairs.table.select(["context_a", "context_b"]).to_pylist()
         [{'context_a': 'he left', 'context_b': 'she left'}]
     """
-    swapper = Swapper(dimension, pronouns=pronouns, seed=seed, adapt_articles=articles == "adapt")
+    swapper = Swapper(
+        dimension, pronouns=pronouns, seed=seed, adapt_articles=articles == "adapt", senses=senses == "rules"
+    )
     both = pc.equal(contexts["side"], "both")
     used = contexts.filter(pc.invert(both)) if both_sides == "drop" else contexts
     batches = []
@@ -159,8 +233,10 @@ def make_pairs(
     swapped = pa.concat_tables(batches) if batches else _SWAPPED.empty_table()
     unequal = swapped.filter(pc.not_equal(swapped["context_a"], swapped["context_b"]))
     distinct = _first_of_each(unequal, ["context_a", "context_b"])
-    kept = _draw(distinct, maximum, seed)
-    words = pc.value_counts(pc.struct_field(pc.list_flatten(kept["matches"]), "term")).to_pylist()
+    words, single = _words_of(distinct)
+    usable = distinct.filter(pa.array(single)) if one_word else distinct
+    kept = _draw(usable, words[single] if one_word else words, maximum, largest_share, seed)
+    counted = pc.value_counts(pc.struct_field(pc.list_flatten(kept["matches"]), "term")).to_pylist()
     pairs = kept.add_column(0, "pair_id", pa.array(np.arange(kept.num_rows)))
     return ContextPairs(
         pairs.select(CONTEXT_PAIRS.names).cast(CONTEXT_PAIRS).combine_chunks(),
@@ -169,13 +245,14 @@ def make_pairs(
             "left_out_both_groups": contexts.num_rows - used.num_rows,
             "left_out_same_pair_again": unequal.num_rows - distinct.num_rows,
             "left_out_equal_sides": swapped.num_rows - unequal.num_rows,
-            "left_out_beyond_maximum": distinct.num_rows - kept.num_rows,
+            "left_out_several_words": distinct.num_rows - usable.num_rows,
+            "left_out_beyond_maximum": usable.num_rows - kept.num_rows,
             "pairs": kept.num_rows,
             "ambiguous_choices": pc.sum(kept["ambiguous"]).as_py() or 0,
             "round_trip_rate": _round_trip_rate(kept, swapper),
             "holds_unlisted_pronoun": _hold_unlisted_pronoun(kept, dimension, pronouns),
             "contexts_by_word": {
-                row["values"]: row["counts"] for row in sorted(words, key=lambda row: (-row["counts"], row["values"]))
+                row["values"]: row["counts"] for row in sorted(counted, key=lambda row: (-row["counts"], row["values"]))
             },
         },
     )
@@ -256,12 +333,55 @@ def _first_of_each(table: pa.Table, columns: list[str]) -> pa.Table:
     return table.take(np.sort(first))
 
 
-def _draw(pairs: pa.Table, maximum: int, seed: int) -> pa.Table:
-    """At most `maximum` pairs, drawn by their dialogues' ids and the seed, in the table's order."""
-    if pairs.num_rows <= maximum:
+def _words_of(pairs: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """A number for the word that each pair exchanges (of several, the rarest), and whether it is the only one."""
+    terms = pairs["terms"].combine_chunks()
+    owners = np.repeat(np.arange(pairs.num_rows), terms.value_lengths().to_numpy())
+    spelled = pc.binary_join_element_wise(*(pc.utf8_lower(terms.flatten().field(side)) for side in ("a", "b")), "/")
+    codes = np.asarray(spelled.dictionary_encode().indices).astype(np.int64)
+    order = np.argsort(np.bincount(codes, minlength=1)[codes], kind="stable")[::-1] if len(codes) else codes
+    words, single = np.full(pairs.num_rows, -1), np.ones(pairs.num_rows, dtype=bool)
+    words[owners[order]] = codes[order]  # the last write wins
+    np.logical_and.at(single, owners, codes == words[owners])
+    return words, single
+
+
+def _draw(pairs: pa.Table, words: np.ndarray, maximum: int, largest_share: float, seed: int) -> pa.Table:
+    """At most `maximum` pairs, none of whose words has more than the largest share; in the table's order.
+
+    The dialogues' ids and the seed decide which pairs are drawn.
+    """
+    counts = np.unique(words, return_counts=True)[1] if len(words) else np.zeros(0, dtype=int)
+    wanted, most = _balanced(counts, min(maximum, pairs.num_rows), largest_share)
+    if wanted == pairs.num_rows:
         return pairs
     ranks = np.array([_rank(identity, seed) for identity in pairs["dialogue_id"].to_pylist()], dtype=np.uint64)
-    return pairs.take(np.sort(np.argsort(ranks, kind="stable")[:maximum]))
+    order = np.argsort(ranks, kind="stable")
+    by_word = order[np.argsort(words[order], kind="stable")]
+    begins = np.flatnonzero(np.diff(words[by_word], prepend=-1))
+    place = np.arange(len(by_word)) - np.repeat(begins, np.diff([*begins, len(by_word)]))
+    allowed = np.zeros(pairs.num_rows, dtype=bool)
+    allowed[by_word[place < most]] = True
+    return pairs.take(np.sort(order[allowed[order]][:wanted]))
+
+
+def _balanced(counts: np.ndarray, maximum: int, largest_share: float) -> tuple[int, int]:
+    """How many pairs are drawn, and how many of them may exchange the same word.
+
+    Args:
+        counts: The pairs of each word.
+        maximum: The maximum number of pairs.
+        largest_share: Of one word. It is raised until `_ENOUGH` pairs, or all there are, can be drawn.
+    """
+    share = largest_share
+    while share < 1:
+        wanted = maximum
+        while wanted and (possible := int(np.minimum(counts, int(share * wanted)).sum())) < wanted:
+            wanted = possible
+        if wanted >= min(_ENOUGH, maximum):
+            return wanted, int(share * wanted)
+        share *= 1.1
+    return maximum, maximum
 
 
 def _hold_unlisted_pronoun(pairs: pa.Table, dimension: Dimension, pronouns: PronounRule) -> int:

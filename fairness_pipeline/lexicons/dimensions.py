@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 import pydantic
 
 from fairness_pipeline.foundation.yaml_files import Specification
+from fairness_pipeline.lexicons.senses import Senses
 from fairness_pipeline.lexicons.text import fold
 
 Side = Literal["a", "b"]
@@ -98,6 +99,8 @@ class Dimension(Specification):
     Verdicts are drawn again without them."""
     pronouns: Pronouns | None = None
     """Used if a profile says `pronouns: extended`."""
+    senses: Senses | None = None
+    """In which uses a word means a person of the group, and is exchanged. Used unless a profile says `senses: off`."""
     stereotypes: Stereotypes | None = None
     """The terms with which language models are audited."""
 

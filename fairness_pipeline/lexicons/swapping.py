@@ -11,6 +11,7 @@ import pyarrow as pa
 from fairness_pipeline.lexicons.dimensions import SIDES, Dimension, Side
 from fairness_pipeline.lexicons.lemmas import is_noun
 from fairness_pipeline.lexicons.matching import Match, TermMatcher
+from fairness_pipeline.lexicons.senses import Not, SenseRules
 from fairness_pipeline.lexicons.text import TOKEN, fold
 
 PronounRule = Literal["published", "extended"]
@@ -18,9 +19,9 @@ PronounRule = Literal["published", "extended"]
 # Words that never start a noun phrase. Before one of them `her` is an object (`told her that`), not a possessive.
 _CLOSED_CLASS = frozenset(
     """
-    a about after again all already also always am an and any anyway are around as at away back be because been
-    before but by can could did do does down during either else even ever every everything everywhere except for
-    from had has have he here him his how however i if in instead into is it its just know later like may maybe
+    a about after again all alone already also always am an and any anyway are around as at away back based be because become been
+    before but by came can come could did do does down during either else even ever every everything everywhere except for
+    from gave get getting give go goes had has have he here him his how however i if in instead into is it its just know later like may maybe
     me might more much must my n't never no nor not nothing now of off on once onto or our out over please
     rather really s say she should since so some somehow something sometime soon still such than that the their
     them then there these they this those though through till to today together tomorrow tonight too under until
@@ -46,6 +47,15 @@ class Swap(NamedTuple):
     ambiguous: int
 
 
+class Meant(NamedTuple):
+    """What the rules of sense say of a text's listed words: those that are exchanged, those that stay, and the word
+    because of which the whole text is left out."""
+
+    matches: Sequence[tuple[int, int, str]]
+    stay: Sequence[tuple[int, int, str]]
+    left_out_by: str | None
+
+
 class Swapper:
     """Recognises and exchanges the words of a dimension's two groups.
 
@@ -54,6 +64,7 @@ class Swapper:
         pronouns: `extended` adds the pronouns that the published list lacks.
         seed: The seed of the draws between several counterparts. Seed and key of a text fix the draws.
         adapt_articles: Whether `a` and `an` are adapted to the next word (`an actor`, but `a waiter`).
+        senses: Whether the dimension's rules of sense decide where a word is exchanged, and for what.
 
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
@@ -63,15 +74,23 @@ class Swapper:
     """
 
     def __init__(
-        self, dimension: Dimension, *, pronouns: PronounRule = "published", seed: int = 0, adapt_articles: bool = True
+        self,
+        dimension: Dimension,
+        *,
+        pronouns: PronounRule = "published",
+        seed: int = 0,
+        adapt_articles: bool = True,
+        senses: bool = False,
     ) -> None:
         self.seed = seed
         self._adapt_articles = adapt_articles
+        rules = dimension.senses if senses else None
         self._counterparts: dict[Side, dict[str, list[str]]] = {"a": {}, "b": {}}
-        for a, b in dimension.all_pairs(pronouns):
+        for a, b in dict.fromkeys((*dimension.all_pairs(pronouns), *(rules.all_pairs() if rules else ()))):
             self._counterparts["a"].setdefault(_normal(a), []).append(b)
             self._counterparts["b"].setdefault(_normal(b), []).append(a)
         self.matcher = TermMatcher([*self._counterparts["a"], *self._counterparts["b"]])
+        self._rules = SenseRules(rules, self.matcher.terms, _normal) if rules else None
         resolved = dimension.pronouns if pronouns == "extended" else None
         self._before_noun_phrase = resolved.before_noun_phrase if resolved else {}
         self._elsewhere = resolved.elsewhere if resolved else {}
@@ -80,6 +99,8 @@ class Swapper:
     def _entry(self, side: Side, term: str) -> tuple[Side, str | None, list[str]]:
         """A word's side; its counterpart if it has exactly one; otherwise its options (none if the context decides)."""
         options = self._counterparts[side][term]
+        if self._rules and term in self._rules.counterparts:
+            options = [self._rules.counterparts[term]]
         if term in self._before_noun_phrase:
             return side, None, []
         return (side, options[0], []) if len(options) == 1 else (side, None, options)
@@ -93,8 +114,36 @@ class Swapper:
     ) -> Iterator[tuple[Sequence[tuple[int, int, str]], Side | Literal["both"] | None]]:
         """The listed words of each text in turn, and the group that they name."""
         for matches in self.matcher.find_all(texts):
-            sides = {self._entries[term][0] for _, _, term in matches}
-            yield matches, "both" if len(sides) == 2 else next(iter(sides), None)
+            yield matches, self.side_of(matches)
+
+    def meant(self, texts: pa.Array) -> Iterator[Meant]:
+        """Which listed words of each text mean the group, by the dimension's rules of sense; all of them without rules.
+
+        Examples:
+            >>> from fairness_pipeline.project.project import load_dimension
+            >>> swapper = Swapper(load_dimension("race"), senses=True)
+            >>> [len(found.matches) for found in swapper.meant(pa.array(["the white house", "a white man"]))]
+            [0, 1]
+        """
+        rules = self._rules
+        if rules is None:
+            yield from (Meant(matches, [], None) for matches in self.matcher.find_all(texts))
+            return
+        rows = zip(texts.to_pylist(), self.matcher.find_all(texts), rules.companions(texts), strict=True)
+        for text, matches, companion in rows:
+            kept, stay, unclear = [], [], []
+            for match in matches:
+                found = rules.use(text, *match)
+                (kept if isinstance(found, str) else stay if found is Not.STAYS else unclear).append(match)
+            if not kept:
+                yield Meant([], [*stay, *unclear], None)
+            else:
+                yield Meant(kept, stay, unclear[0][2] if unclear else companion)
+
+    def side_of(self, matches: Iterable[tuple[int, int, str]]) -> Side | Literal["both"] | None:
+        """The group that listed words name: one side, both, or none."""
+        sides = {self._entries[term][0] for _, _, term in matches}
+        return "both" if len(sides) == 2 else next(iter(sides), None)
 
     def side(self, text: str) -> Side | Literal["both"] | None:
         """The group that `text` names: one side, both, or none.
@@ -131,6 +180,9 @@ class Swapper:
             if source != side and source != "both":
                 continue
             original = text[start:end]
+            if self._rules and term in self._rules.decided:
+                found = self._rules.use(text, start, end, term)
+                counterpart = found if found and isinstance(found, str) else counterpart
             if counterpart is None and options:
                 ambiguous += 1
                 counterpart = options[self._draw(key, len(terms), len(options))]

@@ -1,0 +1,268 @@
+"""In which use a listed word means a person of the group, and which contexts say too much to be exchanged word by word.
+
+A list of words alone exchanges `White House` and `went straight home` too. A dimension's `senses` say, in patterns over
+the neighbouring words, where a word is exchanged and for what. `docs/pairs.md` tells how often a pair is wrong with and
+without them, and why rules decide and no tagger does.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Annotated, Literal, NamedTuple, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pydantic
+
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import Specification, load
+
+CLASSES = "lexicon/word_classes.yaml"
+WORD, _CAPITALISED, _NAME = "_", "_CAP", "NAME"
+_NEAR = 40
+"""Characters in which one token of a pattern is looked for before a word."""
+_GAP = r"[\s\"“”*~]+"
+_INSIDE_A_SENTENCE = r"(?-i:(?<=[a-z0-9,;)'’] )[A-Z][a-z][\w’'-]*)"
+_SPECIAL = {
+    "ANY": r"[\w’'-]+",
+    "CAP": r"(?-i:[A-Z][a-z][\w’'-]*)",
+    "^": r"(?:^|[.!?:;…>(\[\"“”*\n/~—-][\s\"“”*]*|@user\s+)",
+    "$": r"[\"”’'*_)]*\s*(?:$|[.,;:!?)\]…\n\"“”*/—&|<#~-]|[^\x00-\u2fff])",
+}
+
+Classes = Mapping[str, tuple[str, ...]]
+
+
+class WordClasses(Specification):
+    """Lists of words that patterns name in capitals: `data/lexicon/word_classes.yaml`."""
+
+    classes: dict[Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Z][A-Z_]+$")], tuple[str, ...]]
+    """Words and phrases, by the name of the class. A final `*` stands for any ending."""
+
+
+class Use(Specification):
+    """A use of some words in which they are exchanged."""
+
+    pairs: tuple[tuple[str, str], ...]
+    """A word of side a and its counterpart of side b in this use. Both may be missing from the dimension's `pairs`."""
+    where: tuple[str, ...] = ()
+    """Patterns, one of which must hold. Without any the use is every use."""
+    not_where: tuple[str, ...] = ()
+    """Patterns, none of which may hold. Where one holds, the word stays as it is."""
+
+
+class Senses(Specification):
+    """In which uses a dimension's words are exchanged. A word that is not named here is exchanged wherever it stands.
+
+    A pattern is a row of words around `_`, the listed word: `_ PERSON` is the listed word before a word of the class
+    PERSON. `a|b` is either, a final `?` means perhaps, `*` any ending, `ANY` any word, `CAP` a capitalised one, `^` the
+    beginning and `$` the end of a sentence or clause, and `_CAP` the listed word if it is capitalised.
+    """
+
+    classes: dict[str, tuple[str, ...]] = {}
+    """Further classes of words, by a name in capitals."""
+    never: tuple[str, ...] = ()
+    """Words of the list that stay: they seldom mean a member of the group, or the other group has no such word."""
+    uses: tuple[Use, ...] = ()
+    """Uses, looked at in order. A word that is named here is exchanged in these uses only."""
+    not_where: tuple[str, ...] = ()
+    """Patterns in which no word is exchanged: names, titles, idioms."""
+    otherwise: Literal["stay", "leave_out"] = "stay"
+    """What becomes of a word in none of its uses, or in one of `not_where`: it stays as it is, or the whole context is left
+    out, because the word may belong to a person whose other words are exchanged."""
+    left_out_with: tuple[str, ...] = ()
+    """Words and classes. A context that holds one is left out, because it would have to be exchanged too. `NAME` is a
+    person's name: a first name, a known person, or a capitalised word inside a sentence that is none of CAPITALISED."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        patterns = [*self.not_where, *(pattern for use in self.uses for pattern in (*use.where, *use.not_where))]
+        for pattern in patterns:
+            if sum(token in (WORD, _CAPITALISED) for token in pattern.split()) != 1:
+                raise ValueError(f"'{pattern}': expected the place of the word once, as {WORD} or {_CAPITALISED}")
+        known = {*_SPECIAL, *self.classes, *_shared_classes(), _NAME}
+        named = {word for own in (*patterns, *self.left_out_with) for word in re.findall(r"[^\s|?]+", own)}
+        if unknown := sorted(word for word in named if re.fullmatch(r"[A-Z][A-Z_]+", word) and word not in known):
+            raise ValueError(f"unknown class of words '{unknown[0]}'; known: {', '.join(sorted(known))}")
+        return self
+
+    def all_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of every use."""
+        return tuple(dict.fromkeys(pair for use in self.uses for pair in use.pairs))
+
+
+class Not(Enum):
+    """What becomes of a listed word that is not exchanged."""
+
+    STAYS = "stays"
+    LEFT_OUT = "left out"
+
+
+class SenseRules:
+    """The rules of a dimension, ready to be asked.
+
+    Args:
+        senses: The rules.
+        exchanged: Every word that may be exchanged. None of them is a reason to leave a context out.
+        fold: Brings a word into the spelling in which lists are compared.
+
+    Examples:
+        >>> rules = SenseRules(Senses(uses=[Use(pairs=[("white", "black")], where=["_ man|woman"])]))
+        >>> text = "a white man in the white house"
+        >>> rules.use(text, 2, 7, "white"), rules.use(text, 19, 24, "white")
+        ('black', <Not.STAYS: 'stays'>)
+    """
+
+    def __init__(
+        self, senses: Senses, exchanged: Collection[str] = (), fold: Callable[[str], str] = str.lower
+    ) -> None:
+        classes = {**_shared_classes(), **senses.classes}
+        self._never = frozenset(map(fold, senses.never))
+        self._uses: dict[str, list[tuple[str, _Patterns, _Patterns]]] = {}
+        for use in senses.uses:
+            where, not_where = _Patterns(use.where, classes), _Patterns(use.not_where, classes)
+            for a, b in use.pairs:
+                for own, other in ((a, b), (b, a)):
+                    self._uses.setdefault(fold(own), []).append((other, where, not_where))
+        self._not_where = _Patterns(senses.not_where, classes)
+        self._otherwise = Not.LEFT_OUT if senses.otherwise == "leave_out" else Not.STAYS
+        self._companions, self._names = _companions(senses.left_out_with, {*exchanged} - self._never, classes)
+        options = {term: {counterpart for counterpart, _, _ in uses} for term, uses in self._uses.items()}
+        self.counterparts = {term: next(iter(own)) for term, own in options.items() if len(own) == 1}
+        """The words that have the same counterpart in all their uses, with it."""
+        self.decided = self._uses.keys() - self.counterparts
+        """The words whose counterpart the use decides."""
+
+    def use(self, text: str, start: int, end: int, term: str) -> str | Not:
+        """The counterpart of a listed word in its place (empty if the list decides), or what becomes of it instead."""
+        if term in self._never:
+            return Not.STAYS
+        if self._not_where and self._not_where.hold(text, start, end):
+            return self._otherwise
+        uses = self._uses.get(term)
+        if uses is None:
+            return ""
+        found = self._otherwise
+        for counterpart, where, not_where in uses:
+            if not where or where.hold(text, start, end):
+                if not (not_where and not_where.hold(text, start, end)):
+                    return counterpart
+                found = Not.STAYS
+        return found
+
+    def companions(self, texts: pa.Array) -> list[str | None]:
+        """Of each text the first word because of which it is left out; None if it holds none."""
+        found: list[str | None] = [None] * len(texts)
+        if self._companions:
+            words = pc.struct_field(pc.extract_regex(texts, self._companions), "word").to_pylist()
+            found = [word or None for word in words]
+        if self._names:
+            likely = pc.match_substring_regex(texts, "[a-z0-9,;)'’] [A-Z][a-z]").to_pylist()
+            for place, (text, may) in enumerate(zip(texts.to_pylist(), likely, strict=True)):
+                if may and not found[place] and (name := self._names.search(text)):
+                    found[place] = name.group()
+        return found
+
+
+class _Pattern(NamedTuple):
+    """What stands before and after a word, as expressions; of how many tokens the first; whether the word must be
+    capitalised."""
+
+    before: str
+    after: str
+    tokens: int
+    capital: bool
+
+
+class _Patterns:
+    """The patterns of one rule, joined into as few expressions as their sides allow."""
+
+    def __init__(self, patterns: Iterable[str], classes: Classes) -> None:
+        parsed = [_parsed(pattern, classes) for pattern in patterns]
+        self._after = _joined([p.after for p in parsed if not p.before and not p.capital])
+        self._after_capital = _joined([p.after for p in parsed if not p.before and p.capital])
+        alone = [p for p in parsed if p.before and not p.after and not p.capital]
+        self._before = _joined([p.before for p in alone], r"\Z")
+        self._near = _NEAR * max((p.tokens for p in alone), default=0)
+        self._around = [
+            (_joined([p.before], r"\Z"), _joined([p.after]), p.tokens * _NEAR, p.capital)
+            for p in parsed
+            if p.before and (p.after or p.capital)
+        ]
+        self._any = bool(parsed)
+
+    def __bool__(self) -> bool:
+        return self._any
+
+    def hold(self, text: str, start: int, end: int) -> bool:
+        """Whether one of them holds for the word at a place."""
+        if self._after and self._after.match(text, end):
+            return True
+        if self._before and self._before.search(text, max(0, start - self._near), start):
+            return True
+        capital = text[start].isupper()
+        if capital and self._after_capital and self._after_capital.match(text, end):
+            return True
+        for before, after, near, only_capital in self._around:
+            if (capital or not only_capital) and (after is None or after.match(text, end)):
+                if before and before.search(text, max(0, start - near), start):
+                    return True
+        return False
+
+
+def _joined(expressions: list[str], end: str = "") -> re.Pattern[str] | None:
+    """One expression for any of several; None if there are none, or if they ask for nothing."""
+    own = [expression for expression in expressions if expression]
+    return re.compile(f"(?:{'|'.join(own)}){end}", re.IGNORECASE) if own else None
+
+
+def _parsed(pattern: str, classes: Classes) -> _Pattern:
+    tokens = pattern.split()
+    place = next(i for i, token in enumerate(tokens) if token in (WORD, _CAPITALISED))
+    before = "".join(_token(token, classes, after=_GAP) for token in tokens[:place])
+    after = "".join(_token(token, classes, before=_GAP) for token in tokens[place + 1 :])
+    return _Pattern(before, after, place, tokens[place] == _CAPITALISED)
+
+
+def _token(token: str, classes: Classes, before: str = "", after: str = "") -> str:
+    """The expression of one token of a pattern, with the gap on the side of the listed word."""
+    if token in "^$":
+        return _SPECIAL[token]
+    if not re.search(r"\w", token):  # punctuation stands close to a word
+        return rf"\s*{re.escape(token)}\s*"
+    own, optional = token.removesuffix("?"), token.endswith("?")
+    if own == "CAP" and after:
+        found = f"{_INSIDE_A_SENTENCE}{after}"
+    else:
+        words = "|".join(_SPECIAL.get(part) or _words(classes.get(part, (part,))) for part in own.split("|"))
+        found = rf"{before}(?<![\w’'-])(?:{words})(?![\w-]){after}"
+    return f"(?:{found})?" if optional else found
+
+
+def _words(words: Iterable[str]) -> str:
+    """An alternation of words, the longest first; `*` is any ending, a space any white space."""
+    spelled = []
+    for word in sorted(words, key=lambda own: (-len(own), own)):
+        escaped = re.escape(word.removesuffix("*")).replace(r"\ ", r"\s+").replace("'", "['’]")
+        spelled.append(escaped + (r"[\w’'-]*" if word.endswith("*") else ""))
+    return f"(?:{'|'.join(spelled)})" if spelled else "(?!)"
+
+
+def _companions(
+    listed: Iterable[str], exchanged: Collection[str], classes: Classes
+) -> tuple[str | None, re.Pattern[str] | None]:
+    """An RE2 expression for the listed words and the names that are known, and one for capitalised words inside a
+    sentence, if names are listed."""
+    words = [word for own in listed if own != _NAME for word in classes.get(own, (own,)) if word not in exchanged]
+    named = _NAME in listed
+    parts = [f"(?i:{_words([*words, *(classes['KNOWN_PERSON'] if named else ())])})"] if words or named else []
+    parts += [_words(classes["GIVEN_NAME"])] if named else []
+    known = rf"(?:^|[^\w’'#-])(?P<word>{'|'.join(parts)})(?:['’]s?)?(?:[^\w-]|$)" if parts else None
+    others = _words(classes["CAPITALISED"])
+    return known, re.compile(rf"(?<=[a-z0-9,;)'’] )(?!{others}(?!\w))[A-Z][a-z]+") if named else None
+
+
+@lru_cache(maxsize=1)
+def _shared_classes() -> Classes:
+    return load(WordClasses, data_file(CLASSES)).classes
