@@ -87,6 +87,8 @@ def swap(text: str, dimension: str = "gender") -> str:
 def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
     """Parallel contexts: each context that names one group only, next to its counterfactual about the other group.
 
+    A word is exchanged where it means a person of the group, by the dimension's rules of sense (docs/pairs.md).
+
     Args:
         contexts: Duplicates count once.
         dimension: A key of `data/dimensions`.
@@ -114,9 +116,9 @@ def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
             "corpus": pa.array([""] * count, pa.string()),
         }
     )
-    pronouns = PairSettings().pronouns
-    contexts_found = find_contexts(table, Swapper(own, pronouns=pronouns)).table
-    found = make_pairs(contexts_found, own, maximum=max(count, 1), seed=0, pronouns=pronouns)
+    settings = PairSettings(maximum=max(count, 1), one_word=False, largest_share=1)
+    contexts_found = find_contexts(table, Swapper(own, pronouns=settings.pronouns, senses=True)).table
+    found = make_pairs(contexts_found, own, seed=0, **settings.model_dump())
     return found.table.select(["pair_id", "context_a", "context_b", "source_side"]).to_pandas()
 
 

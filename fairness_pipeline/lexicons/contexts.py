@@ -194,6 +194,7 @@ def make_pairs(
     senses: Literal["rules", "list"] = "list",
     one_word: bool = False,
     largest_share: float = 1.0,
+    further: bool = False,
     progress: Progress | None = None,
 ) -> ContextPairs:
     """Parallel context pairs: each context and its counterfactual.
@@ -209,6 +210,7 @@ def make_pairs(
         senses: Whether the dimension's rules of sense decide, as when the contexts were found.
         one_word: Whether pairs that exchange several words are left out.
         largest_share: The largest share of pairs that exchange the same word.
+        further: Whether the dimension's further ways to name the groups are exchanged too.
         progress: Receives the number of contexts swapped so far.
 
     Examples:
@@ -220,7 +222,12 @@ def make_pairs(
         [{'context_a': 'he left', 'context_b': 'she left'}]
     """
     swapper = Swapper(
-        dimension, pronouns=pronouns, seed=seed, adapt_articles=articles == "adapt", senses=senses == "rules"
+        dimension,
+        pronouns=pronouns,
+        seed=seed,
+        adapt_articles=articles == "adapt",
+        senses=senses == "rules",
+        further=further,
     )
     both = pc.equal(contexts["side"], "both")
     used = contexts.filter(pc.invert(both)) if both_sides == "drop" else contexts

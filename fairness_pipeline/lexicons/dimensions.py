@@ -94,6 +94,9 @@ class Dimension(Specification):
     """Whether the words are the group's own name (`jewish`, `black`). If so, a verdict is about these words, and a
     test over pairs is enough. Otherwise the words represent a group in many ways (`aunt`, `she`) and are a sample:
     any verdict needs at least eight of them, and `fair` needs ten."""
+    further: tuple[WordPair, ...] = ()
+    """Further ways to name the groups, such as first names: used in contexts that were written for the audit, and masked in
+    answers. In real texts they are not exchanged, because a name there is somebody's."""
     titles: tuple[Term, ...] = ()
     """Words of the list that are mostly titles or idioms and do not name a member of the group (`god`, `king`).
     Verdicts are drawn again without them."""
@@ -135,7 +138,17 @@ class Dimension(Specification):
 
     @pydantic.model_validator(mode="after")
     def _check_all_pairs(self) -> Self:
-        _checked(self.all_pairs("extended"))
+        _checked(self.all_pairs("extended", further=True))
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _check_senses(self) -> Self:
+        if self.senses:
+            more = self.senses.all_pairs()
+            _checked(tuple(dict.fromkeys((*self.all_pairs("extended"), *more))))
+            listed = {fold(word) for pair in (*self.all_pairs("extended"), *more) for word in pair}
+            if unknown := [word for word in self.senses.never if fold(word) not in listed]:
+                raise ValueError(f"'senses.never': '{unknown[0]}' is no word of 'pairs'")
         return self
 
     @pydantic.model_validator(mode="after")
@@ -145,10 +158,13 @@ class Dimension(Specification):
             raise ValueError(f"'stereotypes.attributes': '{named}' is no list of 'attribute_words'")
         return self
 
-    def all_pairs(self, pronouns: Literal["published", "extended"] = "published") -> tuple[WordPair, ...]:
-        """The pairs in use. `extended` adds the pronouns that the published list lacks."""
+    def all_pairs(
+        self, pronouns: Literal["published", "extended"] = "published", *, further: bool = False
+    ) -> tuple[WordPair, ...]:
+        """The pairs in use. `extended` adds the pronouns that the published list lacks, `further` the further ways to name
+        the groups."""
         extra = self.pronouns.pairs if self.pronouns and pronouns == "extended" else ()
-        return (*self.pairs, *extra)
+        return (*self.pairs, *extra, *(self.further if further else ()))
 
 
 def with_plurals(pairs: Sequence[WordPair]) -> tuple[WordPair, ...]:

@@ -14,7 +14,8 @@ MASK = "_"
 
 
 def masked(texts: pa.Array | pa.ChunkedArray, dimension: Dimension) -> pa.ChunkedArray:
-    """The texts with `MASK` in place of every listed word of either group, including pronouns that the list lacks.
+    """The texts with `MASK` in place of every listed word of either group, including pronouns that the list lacks and further
+    ways to name the groups.
 
     Plurals and compounds of single words that the list lacks are masked too (`queers`, `homosexuality`, `gay-owned`).
 
@@ -35,7 +36,7 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: Dimension) -> pa.Chunke
     for text, more, (matches, _) in zip(
         encoded.dictionary.to_pylist(),
         may_hold,
-        Swapper(dimension, pronouns="extended").find_all(encoded.dictionary),
+        Swapper(dimension, pronouns="extended", further=True).find_all(encoded.dictionary),
         strict=True,
     ):
         own = text if not matches else _covered(text, matches)

@@ -49,7 +49,7 @@ class Use(Specification):
     where: tuple[str, ...] = ()
     """Patterns, one of which must hold. Without any the use is every use."""
     not_where: tuple[str, ...] = ()
-    """Patterns, none of which may hold. Where one holds, the word stays as it is."""
+    """Patterns, none of which may hold."""
 
 
 class Senses(Specification):
@@ -73,7 +73,8 @@ class Senses(Specification):
     out, because the word may belong to a person whose other words are exchanged."""
     left_out_with: tuple[str, ...] = ()
     """Words and classes. A context that holds one is left out, because it would have to be exchanged too. `NAME` is a
-    person's name: a first name, a known person, or a capitalised word inside a sentence that is none of CAPITALISED."""
+    person's name: a first name, a known person, or a word that is capitalised and none of CAPITALISED, inside a sentence or
+    as its subject."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -143,13 +144,10 @@ class SenseRules:
         uses = self._uses.get(term)
         if uses is None:
             return ""
-        found = self._otherwise
         for counterpart, where, not_where in uses:
-            if not where or where.hold(text, start, end):
-                if not (not_where and not_where.hold(text, start, end)):
-                    return counterpart
-                found = Not.STAYS
-        return found
+            if (not where or where.hold(text, start, end)) and not (not_where and not_where.hold(text, start, end)):
+                return counterpart
+        return self._otherwise
 
     def companions(self, texts: pa.Array) -> list[str | None]:
         """Of each text the first word because of which it is left out; None if it holds none."""
@@ -158,7 +156,7 @@ class SenseRules:
             words = pc.struct_field(pc.extract_regex(texts, self._companions), "word").to_pylist()
             found = [word or None for word in words]
         if self._names:
-            likely = pc.match_substring_regex(texts, "[a-z0-9,;)'’] [A-Z][a-z]").to_pylist()
+            likely = pc.match_substring_regex(texts, "(?:[a-z0-9,;)'’.!?:>…] |^)[A-Z][a-z]").to_pylist()
             for place, (text, may) in enumerate(zip(texts.to_pylist(), likely, strict=True)):
                 if may and not found[place] and (name := self._names.search(text)):
                     found[place] = name.group()
@@ -241,11 +239,11 @@ def _token(token: str, classes: Classes, before: str = "", after: str = "") -> s
 
 
 def _words(words: Iterable[str]) -> str:
-    """An alternation of words, the longest first; `*` is any ending, a space any white space."""
-    spelled = []
-    for word in sorted(words, key=lambda own: (-len(own), own)):
-        escaped = re.escape(word.removesuffix("*")).replace(r"\ ", r"\s+").replace("'", "['’]")
-        spelled.append(escaped + (r"[\w’'-]*" if word.endswith("*") else ""))
+    """An alternation of words, the longest first; `*` is any letters, a space any white space."""
+    spelled = [
+        re.escape(word).replace("'", "['’]").replace(r"\*", r"[\w’'-]*").replace(r"\ ", r"\s+")
+        for word in sorted(words, key=lambda own: (-len(own), own))
+    ]
     return f"(?:{'|'.join(spelled)})" if spelled else "(?!)"
 
 
@@ -256,11 +254,17 @@ def _companions(
     sentence, if names are listed."""
     words = [word for own in listed if own != _NAME for word in classes.get(own, (own,)) if word not in exchanged]
     named = _NAME in listed
-    parts = [f"(?i:{_words([*words, *(classes['KNOWN_PERSON'] if named else ())])})"] if words or named else []
-    parts += [_words(classes["GIVEN_NAME"])] if named else []
-    known = rf"(?:^|[^\w’'#-])(?P<word>{'|'.join(parts)})(?:['’]s?)?(?:[^\w-]|$)" if parts else None
-    others = _words(classes["CAPITALISED"])
-    return known, re.compile(rf"(?<=[a-z0-9,;)'’] )(?!{others}(?!\w))[A-Z][a-z]+") if named else None
+    known = [name for own in ("KNOWN_PERSON", "GIVEN_NAME") for name in classes[own]] if named else []
+    parts = [f"(?i:{_words([*words, *known])})"] if words or named else []
+    parts += [_words(classes["NAME_OR_WORD"])] if named else []
+    listing = rf"(?:^|[^\w-])(?P<word>{'|'.join(parts)})(?:['’]s?)?(?:[^\w-]|$)" if parts else None
+    if not named:
+        return listing, None
+    others, verbs = (_words(classes[own]) for own in ("CAPITALISED", "NOT_NOUN"))
+    return listing, re.compile(
+        rf"(?:(?<=[a-z0-9,;)'’] )(?!{others}(?!\w))[A-Z][a-z]+"
+        rf"|(?:^|(?<=[.!?:>…] ))(?!{others}(?!\w))[A-Z][a-z]+(?:['’]s\b|\s+(?:{verbs})(?!\w)))"
+    )
 
 
 @lru_cache(maxsize=1)

@@ -65,6 +65,7 @@ class Swapper:
         seed: The seed of the draws between several counterparts. Seed and key of a text fix the draws.
         adapt_articles: Whether `a` and `an` are adapted to the next word (`an actor`, but `a waiter`).
         senses: Whether the dimension's rules of sense decide where a word is exchanged, and for what.
+        further: Whether the dimension's further ways to name the groups are exchanged too.
 
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
@@ -81,12 +82,13 @@ class Swapper:
         seed: int = 0,
         adapt_articles: bool = True,
         senses: bool = False,
+        further: bool = False,
     ) -> None:
         self.seed = seed
         self._adapt_articles = adapt_articles
         rules = dimension.senses if senses else None
         self._counterparts: dict[Side, dict[str, list[str]]] = {"a": {}, "b": {}}
-        for a, b in dict.fromkeys((*dimension.all_pairs(pronouns), *(rules.all_pairs() if rules else ()))):
+        for a, b in dict.fromkeys((*dimension.all_pairs(pronouns, further=further), *(rules.all_pairs() if rules else ()))):
             self._counterparts["a"].setdefault(_normal(a), []).append(b)
             self._counterparts["b"].setdefault(_normal(b), []).append(a)
         self.matcher = TermMatcher([*self._counterparts["a"], *self._counterparts["b"]])
@@ -187,7 +189,8 @@ class Swapper:
                 ambiguous += 1
                 counterpart = options[self._draw(key, len(terms), len(options))]
             elif counterpart is None:
-                rule = self._before_noun_phrase if _noun_phrase_follows(text, end) else self._elsewhere
+                possessive = _noun_phrase_follows(text, end, participles=term != "his")
+                rule = self._before_noun_phrase if possessive else self._elsewhere
                 counterpart = rule[term]
             replacement = _in_the_form_of(original, counterpart)
             before = text[position:start]
@@ -246,17 +249,19 @@ def _normal(term: str) -> str:
     return " ".join(fold(term).split())
 
 
-def _noun_phrase_follows(text: str, position: int) -> bool:
+def _noun_phrase_follows(text: str, position: int, *, participles: bool) -> bool:
     """Whether the next word can start a noun phrase: any word but a function word (`her old car`, not `her to go`).
 
-    A participle that WordNet does not list as a noun follows an object (`saw her running`). Marks that open a
-    quotation, hashtags and ornaments are skipped. Marks that end a clause are not.
+    With `participles`, one that WordNet does not list as a noun follows an object (`saw her running`, but `his sizzling
+    heat`). Marks that open a quotation, hashtags and ornaments are skipped. Marks that end a clause are not.
     """
     for following in TOKEN.finditer(text, position):
         word = fold(following.group())
         if word[0].isalnum():
-            return word not in _CLOSED_CLASS and (not word.endswith("ing") or "-" in word or is_noun(word))
-        if word[0] in _CLAUSE_ENDS:
+            verb = participles and word.endswith("ing") and "-" not in word and not is_noun(word)
+            return word not in _CLOSED_CLASS and not verb
+        opens = text[following.start() - 1].isspace() and text[following.end() : following.end() + 1].isalnum()
+        if word[0] in _CLAUSE_ENDS and not (word[0] in "\"'" and opens):
             return False
     return False
 

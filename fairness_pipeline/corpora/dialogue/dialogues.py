@@ -41,7 +41,7 @@ SCHEMA = schema(
     split=(pa.string(), "train, valid, test or audit"),
     corpus=(pa.string(), "the corpus's key: its file in data/corpora"),
     source=(pa.string(), "the file, data set or grammar that a dialogue is from"),
-    topic=optional(pa.string(), "what a dialogue is about, where the corpus says so"),
+    topic=optional(pa.string(), "what a dialogue is about, where the corpus says so; of written contexts the dimension"),
 )
 _READ = ("id", "context", "response", "thread", "source", "topic")
 _BATCH = 50_000
@@ -186,8 +186,8 @@ def _turns(corpus: CorpusSpecification, folder: Path, paths: list[Path]) -> Iter
         for number, dialogue in enumerate(generated):
             yield corpus.grammar.file, Turns(dialogue.context, dialogue.response, str(number), dialogue.scene.topic)
     elif corpus.contexts:
-        for number, context in enumerate(FramedContexts.load(corpus.contexts.file).texts()):
-            yield corpus.contexts.file, Turns(context, "", str(number))
+        for number, (dimension, context) in enumerate(FramedContexts.load(corpus.contexts.file).texts()):
+            yield corpus.contexts.file, Turns(context, "", str(number), dimension)
     elif corpus.dataset:
         yield from ((corpus.dataset.name, turns) for turns in read_dataset(corpus.dataset.place(folder), corpus))
     elif corpus.format == "comments":

@@ -15,7 +15,7 @@ class NamedGroup(Specification):
     """The `persons` of a dimension, who fill the frames."""
 
     persons: tuple[str, ...]
-    """Noun phrases, each with one word from the dimension's word list."""
+    """Noun phrases or names of one person, each with one word of the dimension's `pairs` or `further`."""
 
 
 class FramedContexts(Specification):
@@ -24,7 +24,7 @@ class FramedContexts(Specification):
     Examples:
         >>> made = FramedContexts(frames=["{person} sings."], dimensions={"gender": {"persons": ["my aunt"]}})
         >>> list(made.texts())
-        ['My aunt sings.']
+        [('gender', 'My aunt sings.')]
     """
 
     frames: tuple[str, ...]
@@ -45,10 +45,10 @@ class FramedContexts(Specification):
         """Loads the contexts in the data file `name`; raises FairnessError if it does not exist or is wrong."""
         return load(cls, data_file(name))
 
-    def texts(self) -> Iterator[str]:
-        """Every frame with every person, one dimension after the other."""
-        for group in self.dimensions.values():
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Every frame with every person, and the dimension that it is for, one dimension after the other."""
+        for dimension, group in self.dimensions.items():
             for frame in self.frames:
                 for person in group.persons:
                     text = frame.replace(_PERSON, person)
-                    yield text[0].upper() + text[1:]
+                    yield dimension, text[0].upper() + text[1:]

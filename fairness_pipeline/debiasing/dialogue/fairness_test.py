@@ -90,7 +90,8 @@ class FairnessTest:
         split = pc.if_else(is_valid, "audit", "other")  # `find_contexts` leaves out what another split holds as well
         held_out = task.dialogues.set_column(task.dialogues.schema.get_field_index("split"), "split", split)
         pronouns = task.pairs.pronouns
-        contexts = find_contexts(held_out, Swapper(task.dimension, pronouns=pronouns)).table
+        ruled = task.pairs.senses == "rules"
+        contexts = find_contexts(held_out, Swapper(task.dimension, pronouns=pronouns, senses=ruled)).table
         self.pairs = make_pairs(
             contexts,
             task.dimension,
@@ -98,6 +99,7 @@ class FairnessTest:
             seed=task.profile_seed,
             pronouns=pronouns,
             articles=task.pairs.articles,
+            senses=task.pairs.senses,
         ).table
         if self.pairs.num_rows < _LEAST_PAIRS:
             raise FairnessError(

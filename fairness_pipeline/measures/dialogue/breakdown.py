@@ -51,6 +51,12 @@ class Words(NamedTuple):
             found.append(chosen)
         return found[:1] if np.array_equal(found[0], found[1]) else found
 
+    @property
+    def effective(self) -> float:
+        """The number of equally frequent words that would vary as much (Kish); the smaller of the two clusterings."""
+        sizes = [np.bincount(own[own >= 0]) for own in self.clusterings]
+        return min((float(own.sum() ** 2 / (own**2).sum()) for own in sizes if own.sum()), default=0.0)
+
     def most_frequent(self, most: int = 4) -> str:
         """The words that most pairs exchange, for a reader."""
         order = np.argsort(-np.bincount(self.words, minlength=len(self.names)), kind="stable")

@@ -26,7 +26,7 @@ from fairness_pipeline.foundation import checks, paths
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.libraries import library_versions
-from fairness_pipeline.lexicons import lemmas
+from fairness_pipeline.lexicons import lemmas, senses
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.stop_words import stop_words
@@ -189,33 +189,53 @@ def _lexicon(part: DialoguePart, key: Key) -> dict[str, object]:
     }
 
 
+def _pairing(part: DialoguePart, key: Key) -> dict[str, object]:
+    """What decides how the contexts of a corpus are exchanged."""
+    dimension, settings = part.dimensions[key["dimension"]], part.pairing(key["corpus"])
+    ruled = settings["senses"] == "rules" and dimension.senses
+    return {
+        **_lexicon(part, key),
+        "settings": settings,
+        "further": dimension.further if settings["further"] else None,
+        "senses": dimension.senses.model_dump() if ruled and dimension.senses else None,
+        "word_classes": checksum(paths.data_file(senses.CLASSES)) if ruled else None,
+    }
+
+
 @asset(
     stage="pairs",
     axes=("corpus", "dimension"),
     upstream=DIALOGUES,
-    code_version="1",
-    settings=_lexicon,
+    code_version="2",
+    settings=_pairing,
     schema=CONTEXTS,
 )
 def contexts(partition: Partition[DialoguePart]) -> Result:
-    """Contexts of the audit split that hold at least one word of the dimension, and that no model trained on."""
-    swapper = Swapper(_dimension(partition), pronouns=partition.part.settings.pairs.pronouns)
-    found = find_contexts(_dialogues(partition, partition.key["corpus"]), swapper, partition.progress)
+    """Contexts of the audit split in which a word of the dimension means the group, and that no model trained on."""
+    part, corpus = partition.part, partition.key["corpus"]
+    how = part.pairing(corpus)
+    swapper = Swapper(
+        _dimension(partition), pronouns=how["pronouns"], senses=how["senses"] == "rules", further=how["further"]
+    )
+    dialogues = _dialogues(partition, corpus)
+    if part.corpora[corpus].specification.contexts:  # each was written for one dimension
+        dialogues = dialogues.filter(pc.equal(dialogues["topic"], partition.key["dimension"]))
+    found = find_contexts(dialogues, swapper, partition.progress)
     if not found.table.num_rows:
         raise FairnessError(
             f"of {found.figures['audit_dialogues']:,} dialogues kept for the audit none has a context with a word of "
             f"'{partition.key['dimension']}' that no model trained on; give it a larger corpus or commoner words, or "
             "leave the dimension out"
         )
-    return Result(found.table, found.figures)
+    return Result(found.table, found.figures, tables={"rules of sense": found.ruled.slice(0, 20)})
 
 
 @asset(
     stage="pairs",
     axes=("corpus", "dimension"),
     upstream=("contexts",),
-    code_version="2",
-    settings=_lexicon,
+    code_version="3",
+    settings=_pairing,
     schema=CONTEXT_PAIRS,
     checks=(checks.not_empty, checks.sides_differ),
 )
@@ -224,7 +244,7 @@ def context_pairs(partition: Partition[DialoguePart]) -> Result:
     pairs = make_pairs(
         partition.read("contexts"),
         _dimension(partition),
-        **partition.part.settings.pairs.model_dump(),
+        **partition.part.pairing(partition.key["corpus"]),
         seed=partition.project.profile.seed,
         progress=partition.progress,
     )

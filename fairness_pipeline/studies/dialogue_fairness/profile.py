@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pydantic
 
@@ -381,6 +381,13 @@ class DialoguePart(Part[DialogueFairness]):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             temporary.write_text(f"{pairs}\n", encoding="utf-8")
+
+    def pairing(self, corpus: str) -> dict[str, Any]:
+        """How the contexts of a corpus are exchanged. Those that were written for the audit mean what they say, and name the
+        groups in further ways."""
+        written = self.corpora[corpus].specification.contexts is not None
+        own = {"senses": "list"} if written else {}
+        return {**self.settings.pairs.model_dump(), **own, "further": written}
 
     def dialogues_of(self, corpus: str) -> str:
         """The table of its platform that a corpus is read into."""
