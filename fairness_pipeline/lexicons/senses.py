@@ -179,7 +179,8 @@ class _Patterns:
     def __init__(self, patterns: Iterable[str], classes: Classes) -> None:
         parsed = [_parsed(pattern, classes) for pattern in patterns]
         self._after = _joined([p.after for p in parsed if not p.before and not p.capital])
-        self._after_capital = _joined([p.after for p in parsed if not p.before and p.capital])
+        capital = [p.after for p in parsed if not p.before and p.capital]
+        self._after_capital = re.compile("") if "" in capital else _joined(capital)
         alone = [p for p in parsed if p.before and not p.after and not p.capital]
         self._before = _joined([p.before for p in alone], r"\Z")
         self._near = _NEAR * max((p.tokens for p in alone), default=0)
@@ -257,7 +258,7 @@ def _companions(
     known = [name for own in ("KNOWN_PERSON", "GIVEN_NAME") for name in classes[own]] if named else []
     parts = [f"(?i:{_words([*words, *known])})"] if words or named else []
     parts += [_words(classes["NAME_OR_WORD"])] if named else []
-    listing = rf"(?:^|[^\w-])(?P<word>{'|'.join(parts)})(?:['’]s?)?(?:[^\w-]|$)" if parts else None
+    listing = rf"(?:^|[^\w-])(?P<word>{'|'.join(parts)})(?:['’]s?)?(?:[^\w-]|--|$)" if parts else None
     if not named:
         return listing, None
     others, verbs = (_words(classes[own]) for own in ("CAPITALISED", "NOT_NOUN"))

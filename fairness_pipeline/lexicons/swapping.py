@@ -29,6 +29,18 @@ _CLOSED_CLASS = frozenset(
     yesterday yet you your
     """.split()
 )
+# `makes her look`, `let her go`: a bare infinitive follows, although its word may be a noun too.
+_OBJECT = re.compile(
+    r"(?is).*\b(?:ma(?:k(?:es?|ing)|de)|let(?:s|ting)?|help(?:s|ed)?|see(?:s|n)?|saw|watch(?:ed|ing)?|hear[ds]?) her "
+    r"(?:look|feel|go|do|take|say|run|cry|want|think|know|play|eat|sleep|walk|talk|drive|win|lose|pay|kill|kiss|smile|"
+    r"laugh|work|act|sing|dance|move|stop|leave|die|live|fight|try|wait|finish|stay|start|sit|stand|fall|drink)\b"
+)
+_ADJECTIVES = frozenset(
+    """
+    amazing annoying boring charming existing exciting failing following growing interesting leading living loving
+    missing ongoing outstanding remaining stunning supporting surprising touching underlying upcoming winning working
+    """.split()
+)
 _CLAUSE_ENDS = frozenset(".,;:!?)]<>-–—…@'’\"”")
 
 
@@ -189,7 +201,9 @@ class Swapper:
                 ambiguous += 1
                 counterpart = options[self._draw(key, len(terms), len(options))]
             elif counterpart is None:
-                possessive = _noun_phrase_follows(text, end, participles=term != "his")
+                possessive = _noun_phrase_follows(text, end, participles=term != "his") and not (
+                    term == "her" and _OBJECT.match(text[max(0, start - 12) : end + 12])
+                )
                 rule = self._before_noun_phrase if possessive else self._elsewhere
                 counterpart = rule[term]
             replacement = _in_the_form_of(original, counterpart)
@@ -259,6 +273,7 @@ def _noun_phrase_follows(text: str, position: int, *, participles: bool) -> bool
         word = fold(following.group())
         if word[0].isalnum():
             verb = participles and word.endswith("ing") and "-" not in word and not is_noun(word)
+            verb = verb and word not in _ADJECTIVES
             return word not in _CLOSED_CLASS and not verb
         opens = text[following.start() - 1].isspace() and text[following.end() : following.end() + 1].isalnum()
         if word[0] in _CLAUSE_ENDS and not (word[0] in "\"'" and opens):

@@ -673,9 +673,13 @@ def verdict_variations(partition: Partition[DialoguePart]) -> Result:
     return Result(table, {**figures, "variations": len(variations)}, tables={"without": shown})
 
 
+_A_SAMPLE = 10
+"""Effective words from which on the words that stand for a group are a sample of such words."""
+
+
 def _clusters(dimension: Dimension, words: Words) -> list[np.ndarray]:
-    """How pairs move together: by their words, but where these are the group's own name."""
-    return [] if dimension.names_the_group else words.clusterings
+    """How pairs move together: by their words, but where these are the group's own name and few others stand for it."""
+    return [] if dimension.names_the_group and words.effective < _A_SAMPLE else words.clusterings
 
 
 def _out_of_sight(partition: Partition[DialoguePart], pairs: pa.Table) -> dict[str, np.ndarray]:
