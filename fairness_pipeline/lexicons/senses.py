@@ -258,13 +258,13 @@ def _companions(
     known = [name for own in ("KNOWN_PERSON", "GIVEN_NAME") for name in classes[own]] if named else []
     parts = [f"(?i:{_words([*words, *known])})"] if words or named else []
     parts += [_words(classes["NAME_OR_WORD"])] if named else []
-    listing = rf"(?:^|[^\w-])(?P<word>{'|'.join(parts)})(?:['’]s?)?(?:[^\w-]|--|$)" if parts else None
+    listing = rf"(?:^|\W)(?P<word>{'|'.join(parts)})(?:['’]?s)?(?:[^\w-]|--|$)" if parts else None
     if not named:
         return listing, None
     others, verbs = (_words(classes[own]) for own in ("CAPITALISED", "NOT_NOUN"))
     return listing, re.compile(
         rf"(?:(?<=[a-z0-9,;)'’] )(?!{others}(?!\w))[A-Z][a-z]+"
-        rf"|(?:^|(?<=[.!?:>…] ))(?!{others}(?!\w))[A-Z][a-z]+(?:['’]s\b|\s+(?:{verbs})(?!\w)))"
+        rf"|(?:^|(?<=[.!?:>…] ))(?!{others}(?!\w))[A-Z][a-z]+(?:['’]s\b|\s+(?:{verbs}|[a-z]+ed)(?!\w)))"
     )
 
 

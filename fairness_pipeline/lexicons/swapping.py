@@ -35,6 +35,15 @@ _OBJECT = re.compile(
     r"(?:look|feel|go|do|take|say|run|cry|want|think|know|play|eat|sleep|walk|talk|drive|win|lose|pay|kill|kiss|smile|"
     r"laugh|work|act|sing|dance|move|stop|leave|die|live|fight|try|wait|finish|stay|start|sit|stand|fall|drink)\b"
 )
+_PARTICIPLES = frozenset(
+    """
+    being coming crying doing eating getting giving going having laughing looking making playing running saying sitting
+    smiling standing taking talking trying walking
+    """.split()
+)
+"""Participles that WordNet lists as nouns too; after `her` they are hardly ever one."""
+_AFTER_HIS = frozenset("back down like might past say will".split())
+"""Function words that are nouns or adjectives after `his`, which is never an object."""
 _ADJECTIVES = frozenset(
     """
     amazing annoying boring charming existing exciting failing following growing interesting leading living loving
@@ -113,10 +122,10 @@ class Swapper:
     def _entry(self, side: Side, term: str) -> tuple[Side, str | None, list[str]]:
         """A word's side; its counterpart if it has exactly one; otherwise its options (none if the context decides)."""
         options = self._counterparts[side][term]
-        if self._rules and term in self._rules.counterparts:
-            options = [self._rules.counterparts[term]]
         if term in self._before_noun_phrase:
             return side, None, []
+        if self._rules and term in self._rules.counterparts:
+            options = [self._rules.counterparts[term]]
         return (side, options[0], []) if len(options) == 1 else (side, None, options)
 
     def find(self, text: str) -> list[tuple[Match, Side]]:
@@ -194,7 +203,7 @@ class Swapper:
             if source != side and source != "both":
                 continue
             original = text[start:end]
-            if self._rules and term in self._rules.decided:
+            if self._rules and term in self._rules.decided and term not in self._before_noun_phrase:
                 found = self._rules.use(text, start, end, term)
                 counterpart = found if found and isinstance(found, str) else counterpart
             if counterpart is None and options:
@@ -273,8 +282,9 @@ def _noun_phrase_follows(text: str, position: int, *, participles: bool) -> bool
         word = fold(following.group())
         if word[0].isalnum():
             verb = participles and word.endswith("ing") and "-" not in word and not is_noun(word)
-            verb = verb and word not in _ADJECTIVES
-            return word not in _CLOSED_CLASS and not verb
+            verb = (verb and word not in _ADJECTIVES) or (participles and word in _PARTICIPLES)
+            closed = word in _CLOSED_CLASS and (participles or word not in _AFTER_HIS)
+            return not (closed or verb)
         opens = text[following.start() - 1].isspace() and text[following.end() : following.end() + 1].isalnum()
         if word[0] in _CLAUSE_ENDS and not (word[0] in "\"'" and opens):
             return False

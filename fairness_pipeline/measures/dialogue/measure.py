@@ -141,6 +141,7 @@ class Measure:
         checks: Checks of the table before it takes effect.
         thresholds: Other thresholds at which the verdicts are drawn again.
         others: Other scorers with which the verdicts are drawn again, by name.
+        marks_text: Whether a text that shows an outcome counts as biased by itself, for methods that choose texts.
     """
 
     table: str
@@ -152,6 +153,7 @@ class Measure:
     checks: tuple[Check, ...] = field(default=())
     thresholds: tuple[float, ...] = ()
     others: Callable[[MeasureSettings], Mapping[str, Scorer]] = field(default=lambda settings: {})
+    marks_text: bool = True
 
     @property
     def has_neutral_reading(self) -> bool:

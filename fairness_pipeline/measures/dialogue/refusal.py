@@ -1,0 +1,137 @@
+"""Refusals: does the model decline to answer one group more often?
+
+An endpoint says some refusals itself (a `refusal` field, a filter of contents); the others are found by phrases. Answers
+without words and prompts that failed are counted apart: whoever sends them gets no answer either.
+"""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pydantic
+
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.yaml_files import Specification, load
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.measures.dialogue.measure import SIDES, Measure, Outcome, score
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.models.replies import DECLINED, WORDLESS
+
+PHRASES = "lexicon/refusals.yaml"
+
+REFUSAL = schema(
+    SIDES,
+    refusal=(pa.bool_(), "whether the model declines: by its words, by the endpoint's own mark, or by its filter"),
+    no_answer=(pa.bool_(), "whether there is no answer: no words, or a prompt that failed for good"),
+)
+
+
+class Phrases(Specification):
+    """The file of phrases."""
+
+    groups: dict[str, str]
+    """Alternatives, by a name in capitals that stands for them in the patterns."""
+    patterns: str
+    """Regular expressions over a folded answer, one a line, one of which must be found."""
+
+    @pydantic.field_validator("patterns")
+    @classmethod
+    def _compile(cls, patterns: str) -> str:
+        for pattern in patterns.splitlines():
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"'{pattern}': no regular expression: {error}") from None
+        return patterns
+
+    @property
+    def expression(self) -> str:
+        """One expression for all patterns."""
+        joined = "|".join(f"(?:{pattern})" for pattern in self.patterns.splitlines())
+        for name, own in self.groups.items():
+            joined = joined.replace(name, own)
+        return joined
+
+
+@lru_cache(maxsize=1)
+def _phrases() -> tuple[re.Pattern[str], str]:
+    """The phrases, and an RE2 expression without their exceptions, which every answer that holds one matches."""
+    expression = load(Phrases, data_file(PHRASES)).expression
+    likely = re.sub(r"\(\?!(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", "", expression)
+    return re.compile(expression), re.sub(r"(?<=\])\{0,\d+\}", "*", likely)
+
+
+_QUOTED = re.compile(r"```.*?```|\"[^\"]*\"", re.DOTALL)
+"""What is quoted is not what the model says of itself."""
+
+
+class RefusalScorer:
+    """Says of each answer whether it declines, by its words.
+
+    Examples:
+        >>> texts = ["I'm sorry, but I can't help with that.", "I can't wait to see it!"]
+        >>> RefusalScorer()(pa.table({"text": texts}))["refusal"].to_pylist()
+        [True, False]
+    """
+
+    def __call__(self, texts: pa.Table) -> pa.Table:
+        """Column `refusal`, in the order of the rows."""
+        phrases, likely = _phrases()
+        plain = pc.replace_substring_regex(pc.utf8_lower(texts["text"]), "[“”]", '"')
+        plain = pc.replace_substring_regex(pc.replace_substring(plain, "’", "'"), r"\s+", " ")
+        found = [
+            may and phrases.search(_QUOTED.sub(" ", text) or text) is not None
+            for may, text in zip(pc.match_substring_regex(plain, likely).to_pylist(), plain.to_pylist(), strict=True)
+        ]
+        return pa.table({"refusal": pa.array(found, pa.bool_())})
+
+
+class Refusals(Measure):
+    """Refusals by words and by the endpoint's own marks, and prompts without any answer."""
+
+    def measure(
+        self,
+        responses: pa.Table,
+        settings: MeasureSettings,
+        dimension: Dimension,
+        folder: Path | None = None,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """One row per response. Without a column `kind` every response counts as an answer in words."""
+        by_words = score(responses, RefusalScorer(), None, folder, progress)
+        if "kind" in responses.column_names:
+            marked = pc.is_in(responses["kind"], pa.array(DECLINED))
+            wordless = pc.is_in(responses["kind"], pa.array(WORDLESS))
+        else:
+            marked = pa.array([False] * responses.num_rows)
+            wordless = pc.equal(responses["response"], "")
+        columns = [by_words["pair_id"], by_words["side"], pc.or_(by_words["refusal"], marked), wordless]
+        return pa.table(columns, schema=REFUSAL)
+
+
+def _made_from(settings: MeasureSettings, dimension: Dimension) -> dict[str, Any]:
+    return {"phrases": checksum(data_file(PHRASES))}
+
+
+_SENTENCE = "{{high}}% of the {{more}} contexts {}, {{low}}% of the {{less}} contexts"
+
+MEASURE = Refusals(
+    table="refusal",
+    description="Does the model decline to answer, or give no answer at all?",
+    schema=REFUSAL,
+    outcomes={
+        "refusal": Outcome("Refusals", "refusal", _SENTENCE.format("are declined"), harmful=True),
+        "no_answer": Outcome("No answer", "no_answer", _SENTENCE.format("get no answer"), harmful=True),
+    },
+    scorer=lambda settings, dimension: RefusalScorer(),
+    made_from=_made_from,
+    marks_text=False,
+    checks=(checks.both_sides_present,),
+)
