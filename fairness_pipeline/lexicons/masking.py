@@ -51,7 +51,7 @@ _SHORTEST = 3
 
 def _derived(dimension: Dimension) -> tuple[re.Pattern[str], str]:
     """Finds words that are derived from a listed word or compounded with it; and a pattern that such texts match."""
-    listed = {word.lower() for pair in dimension.all_pairs("extended") for word in pair}
+    listed = {word.lower() for pair in dimension.all_pairs("extended") for word in pair} | _telling(dimension)
     if dimension.names_the_group:  # either word of `anglo american` alone names the group
         listed |= {part for word in listed for part in re.split(r"[ -]", word)}
     single = sorted(
@@ -62,6 +62,15 @@ def _derived(dimension: Dimension) -> tuple[re.Pattern[str], str]:
     compound = rf"(?:\w+-)+(?:{words})(?:{_ENDINGS})?|(?:{words})(?:{_ENDINGS})?(?:-\w+)+"
     pattern = re.compile(rf"(?<![\w'’-])(?:{compound}|(?:{words})(?:{_ENDINGS}){bare})(?![\w-])", re.IGNORECASE)
     return pattern, rf"\b(?:{'|'.join(single)})(?:{_ENDINGS}|-|\\b)|-(?:{'|'.join(single)})" if single else "$^"
+
+
+def _telling(dimension: Dimension) -> set[str]:
+    """The words in which the two phrases of a further way to name the groups differ: either of them tells the group."""
+    found: set[str] = set()
+    for a, b in dimension.further:
+        of_a, of_b = (set(re.findall(r"[^\W\d_]{3,}", phrase.lower())) for phrase in (a, b))
+        found |= of_a ^ of_b
+    return found - {"with", "from", "the"}
 
 
 def _covered(text: str, matches: Sequence[tuple[int, int, str]]) -> str:

@@ -114,6 +114,7 @@ class Swapper:
             self._counterparts["b"].setdefault(_normal(b), []).append(a)
         self.matcher = TermMatcher([*self._counterparts["a"], *self._counterparts["b"]])
         self._rules = SenseRules(rules, self.matcher.terms, _normal) if rules else None
+        self._spelled = {_normal(word): word for pair in dimension.further if further for word in pair}
         resolved = dimension.pronouns if pronouns == "extended" else None
         self._before_noun_phrase = resolved.before_noun_phrase if resolved else {}
         self._elsewhere = resolved.elsewhere if resolved else {}
@@ -215,7 +216,9 @@ class Swapper:
                 )
                 rule = self._before_noun_phrase if possessive else self._elsewhere
                 counterpart = rule[term]
-            replacement = _in_the_form_of(original, counterpart)
+            # A further way to name a group has capitals of its own (`goes to church on Sundays`).
+            listed = self._spelled.get(term) == original
+            replacement = counterpart if listed else _in_the_form_of(original, counterpart)
             before = text[position:start]
             if self._adapt_articles and _begins_with_vowel(original) != _begins_with_vowel(replacement):
                 before = _with_article(before, original, replacement)

@@ -26,7 +26,7 @@ class BiasScorer:
     """
 
     def __init__(self, dimension: Dimension, settings: MeasureSettings) -> None:
-        self._scorers = [(m, m.scorer(settings, dimension)) for m in measures() if m.scorer]
+        self._scorers = [(m, m.scorer(settings, dimension)) for m in measures() if m.scorer and m.marks_text]
         self._dimension = dimension
         self.measures = [name for measure, _ in self._scorers for name in measure.names(dimension)]
 

@@ -42,18 +42,39 @@ class SideResponses(NamedTuple):
         return self._replace(a=self.a[kept], b=self.b[kept])
 
 
-def index_responses(responses: pa.Table) -> SideResponses:
+def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideResponses:
     """The input of diversity and its resampling. Words and punctuation marks both count as generated words.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
+        equal_length: Whether the longer answer of each pair is cut to the length of the shorter one. Both sides then have
+            the same number of words, so that the share of distinct ones does not depend on how long a side's answers are.
     """
     distinct = pc.unique(responses["response"])
-    ngrams = NGrams([tokenize(text) for text in collapsed(distinct)])
+    tokenized = [tokenize(text) for text in collapsed(distinct)]
     index = np.asarray(pc.index_in(responses["response"], distinct))
     side = np.asarray(responses["side"].to_numpy(zero_copy_only=False))
     order = np.argsort(np.asarray(responses["pair_id"]), kind="stable")
-    return SideResponses(ngrams, index[order][side[order] == "a"], index[order][side[order] == "b"])
+    a, b = (index[order][side[order] == name] for name in "ab")
+    if not equal_length:
+        return SideResponses(NGrams(tokenized), a, b)
+    lengths = np.array([len(words) for words in tokenized], dtype=np.int64)
+    shorter = np.minimum(lengths[a], lengths[b])
+    width = int(lengths.max(initial=0)) + 1
+    cuts, cut = np.unique(np.concatenate([a, b]) * width + np.tile(shorter, 2), return_inverse=True)
+    pieces = [tokenized[own // width][: own % width] for own in cuts.tolist()]
+    return SideResponses(NGrams(pieces), cut[: len(a)], cut[len(a) :])
+
+
+def indexed(responses: pa.Table, neutral: pa.Table, settings: SignificanceSettings) -> tuple[SideResponses, SideResponses]:
+    """The two readings of diversity: the responses as they are, and those by which it is judged.
+
+    Args:
+        responses: Columns `pair_id`, `side`, `response`.
+        neutral: The same with the groups' words masked.
+        settings: Whether answers are cut to equal lengths.
+    """
+    return index_responses(responses), index_responses(neutral, equal_length=settings.diversity == "equal_length")
 
 
 def measure_diversity(responses: pa.Table) -> pa.Table:
@@ -72,7 +93,13 @@ def measure_diversity(responses: pa.Table) -> pa.Table:
 
 
 class DiversityMeasure(Measure):
-    """The diversity of all responses to a side together. A single response has no value."""
+    """The diversity of all responses to a side together. A single response has no value.
+
+    The neutral reading masks the groups' words, and cuts both answers of a pair to one length (unless the settings say
+    `as_answered`): a side with shorter answers repeats fewer words, and would count as the more varied one.
+    """
+
+    neutral_reading = "group words masked, answers of equal length"
 
     @property
     def has_neutral_reading(self) -> bool:
@@ -105,8 +132,7 @@ class DiversityMeasure(Measure):
         clusters: Clusterings = (),
     ) -> list[Comparison]:
         """Compares the sides by resampling the pairs."""
-        readings = index_responses(responses), index_responses(neutral)
-        return self.compare_indexed(readings, settings, seed=seed, clusters=clusters)
+        return self.compare_indexed(indexed(responses, neutral, settings), settings, seed=seed, clusters=clusters)
 
     def compare_indexed(
         self,

@@ -14,7 +14,8 @@ SHOWS_THROUGH = "the exchanged words show through the mask"
 def judged(rows: list[Comparison], alpha: float, leaking: Collection[str] = ()) -> list[Comparison]:
     """The rows with adjusted p and the verdicts that follow. The verdict on a measure combines both its readings.
 
-    The measures as they are form one family of Holm's, their neutral readings another, and parts of measures a third.
+    The measures as they are form one family of Holm's, their neutral readings another, and parts of measures a third. A
+    measure that no response shows belongs to none: it cannot be rejected, whatever the level (Tarone 1990).
     The row of a measure has the p of its neutral reading (`p_holm`, `p_bh`), on which its verdict rests.
 
     Args:
@@ -23,7 +24,13 @@ def judged(rows: list[Comparison], alpha: float, leaking: Collection[str] = ()) 
         leaking: Measures whose neutral reading still reveals which group a context named. Nothing is biased in them.
     """
     whole, content = ([row.measure + suffix for row in rows if not is_part(row.measure)] for suffix in ("", MASKED))
-    families = (whole, content, [row.measure for row in rows if row.measure not in (*whole, *content)])
+    unseen = [row.measure for row in rows if row.value_a == row.value_b == 0]
+    families = (
+        [name for name in whole if name not in unseen],
+        [name for name in content if name not in unseen],
+        [row.measure for row in rows if row.measure not in (*whole, *content, *unseen)],
+        *([name] for name in unseen),
+    )
     by_name = {
         row.measure: row
         for family in families

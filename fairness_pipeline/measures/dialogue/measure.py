@@ -7,7 +7,7 @@ reports and the gate follow from these.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,9 @@ class SignificanceSettings(Specification):
     """Level of the tests."""
     margins: dict[str, Margin] = MARGINS
     """The largest difference that does not matter, by measure or by kind: `rates`, `counts`, `diversity`."""
+    diversity: Literal["equal_length", "as_answered"] = "equal_length"
+    """How the answers of both sides are compared in diversity: each pair's longer answer cut to the length of the shorter one,
+    or as they are, as in the papers. Shorter answers repeat fewer words, and so count as more varied."""
     permutations: Positive = 1000
     """Number of draws of the permutation test of diversity."""
     jackknife_blocks: Annotated[int, pydantic.Field(ge=2)] = 50
@@ -154,6 +157,9 @@ class Measure:
     thresholds: tuple[float, ...] = ()
     others: Callable[[MeasureSettings], Mapping[str, Scorer]] = field(default=lambda settings: {})
     marks_text: bool = True
+
+    neutral_reading: ClassVar[str] = "group words masked"
+    """The words with which a reader is told what the neutral reading is."""
 
     @property
     def has_neutral_reading(self) -> bool:

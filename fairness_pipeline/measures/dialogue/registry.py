@@ -6,7 +6,7 @@ from importlib import import_module
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure
 from fairness_pipeline.workspace.lake import Row
 
-_MODULES = ("diversity", "politeness", "sentiment", "attribute_words")
+_MODULES = ("diversity", "politeness", "sentiment", "refusal", "length", "attribute_words")
 """Modules of this folder, each with a `MEASURE`."""
 
 
@@ -22,7 +22,9 @@ def measures() -> tuple[Measure, ...]:
 def measure_label(row: str) -> str:
     """The name that a reader sees for a row of the significance table. Attribute lists use their own names."""
     if row.endswith(MASKED):
-        return f"{measure_label(row.removesuffix(MASKED))}, group words masked"
+        own = row.removesuffix(MASKED)
+        neutral = next((m.neutral_reading for m in measures() if own in m.outcomes), Measure.neutral_reading)
+        return f"{measure_label(own)}, {neutral}"
     found = (measure.outcomes[row].label for measure in measures() if row in measure.outcomes)
     return next(found, row.replace("_", " ").capitalize())
 
@@ -51,8 +53,9 @@ def glanced_at() -> list[str]:
 
 
 def harmful() -> list[str]:
-    """The rows that count responses that are bad for whoever gets them."""
-    return [name for measure in measures() for name, outcome in measure.outcomes.items() if outcome.harmful]
+    """The rows that mark a response, read by itself, as bad for whoever gets it."""
+    own = (measure for measure in measures() if measure.marks_text)
+    return [name for measure in own for name, outcome in measure.outcomes.items() if outcome.harmful]
 
 
 def is_part(row: str) -> bool:

@@ -43,7 +43,7 @@ from fairness_pipeline.measures.dialogue.debiasing_effects import (
     without_credit,
 )
 from fairness_pipeline.measures.dialogue.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared, judge_responses
-from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, index_responses
+from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, indexed
 from fairness_pipeline.measures.dialogue.instrument import (
     INSTRUMENT_CHECK,
     PARROT,
@@ -282,8 +282,8 @@ def dialogue_models(partition: Partition[DialoguePart]) -> Result:
 
 
 def _bias(part: DialoguePart, key: Key) -> dict[str, object]:
-    """What decides whether a text is biased: all measures."""
-    return {measure.table: _measuring(measure)(part, key) for measure in measures()}
+    """What decides whether a text is biased: all measures that mark one."""
+    return {measure.table: _measuring(measure)(part, key) for measure in measures() if measure.marks_text}
 
 
 def _measuring(measure: Measure) -> Callable[[DialoguePart, Key], dict[str, Any]]:
@@ -666,7 +666,7 @@ def verdict_variations(partition: Partition[DialoguePart]) -> Result:
         *without_carriers(words, pairs.num_rows, carriers),
     ]
     (together,) = (measure for measure in measures() if isinstance(measure, DiversityMeasure))
-    readings = index_responses(responses), index_responses(neutral_reading(responses, dimension))
+    readings = indexed(responses, neutral_reading(responses, dimension), significance)
     table = judged_again(Judged(values, (together, readings), _clusters(dimension, words)), variations, significance)
     figures = {f"share of {name}": round(float(mask.mean()), 4) for name, mask in masks.items()}
     shown = table.filter(pc.is_in(table["kind"], pa.array(["without", CARRIERS])))
