@@ -22,6 +22,7 @@ CLASSES = "lexicon/word_classes.yaml"
 WORD, _CAPITALISED, _NAME = "_", "_CAP", "NAME"
 _NEAR = 40
 """Characters in which one token of a pattern is looked for before a word."""
+_PARTS = frozenset(" \t\r\n\"“”*~")
 _GAP = r"[\s\"“”*~]+"
 _INSIDE_A_SENTENCE = r"(?-i:(?<=[a-z0-9,;)'’] )[A-Z][a-z][\w’'-]*)"
 _SPECIAL = {
@@ -128,7 +129,8 @@ class SenseRules:
                     self._uses.setdefault(fold(own), []).append((other, where, not_where))
         self._not_where = _Patterns(senses.not_where, classes)
         self._otherwise = Not.LEFT_OUT if senses.otherwise == "leave_out" else Not.STAYS
-        self._companions, self._names = _companions(senses.left_out_with, {*exchanged} - self._never, classes)
+        self._companions = _companions(senses.left_out_with, {*exchanged} - self._never, classes)
+        self._names = _Names(classes) if _NAME in senses.left_out_with else None
         options = {term: {counterpart for counterpart, _, _ in uses} for term, uses in self._uses.items()}
         self.counterparts = {term: next(iter(own)) for term, own in options.items() if len(own) == 1}
         """The words that have the same counterpart in all their uses, with it."""
@@ -158,19 +160,20 @@ class SenseRules:
         if self._names:
             likely = pc.match_substring_regex(texts, "(?:[a-z0-9,;)'’.!?:>…] |^)[A-Z][a-z]").to_pylist()
             for place, (text, may) in enumerate(zip(texts.to_pylist(), likely, strict=True)):
-                if may and not found[place] and (name := self._names.search(text)):
-                    found[place] = name.group()
+                if may and not found[place]:
+                    found[place] = self._names.first(text)
         return found
 
 
 class _Pattern(NamedTuple):
     """What stands before and after a word, as expressions; of how many tokens the first; whether the word must be
-    capitalised."""
+    capitalised; and the words, if the whole pattern is that one of them stands before."""
 
     before: str
     after: str
     tokens: int
     capital: bool
+    previous: frozenset[str]
 
 
 class _Patterns:
@@ -181,13 +184,14 @@ class _Patterns:
         self._after = _joined([p.after for p in parsed if not p.before and not p.capital])
         capital = [p.after for p in parsed if not p.before and p.capital]
         self._after_capital = re.compile("") if "" in capital else _joined(capital)
-        alone = [p for p in parsed if p.before and not p.after and not p.capital]
+        alone = [p for p in parsed if p.before and not p.after and not p.capital and not p.previous]
+        self._previous = frozenset(word for p in parsed for word in p.previous)
         self._before = _joined([p.before for p in alone], r"\Z")
         self._near = _NEAR * max((p.tokens for p in alone), default=0)
         self._around = [
             (_joined([p.before], r"\Z"), _joined([p.after]), p.tokens * _NEAR, p.capital)
             for p in parsed
-            if p.before and (p.after or p.capital)
+            if p.before and (p.after or p.capital) and not p.previous
         ]
         self._any = bool(parsed)
 
@@ -197,6 +201,8 @@ class _Patterns:
     def hold(self, text: str, start: int, end: int) -> bool:
         """Whether one of them holds for the word at a place."""
         if self._after and self._after.match(text, end):
+            return True
+        if self._previous and _previous_word(text, start) in self._previous:
             return True
         if self._before and self._before.search(text, max(0, start - self._near), start):
             return True
@@ -221,7 +227,22 @@ def _parsed(pattern: str, classes: Classes) -> _Pattern:
     place = next(i for i, token in enumerate(tokens) if token in (WORD, _CAPITALISED))
     before = "".join(_token(token, classes, after=_GAP) for token in tokens[:place])
     after = "".join(_token(token, classes, before=_GAP) for token in tokens[place + 1 :])
-    return _Pattern(before, after, place, tokens[place] == _CAPITALISED)
+    return _Pattern(before, after, place, tokens[place] == _CAPITALISED, _plain_words(tokens, classes))
+
+
+def _plain_words(tokens: list[str], classes: Classes) -> frozenset[str]:
+    """The words of a pattern that asks for nothing but one of them before; an empty set for any other pattern."""
+    if len(tokens) != 2 or tokens[1] != WORD or tokens[0] in "^$":
+        return frozenset()
+    words = [word for part in tokens[0].split("|") for word in classes.get(part, (part,))]
+    return frozenset(words) if all(re.fullmatch(r"[a-z][a-z'-]*", word) for word in words) else frozenset()
+
+
+def _previous_word(text: str, start: int) -> str:
+    """The word before a place, folded; empty if none stands directly before it."""
+    near = text[max(0, start - _NEAR) : start]
+    words = near.split() if near[-1:] in _PARTS else ()
+    return words[-1].strip("\"“”*~([{<>‘'").lower().replace("’", "'") if words else ""
 
 
 def _token(token: str, classes: Classes, before: str = "", after: str = "") -> str:
@@ -248,24 +269,40 @@ def _words(words: Iterable[str]) -> str:
     return f"(?:{'|'.join(spelled)})" if spelled else "(?!)"
 
 
-def _companions(
-    listed: Iterable[str], exchanged: Collection[str], classes: Classes
-) -> tuple[str | None, re.Pattern[str] | None]:
-    """An RE2 expression for the listed words and the names that are known, and one for capitalised words inside a
-    sentence, if names are listed."""
+def _companions(listed: Iterable[str], exchanged: Collection[str], classes: Classes) -> str | None:
+    """An RE2 expression for the listed words, and for first names and known persons if names are listed."""
     words = [word for own in listed if own != _NAME for word in classes.get(own, (own,)) if word not in exchanged]
-    named = _NAME in listed
-    known = [name for own in ("KNOWN_PERSON", "GIVEN_NAME") for name in classes[own]] if named else []
-    parts = [f"(?i:{_words([*words, *known])})"] if words or named else []
-    parts += [_words(classes["NAME_OR_WORD"])] if named else []
-    listing = rf"(?:^|\W)(?P<word>{'|'.join(parts)})(?:['’]?s)?(?:[^\w-]|--|$)" if parts else None
-    if not named:
-        return listing, None
-    others, verbs = (_words(classes[own]) for own in ("CAPITALISED", "NOT_NOUN"))
-    return listing, re.compile(
-        rf"(?:(?<=[a-z0-9,;)'’] )(?!{others}(?!\w))[A-Z][a-z]+"
-        rf"|(?:^|(?<=[.!?:>…] ))(?!{others}(?!\w))[A-Z][a-z]+(?:['’]s\b|\s+(?:{verbs}|[a-z]+ed)(?!\w)))"
-    )
+    if _NAME in listed:
+        words += [name for own in ("KNOWN_PERSON", "GIVEN_NAME") for name in classes[own]]
+    parts = [f"(?i:{_words(words)})"] if words else []
+    parts += [_words(classes["NAME_OR_WORD"])] if _NAME in listed else []
+    return rf"(?:^|\W)(?P<word>{'|'.join(parts)})(?:['’]?s)?(?:[^\w-]|--|$)" if parts else None
+
+
+class _Names:
+    """Finds capitalised words that are no ordinary ones: inside a sentence, or as its subject."""
+
+    _INSIDE = re.compile(r"[a-z0-9,;)'’] ([A-Z][a-z]+)")
+    _SUBJECT = re.compile(r"(?:^|[.!?:>…] )([A-Z][a-z]+)(?:['’](s)\b|\s+([a-z']+))")
+
+    def __init__(self, classes: Classes) -> None:
+        ordinary = classes["CAPITALISED"]
+        self._words = frozenset(word for word in ordinary if "*" not in word)
+        self._beginnings = tuple(word.removesuffix("*") for word in ordinary if "*" in word)
+        self._verbs = frozenset(classes["NOT_NOUN"])
+
+    def first(self, text: str) -> str | None:
+        """The first of them in a text; None if there is none."""
+        for name in self._INSIDE.findall(text):
+            if not self._ordinary(name):
+                return str(name)
+        for name, possessive, verb in self._SUBJECT.findall(text):
+            if (possessive or verb in self._verbs or verb.endswith("ed")) and not self._ordinary(name):
+                return str(name)
+        return None
+
+    def _ordinary(self, word: str) -> bool:
+        return word in self._words or word.startswith(self._beginnings)
 
 
 @lru_cache(maxsize=1)

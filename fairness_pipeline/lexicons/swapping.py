@@ -153,16 +153,11 @@ class Swapper:
         if rules is None:
             yield from (Meant(matches, [], None) for matches in self.matcher.find_all(texts))
             return
-        rows = zip(texts.to_pylist(), self.matcher.find_all(texts), rules.companions(texts), strict=True)
-        for text, matches, companion in rows:
-            kept, stay, unclear = [], [], []
-            for match in matches:
-                found = rules.use(text, *match)
-                (kept if isinstance(found, str) else stay if found is Not.STAYS else unclear).append(match)
-            if not kept:
-                yield Meant([], [*stay, *unclear], None)
-            else:
-                yield Meant(kept, stay, unclear[0][2] if unclear else companion)
+        ruled = [_ruled(rules, *row) for row in zip(texts.to_pylist(), self.matcher.find_all(texts), strict=True)]
+        open_still = [place for place, own in enumerate(ruled) if own.matches and not own.left_out_by]
+        companions = dict(zip(open_still, rules.companions(texts.take(pa.array(open_still, pa.int64()))), strict=True))
+        for place, own in enumerate(ruled):
+            yield own._replace(left_out_by=companions[place]) if companions.get(place) else own
 
     def side_of(self, matches: Iterable[tuple[int, int, str]]) -> Side | Literal["both"] | None:
         """The group that listed words name: one side, both, or none."""
@@ -240,6 +235,15 @@ class Swapper:
     def _draw(self, key: str, index: int, options: int) -> int:
         digest = blake2b(f"{self.seed}\x1f{key}\x1f{index}".encode(), digest_size=8).digest()
         return int.from_bytes(digest) % options
+
+
+def _ruled(rules: SenseRules, text: str, matches: Sequence[tuple[int, int, str]]) -> Meant:
+    """What the rules say of each listed word of a text; a word whose use is not clear leaves the text out."""
+    kept, stay, unclear = [], [], []
+    for match in matches:
+        found = rules.use(text, *match)
+        (kept if isinstance(found, str) else stay if found is Not.STAYS else unclear).append(match)
+    return Meant(kept, stay, unclear[0][2] if unclear else None) if kept else Meant([], [*stay, *unclear], None)
 
 
 _ARTICLE = re.compile(r"(?<![^\W_])(a|an|An|AN|A)(?=\s+[\"“‘'(\[]?$)")
