@@ -118,7 +118,7 @@ def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
     )
     settings = PairSettings(maximum=max(count, 1), one_word=False, largest_share=1)
     contexts_found = find_contexts(table, Swapper(own, pronouns=settings.pronouns, senses=True)).table
-    found = make_pairs(contexts_found, own, seed=0, **settings.model_dump())
+    found = make_pairs(contexts_found, own, seed=0, **settings.model_dump(exclude={"no_effect"}))
     return found.table.select(["pair_id", "context_a", "context_b", "source_side"]).to_pandas()
 
 

@@ -97,6 +97,9 @@ class Dimension(Specification):
     further: tuple[WordPair, ...] = ()
     """Further ways to name the groups, such as first names: used in contexts that were written for the audit, and masked in
     answers. In real texts they are not exchanged, because a name there is somebody's."""
+    interchangeable: tuple[tuple[Term, ...], ...] = ()
+    """Words of side a (of `pairs` or `further`) that fit into the same places, such as `uncle` and `nephew`; so do their
+    counterparts. One is exchanged for another to see how much answers differ without a change of group."""
     titles: tuple[Term, ...] = ()
     """Words of the list that are mostly titles or idioms and do not name a member of the group (`god`, `king`).
     Verdicts are drawn again without them."""
@@ -139,6 +142,13 @@ class Dimension(Specification):
     @pydantic.model_validator(mode="after")
     def _check_all_pairs(self) -> Self:
         _checked(self.all_pairs("extended", further=True))
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _check_interchangeable(self) -> Self:
+        listed = {fold(a) for a, _ in self.all_pairs("extended", further=True)}
+        if unknown := [word for words in self.interchangeable for word in words if fold(word) not in listed]:
+            raise ValueError(f"'interchangeable': '{unknown[0]}' is no word of side a in 'pairs' or 'further'")
         return self
 
     @pydantic.model_validator(mode="after")

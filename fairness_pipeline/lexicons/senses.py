@@ -27,6 +27,7 @@ _GAP = r"[\s\"“”*~]+"
 _INSIDE_A_SENTENCE = r"(?-i:(?<=[a-z0-9,;)'’] )[A-Z][a-z][\w’'-]*)"
 _SPECIAL = {
     "ANY": r"[\w’'-]+",
+    "NUM": r"\d[\w.,]*",
     "CAP": r"(?-i:[A-Z][a-z][\w’'-]*)",
     "^": r"(?:^|[.!?:;…>(\[\"“”*\n/~—-][\s\"“”*]*|@user\s+)",
     "$": r"[\"”’'*_)]*\s*(?:$|[.,;:!?)\]…\n\"“”*/—&|<#~-]|[^\x00-\u2fff])",
@@ -57,7 +58,7 @@ class Senses(Specification):
     """In which uses a dimension's words are exchanged. A word that is not named here is exchanged wherever it stands.
 
     A pattern is a row of words around `_`, the listed word: `_ PERSON` is the listed word before a word of the class
-    PERSON. `a|b` is either, a final `?` means perhaps, `*` any ending, `ANY` any word, `CAP` a capitalised one, `^` the
+    PERSON. `a|b` is either, a final `?` means perhaps, `*` any ending, `ANY` any word, `CAP` a capitalised one, `NUM` a number, `^` the
     beginning and `$` the end of a sentence or clause, and `_CAP` the listed word if it is capitalised.
     """
 
@@ -76,6 +77,10 @@ class Senses(Specification):
     """Words and classes. A context that holds one is left out, because it would have to be exchanged too. `NAME` is a
     person's name: a first name, a known person, or a word that is capitalised and none of CAPITALISED, inside a sentence or
     as its subject."""
+
+    ordinary_words_with: tuple[str, ...] = ()
+    """Words that are exchanged only where every other word of the context is in the dictionary: pronouns, which may mean
+    somebody whose name no list knows."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -134,6 +139,8 @@ class SenseRules:
         options = {term: {counterpart for counterpart, _, _ in uses} for term, uses in self._uses.items()}
         self.counterparts = {term: next(iter(own)) for term, own in options.items() if len(own) == 1}
         """The words that have the same counterpart in all their uses, with it."""
+        self.among_ordinary_words = frozenset(map(fold, senses.ordinary_words_with))
+        """The words that are exchanged among words of the dictionary only."""
         self.decided = self._uses.keys() - self.counterparts
         """The words whose counterpart the use decides."""
 

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
+from fairness_pipeline.lexicons.dictionary import first_unknown
 from fairness_pipeline.lexicons.dimensions import SIDES, Dimension, Side
 from fairness_pipeline.lexicons.lemmas import is_noun
 from fairness_pipeline.lexicons.matching import Match, TermMatcher
@@ -26,7 +27,7 @@ _CLOSED_CLASS = frozenset(
     rather really s say she should since so some somehow something sometime soon still such than that the their
     them then there these they this those though through till to today together tomorrow tonight too under until
     up very was we well were what when where whether which while who whom why will with within without would
-    yesterday yet you your
+    yesterday yet you your lol lmao lmfao tbh tho rn pls plz omg wtf ugh haha hahaha smh imo idk gonna
     """.split()
 )
 # `makes her look`, `let her go`: a bare infinitive follows, although its word may be a noun too.
@@ -153,11 +154,26 @@ class Swapper:
         if rules is None:
             yield from (Meant(matches, [], None) for matches in self.matcher.find_all(texts))
             return
-        ruled = [_ruled(rules, *row) for row in zip(texts.to_pylist(), self.matcher.find_all(texts), strict=True)]
+        ruled = [self._ruled(rules, *row) for row in zip(texts.to_pylist(), self.matcher.find_all(texts), strict=True)]
         open_still = [place for place, own in enumerate(ruled) if own.matches and not own.left_out_by]
         companions = dict(zip(open_still, rules.companions(texts.take(pa.array(open_still, pa.int64()))), strict=True))
         for place, own in enumerate(ruled):
-            yield own._replace(left_out_by=companions[place]) if companions.get(place) else own
+            reason = own.left_out_by or companions.get(place)
+            if not reason and any(match[2] in rules.among_ordinary_words for match in own.matches):
+                reason = first_unknown(texts[place].as_py())
+            yield own._replace(left_out_by=reason)
+
+    def _ruled(self, rules: SenseRules, text: str, matches: Sequence[tuple[int, int, str]]) -> Meant:
+        """What the rules say of each listed word of a text; a word whose use is not clear leaves the text out."""
+        kept, stay, unclear = [], [], []
+        for match in matches:
+            found = rules.use(text, *match)
+            if isinstance(found, str) and match[2] in self._before_noun_phrase and not _is_clear(text, *match[1:]):
+                found = Not.LEFT_OUT
+            (kept if isinstance(found, str) else stay if found is Not.STAYS else unclear).append(match)
+        if not kept:
+            return Meant([], [*stay, *unclear], None)
+        return Meant(kept, stay, unclear[0][2] if unclear else None)
 
     def side_of(self, matches: Iterable[tuple[int, int, str]]) -> Side | Literal["both"] | None:
         """The group that listed words name: one side, both, or none."""
@@ -237,15 +253,6 @@ class Swapper:
         return int.from_bytes(digest) % options
 
 
-def _ruled(rules: SenseRules, text: str, matches: Sequence[tuple[int, int, str]]) -> Meant:
-    """What the rules say of each listed word of a text; a word whose use is not clear leaves the text out."""
-    kept, stay, unclear = [], [], []
-    for match in matches:
-        found = rules.use(text, *match)
-        (kept if isinstance(found, str) else stay if found is Not.STAYS else unclear).append(match)
-    return Meant(kept, stay, unclear[0][2] if unclear else None) if kept else Meant([], [*stay, *unclear], None)
-
-
 _ARTICLE = re.compile(r"(?<![^\W_])(a|an|An|AN|A)(?=\s+[\"“‘'(\[]?$)")
 _BEGINS = re.compile(r"(^|[.!?:]\s+|[\"“(]\s*)$")
 _CONSONANT_SOUND = re.compile(r"(?i)(eu|ewe|uni(?![nm])|us[aeiu]|ut[aeio]|ug[a]|uy|one\b|once\b|ubi|uk)")
@@ -275,6 +282,25 @@ def _with_article(before: str, original: str, replacement: str) -> str:
     return before[: found.start()] + wanted + before[found.end() :]
 
 
+def replaced(text: str, places: Iterable[tuple[int, int]], word: str) -> str:
+    """The text with another word in some places. The word takes the form of what stood there, and articles are adapted.
+
+    Examples:
+        >>> replaced("An uncle of mine, UNCLE Bob", [(3, 8), (18, 23)], "cousin")
+        'A cousin of mine, COUSIN Bob'
+    """
+    pieces: list[str] = []
+    position = 0
+    for start, end in places:
+        original, before = text[start:end], text[position:start]
+        other = word if any(letter.isupper() for letter in word[1:]) else _in_the_form_of(original, word)
+        if _begins_with_vowel(original) != _begins_with_vowel(other):
+            before = _with_article(before, original, other)
+        pieces += before, other
+        position = end
+    return "".join([*pieces, text[position:]])
+
+
 def _normal(term: str) -> str:
     return " ".join(fold(term).split())
 
@@ -296,6 +322,19 @@ def _noun_phrase_follows(text: str, position: int, *, participles: bool) -> bool
         if word[0] in _CLAUSE_ENDS and not (word[0] in "\"'" and opens):
             return False
     return False
+
+
+def _is_clear(text: str, end: int, term: str) -> bool:
+    """Whether the next word shows if a pronoun is an object or belongs to a noun: the end of a clause, a noun, or after
+    `her` a function word. `getting her fired` and `her fired colleague` look the same to a reader of one word."""
+    for following in TOKEN.finditer(text, end):
+        word = fold(following.group())
+        if not word[0].isalnum():
+            return word[0] in _CLAUSE_ENDS
+        if term == "his":
+            return word not in _CLOSED_CLASS or word in _AFTER_HIS
+        return word in _CLOSED_CLASS or (is_noun(word) and word not in _PARTICIPLES)
+    return True
 
 
 @lru_cache(maxsize=1 << 16)

@@ -17,7 +17,8 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.text_files import whole_text
 from fairness_pipeline.foundation.yaml_files import validate
-from fairness_pipeline.models.specification import FILTERED, Decoding, EndpointSource
+from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, REFUSED, Reply
+from fairness_pipeline.models.specification import Decoding, EndpointSource
 from fairness_pipeline.models.thoughts import without_thoughts
 
 _JOURNAL = "answers.jsonl"
@@ -25,10 +26,14 @@ _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """HTTP statuses that a retry may resolve."""
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 60.0
+_USELESS = frozenset({401, 403, 404, 405, 407})
+"""HTTP statuses that any prompt would get: the key, the address or the model is wrong."""
 _FILTERS = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
 """What servers call their filter, as the code of an error or as the reason why an answer ends."""
 _LARGEST = 1 << 24
 """Bytes of a reply; a longer one is no answer."""
+_BROKEN = 10
+"""Prompts in a row that get no answer, after which it is the system that is broken, and not a prompt."""
 _SHOWN = 200
 _SHOWN_ANSWER = 80
 _LIST_TIMEOUT = 20.0
@@ -37,10 +42,9 @@ T = TypeVar("T")
 
 
 class Advice(NamedTuple):
-    """Phrases for error messages: what a prompt is, what to do about empty answers, and how to ask less."""
+    """Phrases for error messages: what a prompt is, and how to ask less."""
 
     what: str
-    empty: str
     less: str
 
 
@@ -49,9 +53,10 @@ class Chat:
 
     Every answer is saved before the next one is awaited, so a killed run only asks for the answers that it lacks. A
     passing failure (no connection, time out, 408, 409, 425, 429, 5xx, a malformed answer) is retried. The pause before
-    a retry doubles each time, or is as long as the server says. A lasting failure stops the run, but saved answers
-    are kept, and those that are on their way are waited for. What the server's filter keeps back is the answer
-    `FILTERED`; a refusal that stands in a field of its own is the answer.
+    a retry doubles each time, or is as long as the server says. A refusal in a field of its own, what the server's
+    filter keeps back, an answer without words and a prompt that fails for good are replies of a kind, and stop nothing;
+    a prompt that failed is tried once more at the end. Only a broken system stops the run: a wrong key or address, or
+    many prompts in a row without an answer. Saved answers are kept then, and those on their way are waited for.
 
     Args:
         source: The address of the endpoint and the limits on asking it.
@@ -72,21 +77,31 @@ class Chat:
         self.advice = advice
         self.requests = 0
         self._failed: list[FairnessError] = []
+        self._in_a_row = 0
         _key(source)
-        self._answers = dict(_journal(folder / _JOURNAL))
+        self._answers: dict[str, Reply] = dict(_journal(folder / _JOURNAL))
 
-    def answers(self, prompts: list[str]) -> list[str]:
-        """The answer to each prompt; each distinct prompt is asked once.
+    def replies(self, prompts: list[str]) -> list[Reply]:
+        """The reply to each prompt; each distinct prompt is asked once.
 
         Raises:
-            FairnessError: the endpoint refuses or keeps failing (names the prompt and the answer), or `max_requests` is
-                reached.
+            FairnessError: the endpoint cannot be used as it is asked, answers nothing, or `max_requests` is reached.
         """
         missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._answers]
         self._failed.clear()
+        self._in_a_row = 0
         if missing:
-            _run(self._ask_all(missing))
+            failures: dict[str, str] = {}
+            _run(self._ask_all(missing, failures))
+            if failures:  # the server may have been away for a while
+                again = list(failures)
+                failures.clear()
+                _run(self._ask_all(again, failures, last=True))
         return [self._answers[prompt] for prompt in prompts]
+
+    def answers(self, prompts: list[str]) -> list[str]:
+        """The texts of `replies`."""
+        return [reply.text for reply in self.replies(prompts)]
 
     def meanings(self, prompts: list[str], meaning: Callable[[str], T | None], lack: str) -> list[T]:
         """The meaning of the answer to each prompt. Answers without one are dropped, so that they are asked again.
@@ -99,14 +114,15 @@ class Chat:
         Raises:
             FairnessError: as in `answers`, or an answer has no meaning.
         """
-        answers = self.answers(prompts)
-        found = [(prompt, answer, meaning(answer)) for prompt, answer in zip(prompts, answers, strict=True)]
-        wrong = [(prompt, answer) for prompt, answer, said in found if said is None]
+        replies = self.replies(prompts)
+        found = [(prompt, reply, meaning(reply.text)) for prompt, reply in zip(prompts, replies, strict=True)]
+        wrong = [(prompt, reply) for prompt, reply, said in found if said is None]
         if wrong:
-            prompt, answer = wrong[0]
+            prompt, reply = wrong[0]
             self.forget([prompt for prompt, _ in wrong])
+            said = reply.problem or (f"[{reply.kind}]" if reply.kind != ANSWER else repr(reply.text[:_SHOWN_ANSWER]))
             raise FairnessError(
-                f"{len(wrong):,} of {len(answers):,} answers {lack}, such as {answer[:_SHOWN_ANSWER]!r} to {prompt!r}; "
+                f"{len(wrong):,} of {len(replies):,} answers {lack}, such as {said} to {prompt!r}; "
                 "they are not kept: change endpoint.prompt, or run again to ask for them again"
             )
         return [said for _, _, said in found if said is not None]
@@ -131,11 +147,12 @@ class Chat:
         """Drops the saved answers to some prompts, so that they are asked again."""
         for prompt in prompts:
             self._answers.pop(prompt, None)
-        lines = (_line(prompt, answer) for prompt, answer in self._answers.items())
+        lines = (_line(prompt, reply) for prompt, reply in self._answers.items())
         with replacing(self.folder / _JOURNAL) as path:
             path.write_text("".join(lines), encoding="utf-8")
 
-    async def _ask_all(self, prompts: list[str]) -> None:
+    async def _ask_all(self, prompts: list[str], failures: dict[str, str], *, last: bool = False) -> None:
+        """Asks all prompts. Those without an answer are put into `failures`; the last time they are kept as failed."""
         key = _key(self.source)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         certificates = httpx.create_ssl_context()
@@ -151,13 +168,22 @@ class Chat:
                     ) as client:
                         for prompt in waiting:  # shared between workers: each prompt goes to one of them
                             try:
-                                answer = await self._ask(client, prompt)
+                                reply = await self._ask(client, prompt)
                             except FairnessError as error:  # what the others have asked for is paid for: it may land
                                 self._failed.append(error)
                                 return
-                            self._answers[prompt] = answer
-                            journal.write(_line(prompt, answer))
-                            journal.flush()
+                            if reply.kind == FAILED:
+                                failures[prompt] = reply.problem
+                                self._in_a_row += 1
+                                if self._is_broken(last):
+                                    self._failed.append(self._broken(prompt, reply))
+                                    return
+                            else:
+                                self._in_a_row = 0
+                            if reply.kind != FAILED or last:
+                                self._answers[prompt] = reply
+                                journal.write(_line(prompt, reply))
+                                journal.flush()
                             if self._failed:
                                 return
 
@@ -172,9 +198,26 @@ class Chat:
         if self._failed:
             raise self._failed[0]
 
-    async def _ask(self, client: httpx.AsyncClient, prompt: str) -> str:
+    def _is_broken(self, last: bool) -> bool:
+        """Whether it is the system that does not answer: many prompts in a row, or all there are."""
+        answered = any(reply.kind != FAILED for reply in self._answers.values())
+        return self._in_a_row >= _BROKEN or (last and not answered)
+
+    def _broken(self, prompt: str, reply: Reply) -> FairnessError:
+        return FairnessError(
+            f"endpoint {self.source.base_url}, model '{self.source.model}': {reply.problem}, for the {self.advice.what} "
+            f"{prompt[:_SHOWN]!r} and {self._in_a_row - 1} more in a row; what was answered so far is kept: run again to "
+            "go on"
+        )
+
+    async def _ask(self, client: httpx.AsyncClient, prompt: str) -> Reply:
+        """The reply to one prompt.
+
+        Raises:
+            FairnessError: the endpoint cannot be used: a wrong key, address or model; or `max_requests` is reached.
+        """
         body = self._body(prompt)
-        problem, pause = "", _FIRST_PAUSE
+        problem, pause, empty = "", _FIRST_PAUSE, False
         for attempt in range(self.source.attempts):
             if attempt and self._failed:
                 break
@@ -196,23 +239,28 @@ class Chat:
                 pause = max(pause, _retry_after(reply))
                 continue
             if _is_filtered(reply):
-                return FILTERED
-            if reply.status_code != httpx.codes.OK:
+                return Reply("", FILTERED, _served(reply))
+            if reply.status_code in _USELESS:
                 raise FairnessError(
                     f"endpoint {self.source.base_url}, model '{self.source.model}': status {reply.status_code}: "
                     f"{self._shown(reply.text)}{self._advice(reply.status_code)}"
                 )
-            answer = _content(reply)
-            if answer is not None and not self.decoding.keep_thoughts:
-                answer = without_thoughts(answer)
-            if answer is not None and (answer.strip() or self.decoding.keep_empty):
-                return answer.strip()
-            problem = "an empty answer" if answer is not None else f"not an answer: {self._shown(reply.text)}"
-        raise FairnessError(
-            f"endpoint {self.source.base_url}, model '{self.source.model}': {problem}, {self.source.attempts} times, "
-            f"for the {self.advice.what} {prompt[:_SHOWN]!r}; what was answered so far is kept: run again to go on"
-            + (self.advice.empty if problem == "an empty answer" else "")
-        )
+            if reply.status_code != httpx.codes.OK:
+                said = f"status {reply.status_code}: {self._shown(reply.text)}{self._advice(reply.status_code)}"
+                return Reply("", FAILED, problem=said)
+            found = _content(reply)
+            if found is None:
+                problem = f"not an answer: {self._shown(reply.text)}"
+                continue
+            text, kind = found
+            text = (text if self.decoding.keep_thoughts else without_thoughts(text)).strip()
+            if text or empty:
+                return Reply(text, kind if text else EMPTY, _served(reply))
+            empty = True  # once more: it may have been a slip of the server
+            pause = 0.0
+        if empty:
+            return Reply("", EMPTY)
+        return Reply("", FAILED, problem=f"{problem}, {self.source.attempts} times")
 
     def _body(self, prompt: str) -> dict[str, Any]:
         decoding = self.decoding
@@ -336,11 +384,13 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
             raise
 
 
-def _line(prompt: str, answer: str) -> str:
-    return json.dumps({"prompt": prompt, "answer": answer}) + "\n"
+def _line(prompt: str, reply: Reply) -> str:
+    more = {"kind": reply.kind if reply.kind != ANSWER else "", "served": reply.served, "problem": reply.problem}
+    said = {name: value for name, value in more.items() if value}
+    return json.dumps({"prompt": prompt, "answer": reply.text, **said}) + "\n"
 
 
-def _journal(path: Path) -> Iterable[tuple[str, str]]:
+def _journal(path: Path) -> Iterable[tuple[str, Reply]]:
     """The answers that an earlier run saved. If a kill cut off the last line, that line is dropped."""
     if not path.exists():
         return
@@ -352,8 +402,14 @@ def _journal(path: Path) -> Iterable[tuple[str, str]]:
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
             record = json.loads(line)
-            yield record["prompt"], record["answer"]
-        except (ValueError, KeyError, TypeError):
+            kind = record.get("kind", ANSWER)
+            if kind not in KINDS:
+                raise ValueError(kind)
+            yield (
+                record["prompt"],
+                Reply(record["answer"], kind, record.get("served", ""), record.get("problem", "")),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise FairnessError(
                 f"{path}, line {number}: damaged; delete the line, and its prompt is asked again"
             ) from None
@@ -398,17 +454,29 @@ def _retry_after(reply: httpx.Response) -> float:
     return min(_LONGEST_PAUSE, max(0.0, seconds))
 
 
-def _content(reply: httpx.Response) -> str | None:
-    """The text of the first choice, or that of its refusal; an empty text if both are null.
+def _served(reply: httpx.Response) -> str:
+    """The name of the model that the server says has answered; empty if it does not say."""
+    try:
+        said = reply.json()["model"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return said[:_SHOWN] if isinstance(said, str) else ""
+
+
+def _content(reply: httpx.Response) -> tuple[str, str] | None:
+    """The text of the first choice, or that of its refusal, with its kind; an empty text if both are null.
 
     None if the reply does not follow the protocol.
     """
     try:
         message = reply.json()["choices"][0]["message"]
         refusal = message.get("refusal")
-        content = refusal if refusal and not message.get("content") else message["content"]
+        refused = bool(refusal) and not message.get("content")
+        content = refusal if refused else message["content"]
         if isinstance(content, list):
             content = "".join(part["text"] for part in content if part["type"] == "text")
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return None
-    return whole_text(content or "") if content is None or isinstance(content, str) else None
+    if content is not None and not isinstance(content, str):
+        return None
+    return whole_text(content or ""), REFUSED if refused else ANSWER

@@ -10,8 +10,10 @@ WORDLESS = (EMPTY, FAILED)
 
 
 class Reply(NamedTuple):
-    """What came back for a prompt: its text, which kind it is, and the model that says it has answered."""
+    """What came back for a prompt: its text, which kind it is, the model that the server says has answered, and why there
+    is no answer."""
 
     text: str
     kind: str = ANSWER
     served: str = ""
+    problem: str = ""

@@ -13,8 +13,6 @@ from fairness_pipeline.foundation.yaml_files import SECRET, Positive, Specificat
 Rate = Annotated[float, pydantic.Field(gt=0)]
 DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]
 CONTEXT = "{context}"
-FILTERED = "[filtered]"
-"""Stands for an answer that an endpoint's filter of contents kept back."""
 HOW_REACHED = {"key_variable", "concurrency", "timeout", "attempts", "max_requests"}
 """Keys of an endpoint that say how it is asked, and nothing of what it answers."""
 
@@ -175,7 +173,8 @@ class Decoding(Specification):
     stop: tuple[Annotated[str, pydantic.Field(min_length=1)], ...] = ()
     """Texts that end an answer."""
     keep_empty: bool = False
-    """Whether an empty answer stands as one without words; it is refused otherwise."""
+    """Whether a Hugging Face model may end its answer before the first word. An answer without words is counted as one
+    in any case."""
     keep_thoughts: bool = False
     """Whether what stands between `<think>` and `</think>` counts as answer."""
 

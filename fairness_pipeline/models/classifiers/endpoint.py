@@ -11,7 +11,7 @@ from fairness_pipeline.models.specification import Decoding
 
 _ANSWER = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 _MAX_TOKENS = 8
-_ADVICE = Advice(what="prompt", empty="; or change endpoint.prompt so that it answers", less="the corpus's 'maximum'")
+_ADVICE = Advice(what="prompt", less="the corpus's 'maximum'")
 
 
 class AskedClassifierScorer:

@@ -8,11 +8,12 @@ import pyarrow as pa
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.chat import Advice, Chat
+from fairness_pipeline.models.dialogue.responding import REPLIES
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import EndpointSource
 
 _SOURCE = "source.json"
-_ADVICE = Advice(what="context", empty="; or set 'decoding: {keep_empty: true}'", less="pairs.maximum in the profile")
+_ADVICE = Advice(what="context", less="pairs.maximum in the profile")
 
 
 def prepare(
@@ -26,7 +27,7 @@ def prepare(
 
 
 class EndpointResponder:
-    """Answers contexts: a table with a column `text` in, one with `response` out. Every answer is saved.
+    """Answers contexts: a table with a column `text` in, one of `REPLIES` out. Every answer is saved.
 
     Args:
         specification: The model's file.
@@ -34,7 +35,7 @@ class EndpointResponder:
         seed: Sent with each request.
 
     Raises:
-        FairnessError: the key is missing from the environment; while answering, as in `Chat.answers`.
+        FairnessError: the key is missing from the environment; while answering, as in `Chat.replies`.
     """
 
     CHUNK = 256
@@ -47,7 +48,9 @@ class EndpointResponder:
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, in the order of the rows."""
         prompts = [self.source.filled(text) for text in contexts["text"].to_pylist()]
-        return pa.table({"response": pa.array(self._chat.answers(prompts), pa.string())})
+        rows = [tuple(reply) for reply in self._chat.replies(prompts)]
+        columns = zip(*rows, strict=True) if rows else [()] * len(REPLIES)
+        return pa.table([pa.array(column, pa.string()) for column in columns], schema=REPLIES)
 
     def check_allowed(self, contexts: list[str]) -> None:
         """Raises an error, before anything is asked, if `max_requests` does not allow all these contexts."""

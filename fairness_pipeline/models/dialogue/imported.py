@@ -15,6 +15,7 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.text_files import read_csv_rows, read_json_lines
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, Reply
 
 FORMS = (".csv", ".jsonl")
 _SOURCE = "source.json"
@@ -73,7 +74,8 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
 
     Args:
         path: `.csv` or `.jsonl`, plain or compressed (`.gz`, `.zst`). It has `pair_id`, `side` and `response` for both
-            sides of every pair, in any order. If it has a `context`, the context must be that of the pair.
+            sides of every pair, in any order. If it has a `context`, the context must be that of the pair; a `kind` says
+            what an answer is (`answer`, `empty`, `refused`, `filtered`, `failed`).
         pairs: The pairs that the model answered.
         dimension: The dimension of these pairs; rows that name another dimension are skipped.
         keep_empty: Whether to keep an empty response as one without words.
@@ -88,7 +90,7 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
         for identity, text in zip(pairs["pair_id"].to_pylist(), pairs[f"context_{side}"].to_pylist(), strict=True)
     }
     seen: dict[tuple[int, str], str] = {}
-    found: dict[tuple[int, str], str] = {}
+    found: dict[tuple[int, str], Reply] = {}
     for where, row in _rows(path):
         if row.get("dimension", dimension) != dimension:
             continue
@@ -104,13 +106,20 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
                 f"{where}: the context of pair {place[0]}, side {place[1]}, is not the one asked; expected "
                 f"{contexts[place]!r}, found {row['context']!r}: the pairs changed, export them again"
             )
-        response = row.get("response")
-        if not isinstance(response, str) or not (keep_empty or response.strip()):
+        response, kind = row.get("response"), row.get("kind") or ANSWER
+        if kind not in KINDS:
+            raise FairnessError(f"{where}: kind: expected one of {', '.join(KINDS)}, found {kind!r}")
+        if kind in (FILTERED, FAILED, EMPTY) and not response:
+            response, allowed = "", True
+        else:
+            allowed = keep_empty
+        if not isinstance(response, str) or not (allowed or response.strip()):
             raise FairnessError(
                 f"{where}: pair {place[0]}, side {place[1]}: expected a response, found {response!r}"
                 + ("" if response else " (fill in the column, or take empty ones: --keep-empty)")
             )
-        seen[place], found[place] = where.split(", ")[-1], response.strip()
+        text = response.strip()
+        seen[place], found[place] = where.split(", ")[-1], Reply(text, kind if text or kind != ANSWER else EMPTY)
     if missing := [place for place in contexts if place not in found]:
         identity, side = min(missing)
         raise FairnessError(
@@ -123,7 +132,8 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
             "pair_id": [identity for identity, _ in places],
             "side": [side for _, side in places],
             "context": [contexts[place] for place in places],
-            "response": [found[place] for place in places],
+            "response": [found[place].text for place in places],
+            "kind": [found[place].kind for place in places],
         },
         schema=RESPONSES,
     )
@@ -143,6 +153,9 @@ def matching(responses: pa.Table, pairs: pa.Table) -> pa.Table:
                 "the pairs changed since the responses were imported; run export-pairs, have them answered, and run "
                 "import-responses again"
             )
+    if "kind" not in responses.column_names:  # imported before replies had kinds
+        wordless = pc.equal(responses["response"], "")
+        responses = responses.append_column("kind", pc.if_else(wordless, EMPTY, ANSWER))
     return responses
 
 

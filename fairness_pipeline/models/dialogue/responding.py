@@ -7,24 +7,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.dialogue.dialogues import SCHEMA
-from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
+from fairness_pipeline.models.replies import ANSWER, EMPTY
 from fairness_pipeline.workspace.distinct import HERE, Engine, Scorer, each_distinct
 
 RESPONSES = schema(
     **fields(CONTEXT_PAIRS, "pair_id"),
     **fields(CONTEXTS, "side", "context"),
     **fields(SCHEMA, "response"),
+    kind=(pa.string(), "answer, empty (no words), refused or filtered (by the endpoint's own mark), failed"),
 )
+
+REPLIES = schema(
+    **fields(SCHEMA, "response"),
+    **fields(RESPONSES, "kind"),
+    served=(pa.string(), "the model that the endpoint says has answered"),
+    problem=(pa.string(), "why there is no answer"),
+)
+"""What a model makes of each context. One that returns `response` alone gives an answer, or none if it has no words."""
 
 
 class Responses(NamedTuple):
-    """A table of `RESPONSES`, with both sides of each pair in turn, and the number of distinct contexts asked."""
+    """A table of `RESPONSES`, with both sides of each pair in turn; and a table of `REPLIES`, with a column `context`, one row
+    per distinct context asked."""
 
     table: pa.Table
-    distinct_contexts: int
+    replies: pa.Table
 
 
 def respond(
@@ -33,7 +43,6 @@ def respond(
     folder: Path,
     progress: Progress | None = None,
     *,
-    keep_empty: bool = False,
     engine: Engine = HERE,
 ) -> Responses:
     """The responses to both contexts of every pair.
@@ -43,14 +52,13 @@ def respond(
         responder: The model; its column `response` answers a text.
         folder: Holds the chunks answered so far; a run that was killed continues with them.
         progress: Called with the number of distinct contexts answered.
-        keep_empty: Whether to keep an empty response as one without words.
         engine: Where the model answers.
 
     Raises:
-        FairnessError: a response is empty, the number of responses is wrong, or `check_allowed` refuses.
+        FairnessError: the number of responses is wrong, or `check_allowed` refuses.
     """
     contexts = _both_sides(pairs)
-    answers = answer_each(contexts, responder, folder, progress, keep_empty=keep_empty, engine=engine)
+    answers = answer_each(contexts, responder, folder, progress, engine=engine)
     count = pairs.num_rows
     sides = [
         pa.table(
@@ -58,14 +66,17 @@ def respond(
                 "pair_id": pairs["pair_id"],
                 "side": pa.repeat(side, count),
                 "context": pairs[f"context_{side}"],
-                "response": answers.slice(start, count),
+                "response": answers["response"].slice(start, count),
+                "kind": answers["kind"].slice(start, count),
             },
             schema=RESPONSES,
         )
         for side, start in (("a", 0), ("b", count))
     ]
     both = pa.concat_tables(sides).sort_by([("pair_id", "ascending"), ("side", "ascending")])
-    return Responses(both.combine_chunks(), len(contexts.unique()))
+    distinct = contexts.unique()
+    replies = answers.take(pc.index_in(distinct, contexts)).add_column(0, "context", distinct)
+    return Responses(both.combine_chunks(), replies)
 
 
 def answer_each(
@@ -74,21 +85,19 @@ def answer_each(
     folder: Path,
     progress: Progress | None = None,
     *,
-    keep_empty: bool = False,
     engine: Engine = HERE,
-) -> pa.ChunkedArray:
-    """The response to each of the `contexts`, in the same order. Arguments and errors are those of `respond`."""
-
-    def check(asked: pa.Array, answers: pa.Table) -> None:
-        empty = pc.index(pc.equal(pc.utf8_trim_whitespace(answers["response"]), ""), True).as_py()
-        if empty >= 0 and not keep_empty:
-            raise FairnessError(
-                f"the model gave an empty response to: {asked[empty].as_py()!r}; if that is how it answers, set "
-                "'decoding: {keep_empty: true}' in its YAML file"
-            )
-
-    found = each_distinct(contexts, responder, folder=folder, progress=progress, check=check, engine=engine)
-    return found["response"]
+) -> pa.Table:
+    """The reply to each of the `contexts`, a table of `REPLIES` in the same order. Arguments and errors are those of
+    `respond`."""
+    found = each_distinct(contexts, responder, folder=folder, progress=progress, engine=engine)
+    if "kind" in found.column_names:
+        return found
+    wordless = pc.equal(pc.utf8_trim_whitespace(found["response"]), "")
+    nothing = pa.array([""] * found.num_rows)
+    return pa.table(
+        [found["response"], pc.if_else(wordless, EMPTY, ANSWER), nothing, nothing],
+        schema=REPLIES,
+    )
 
 
 def distinct_contexts(pairs: pa.Table) -> pa.Array:

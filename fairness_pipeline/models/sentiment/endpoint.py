@@ -13,7 +13,7 @@ _FIGURES = re.compile(r"[-\d.,/%–]*\d[-\d.,/%–]*")
 _NUMBER = re.compile(r"(0?\.\d+|1\.0+|[01])\.?")
 """A number from 0 to 1, optionally followed by a full stop; `0.` may be a number that was cut off."""
 _MAX_TOKENS = 12
-_ADVICE = Advice(what="prompt", empty="; or change endpoint.prompt so that it answers", less="the file's 'affects'")
+_ADVICE = Advice(what="prompt", less="the file's 'affects'")
 
 
 class AskedScorer:

@@ -74,7 +74,7 @@ from fairness_pipeline.models.dialogue.responding import RESPONSES, answer_each,
 from fairness_pipeline.models.dialogue.sight import out_of_sight
 from fairness_pipeline.models.loading import scorer_of
 from fairness_pipeline.models.pretrained import folder_version
-from fairness_pipeline.models.specification import FILTERED
+from fairness_pipeline.models.replies import EMPTY, FAILED, FILTERED, REFUSED
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 from fairness_pipeline.reporting.document import report_of, report_settings
 from fairness_pipeline.reporting.plots import difference_plot
@@ -407,12 +407,16 @@ def _responder(partition: Partition[DialoguePart]) -> Scorer:
     return scorer_of(load, ARCHITECTURES[model.architecture].libraries, model)
 
 
+_OF_NO_MATTER = {"endpoint": {"keep_empty"}}
+"""Settings of decoding that do not change what a model of an architecture answers."""
+
+
 def _answering(part: DialoguePart, key: Key) -> dict[str, object]:
     model = part.models[key["model"]]
     imported = part.imported_responses(key["model"], key["dimension"])
     return {
         **_model(part, key),
-        "decoding": model.decoding.model_dump(),
+        "decoding": model.decoding.model_dump(exclude=_OF_NO_MATTER.get(model.architecture)),
         "imported": checksum(imported) if model.architecture == "imported" else None,
     }
 
@@ -420,7 +424,7 @@ def _answering(part: DialoguePart, key: Key) -> dict[str, object]:
 @of_a_model(
     stage="answers",
     upstream=("context_pairs", "dialogue_models", "debiased_dialogue_models"),
-    code_version="1",
+    code_version="2",
     settings=_answering,
     schema=RESPONSES,
     checks=(checks.not_empty, checks.both_sides_present),
@@ -432,7 +436,7 @@ def responses(partition: Partition[DialoguePart]) -> Result:
     if model.architecture == "imported":
         file = partition.part.imported_responses(partition.key["model"], partition.key["dimension"])
         table = imported.matching(pq.read_table(file), pairs)
-        figures = {}
+        figures, failed = {}, table.filter(pc.equal(table["kind"], FAILED)).select(["context"])
     else:
         own = _responder(partition)
         answers = respond(
@@ -440,25 +444,32 @@ def responses(partition: Partition[DialoguePart]) -> Result:
             own,
             partition.folder,
             partition.progress,
-            keep_empty=model.decoding.keep_empty,
             engine=partition.engine,
         )
         table = answers.table
-        figures = {"distinct_contexts": answers.distinct_contexts}
+        figures = {"distinct_contexts": answers.replies.num_rows}
+        served = pc.value_counts(answers.replies["served"]).to_pylist()
+        if names := {row["values"]: row["counts"] for row in served if row["values"]}:
+            figures["served_model"] = names
+        failed = answers.replies.filter(pc.equal(answers.replies["kind"], FAILED)).select(["context", "problem"])
         if model.huggingface and isinstance(own, LazyScorer):
             figures |= partition.engine.examine(own)
-    empty = pc.sum(pc.equal(table["response"], "")).as_py()
-    filtered = pc.sum(pc.equal(table["response"], FILTERED)).as_py()
+    kinds = {row["values"]: row["counts"] for row in pc.value_counts(table["kind"]).to_pylist()}
     counts = pc.value_counts(table["response"])
     commonest = max(counts.to_pylist(), key=lambda counted: counted["counts"])
     figures |= {
         "distinct_responses": len(counts),
-        "empty_responses": empty,
-        **({"filtered_responses": filtered} if filtered else {}),
+        "empty_responses": kinds.get(EMPTY, 0),
+        **{f"{kind}_responses": kinds[kind] for kind in (REFUSED, FILTERED, FAILED) if kind in kinds},
         "commonest_response": commonest["values"][:200],
         "commonest_share": round(commonest["counts"] / table.num_rows, 4),
     }
-    return Result(table, figures, tables={"sample": table.slice(0, 6)})
+    shown = {"sample": table.slice(0, 6)}
+    return Result(table, figures, tables={**shown, "failed": failed.slice(0, _LISTED)} if failed.num_rows else shown)
+
+
+_LISTED = 20
+"""Contexts without an answer that are listed."""
 
 
 def _measured(measure: Measure) -> Recipe:
@@ -795,9 +806,8 @@ def response_quality(partition: Partition[DialoguePart]) -> Result:
         _responder(partition),
         partition.folder,
         partition.progress,
-        keep_empty=model.decoding.keep_empty,
         engine=partition.engine,
-    )
+    )["response"]
     train = dialogues.filter(pc.equal(dialogues["split"], "train"))["response"]
     counts = sorted(pc.value_counts(train).to_pylist(), key=lambda counted: (-counted["counts"], counted["values"]))
     table = measure_quality(

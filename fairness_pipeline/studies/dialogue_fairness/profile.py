@@ -387,7 +387,7 @@ class DialoguePart(Part[DialogueFairness]):
         groups in further ways."""
         written = self.corpora[corpus].specification.contexts is not None
         own = {"senses": "list"} if written else {}
-        return {**self.settings.pairs.model_dump(), **own, "further": written}
+        return {**self.settings.pairs.model_dump(exclude={"no_effect"}), **own, "further": written}
 
     def dialogues_of(self, corpus: str) -> str:
         """The table of its platform that a corpus is read into."""

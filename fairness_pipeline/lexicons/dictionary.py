@@ -1,0 +1,56 @@
+"""Whether a word is an ordinary English one. What is not may be a name that no list knows."""
+
+import gzip
+import re
+from functools import lru_cache
+
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.lexicons.text import fold
+
+_WORD = re.compile(r"(?<![\w@])(?!_)[^\W\d]\w*(?:['’-]\w+)*")
+
+_ENDINGS = (
+    ("'s", ""), ("s'", "s"), ("ies", "y"), ("ied", "y"), ("ier", "y"), ("iest", "y"), ("ily", "y"), ("es", ""), ("s", ""),
+    ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"), ("in", "ing"), ("er", ""), ("er", "e"), ("est", ""), ("est", "e"),
+    ("ly", ""), ("ness", ""), ("ish", ""), ("able", ""), ("less", ""),
+)  # fmt: skip
+"""Endings, and what stands in their place in the dictionary's form."""
+
+
+@lru_cache(maxsize=1)
+def _words() -> frozenset[str]:
+    with gzip.open(data_file("wordnet/words.txt.gz"), "rt", encoding="utf-8") as lines:
+        listed = lines.read().split()
+    common = data_file("lexicon/common_words.txt").read_text(encoding="utf-8").splitlines()
+    return frozenset(listed).union(word for line in common if not line.startswith("#") for word in line.split())
+
+
+@lru_cache(maxsize=1 << 17)
+def is_word(word: str) -> bool:
+    """Whether a folded word, or the form that it is inflected from, is in WordNet 3.0 or among the common words.
+
+    Proper names of WordNet do not count. A word with a hyphen is one if its parts are.
+
+    Examples:
+        >>> is_word("stopped"), is_word("well-known"), is_word("keanu")
+        (True, True, False)
+    """
+    words = _words()
+    if word in words or not any(letter.isalpha() for letter in word):
+        return True
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) > len(ending) + 1:
+            stem = word[: len(word) - len(ending)] + instead
+            if stem in words or (stem[-1:] == stem[-2:-1] and stem[:-1] in words):
+                return True
+    return "-" in word and all(is_word(part) for part in word.split("-") if part)
+
+
+def first_unknown(text: str) -> str | None:
+    """The first word of a text that is no ordinary English word; None if all are. `@user` and `__url__` count as words.
+
+    Examples:
+        >>> first_unknown("He stopped at keanu's place.")
+        "keanu's"
+    """
+    return next((word for word in _WORD.findall(fold(text)) if not is_word(word)), None)
