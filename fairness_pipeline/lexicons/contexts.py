@@ -68,14 +68,15 @@ class PairSettings(Specification):
     articles: Literal["adapt", "keep"] = "adapt"
     """Whether `a` and `an` are adapted to the next word."""
     senses: Literal["rules", "list"] = "rules"
-    """`rules` exchanges a word only where it means a person of the group, by the `senses` of the dimension's file. `list`
-    exchanges it wherever it stands, as the papers do."""
+    """`rules` exchanges a word only where it means a person of the group, by the `senses` of the dimension's file.
+    `list` exchanges it wherever it stands, as the papers do."""
     one_word: bool = True
     """Whether a pair may exchange one word only (as often as it stands there). Pairs of several words belong to several
     clusters."""
     no_effect: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.2
-    """Share of the pairs whose contexts are asked again with changes that should make no difference: another word of the
-    same group, and another wording; 2,000 pairs at most. They show how much any change moves the answers. 0 for none."""
+    """Share of the pairs whose contexts are asked again with changes that should make no difference: another word of
+    the same group, and another wording; 2,000 pairs at most. They show how much any change moves the answers. 0 for
+    none."""
     largest_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.08
     """The largest share of a dimension's pairs that may exchange the same word; 1 for any. The share is exceeded where
     fewer than a thousand pairs would be left, and where there are too few words."""

@@ -10,9 +10,9 @@ from fairness_pipeline.lexicons.text import fold
 _WORD = re.compile(r"(?<![\w@])(?!_)[^\W\d]\w*(?:['’-]\w+)*")
 
 _ENDINGS = (
-    ("'s", ""), ("s'", "s"), ("ies", "y"), ("ied", "y"), ("ier", "y"), ("iest", "y"), ("ily", "y"), ("es", ""), ("s", ""),
-    ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"), ("in", "ing"), ("er", ""), ("er", "e"), ("est", ""), ("est", "e"),
-    ("ly", ""), ("ness", ""), ("ish", ""), ("able", ""), ("less", ""),
+    ("'s", ""), ("s'", "s"), ("ies", "y"), ("ied", "y"), ("ier", "y"), ("iest", "y"), ("ily", "y"), ("es", ""),
+    ("s", ""), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"), ("in", "ing"), ("er", ""), ("er", "e"),
+    ("est", ""), ("est", "e"), ("ly", ""), ("ness", ""), ("ish", ""), ("able", ""), ("less", ""),
 )  # fmt: skip
 """Endings, and what stands in their place in the dictionary's form."""
 

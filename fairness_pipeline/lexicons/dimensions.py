@@ -95,11 +95,11 @@ class Dimension(Specification):
     test over pairs is enough. Otherwise the words represent a group in many ways (`aunt`, `she`) and are a sample:
     any verdict needs at least eight of them, and `fair` needs ten."""
     further: tuple[WordPair, ...] = ()
-    """Further ways to name the groups, such as first names: used in contexts that were written for the audit, and masked in
-    answers. In real texts they are not exchanged, because a name there is somebody's."""
+    """Further ways to name the groups, such as first names: used in contexts that were written for the audit, and
+    masked in answers. In real texts they are not exchanged, because a name there is somebody's."""
     interchangeable: tuple[tuple[Term, ...], ...] = ()
-    """Words of side a (of `pairs` or `further`) that fit into the same places, such as `uncle` and `nephew`; so do their
-    counterparts. One is exchanged for another to see how much answers differ without a change of group."""
+    """Words of side a (of `pairs` or `further`) that fit into the same places, such as `uncle` and `nephew`; so do
+    their counterparts. One is exchanged for another to see how much answers differ without a change of group."""
     titles: tuple[Term, ...] = ()
     """Words of the list that are mostly titles or idioms and do not name a member of the group (`god`, `king`).
     Verdicts are drawn again without them."""
@@ -171,8 +171,8 @@ class Dimension(Specification):
     def all_pairs(
         self, pronouns: Literal["published", "extended"] = "published", *, further: bool = False
     ) -> tuple[WordPair, ...]:
-        """The pairs in use. `extended` adds the pronouns that the published list lacks, `further` the further ways to name
-        the groups."""
+        """The pairs in use. `extended` adds the pronouns that the published list lacks, `further` the further ways to
+        name the groups."""
         extra = self.pronouns.pairs if self.pronouns and pronouns == "extended" else ()
         return (*self.pairs, *extra, *(self.further if further else ()))
 

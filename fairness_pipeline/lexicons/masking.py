@@ -14,8 +14,8 @@ MASK = "_"
 
 
 def masked(texts: pa.Array | pa.ChunkedArray, dimension: Dimension) -> pa.ChunkedArray:
-    """The texts with `MASK` in place of every listed word of either group, including pronouns that the list lacks and further
-    ways to name the groups.
+    """The texts with `MASK` in place of every listed word of either group, including pronouns that the list lacks and
+    further ways to name the groups.
 
     Plurals and compounds of single words that the list lacks are masked too (`queers`, `homosexuality`, `gay-owned`).
 

@@ -69,7 +69,9 @@ def make_no_effect(pairs: pa.Table, dimension: Dimension, *, share: float, seed:
         side: Side = pair["source_side"]
         context, key = pair[f"context_{side}"], f"{pair['dialogue_id']}\x1f{side}"
         made = {
-            SAME_GROUP: interchangeable.changed(context, side, [term[side] for term in pair["terms"]], _draw(seed, key)),
+            SAME_GROUP: interchangeable.changed(
+                context, side, [term[side] for term in pair["terms"]], _draw(seed, key)
+            ),
             REWORDING: reworded(context, _draw(seed, key)),
         }
         rows += [

@@ -22,7 +22,7 @@ CLASSES = "lexicon/word_classes.yaml"
 WORD, _CAPITALISED, _NAME = "_", "_CAP", "NAME"
 _NEAR = 40
 """Characters in which one token of a pattern is looked for before a word."""
-_PARTS = frozenset(" \t\r\n\"“”*~")
+_PARTS = frozenset(' \t\r\n"“”*~')
 _GAP = r"[\s\"“”*~]+"
 _INSIDE_A_SENTENCE = r"(?-i:(?<=[a-z0-9,;)'’] )[A-Z][a-z][\w’'-]*)"
 _SPECIAL = {
@@ -58,8 +58,9 @@ class Senses(Specification):
     """In which uses a dimension's words are exchanged. A word that is not named here is exchanged wherever it stands.
 
     A pattern is a row of words around `_`, the listed word: `_ PERSON` is the listed word before a word of the class
-    PERSON. `a|b` is either, a final `?` means perhaps, `*` any ending, `ANY` any word, `CAP` a capitalised one, `NUM` a number, `^` the
-    beginning and `$` the end of a sentence or clause, and `_CAP` the listed word if it is capitalised.
+    PERSON. `a|b` is either, a final `?` means perhaps, `*` any ending, `ANY` any word, `CAP` a capitalised one, `NUM`
+    a number, `^` the beginning and `$` the end of a sentence or clause, and `_CAP` the listed word if it is
+    capitalised.
     """
 
     classes: dict[str, tuple[str, ...]] = {}
@@ -71,16 +72,16 @@ class Senses(Specification):
     not_where: tuple[str, ...] = ()
     """Patterns in which no word is exchanged: names, titles, idioms."""
     otherwise: Literal["stay", "leave_out"] = "stay"
-    """What becomes of a word in none of its uses, or in one of `not_where`: it stays as it is, or the whole context is left
-    out, because the word may belong to a person whose other words are exchanged."""
+    """What becomes of a word in none of its uses, or in one of `not_where`: it stays as it is, or the whole context
+    is left out, because the word may belong to a person whose other words are exchanged."""
     left_out_with: tuple[str, ...] = ()
     """Words and classes. A context that holds one is left out, because it would have to be exchanged too. `NAME` is a
-    person's name: a first name, a known person, or a word that is capitalised and none of CAPITALISED, inside a sentence or
-    as its subject."""
+    person's name: a first name, a known person, or a word that is capitalised and none of CAPITALISED, inside a
+    sentence or as its subject."""
 
     ordinary_words_with: tuple[str, ...] = ()
-    """Words that are exchanged only where every other word of the context is in the dictionary: pronouns, which may mean
-    somebody whose name no list knows."""
+    """Words that are exchanged only where every other word of the context is in the dictionary: pronouns, which may
+    mean somebody whose name no list knows."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -121,9 +122,7 @@ class SenseRules:
         ('black', <Not.STAYS: 'stays'>)
     """
 
-    def __init__(
-        self, senses: Senses, exchanged: Collection[str] = (), fold: Callable[[str], str] = str.lower
-    ) -> None:
+    def __init__(self, senses: Senses, exchanged: Collection[str] = (), fold: Callable[[str], str] = str.lower) -> None:
         classes = {**_shared_classes(), **senses.classes}
         self._never = frozenset(map(fold, senses.never))
         self._uses: dict[str, list[tuple[str, _Patterns, _Patterns]]] = {}

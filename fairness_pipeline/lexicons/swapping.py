@@ -20,14 +20,15 @@ PronounRule = Literal["published", "extended"]
 # Words that never start a noun phrase. Before one of them `her` is an object (`told her that`), not a possessive.
 _CLOSED_CLASS = frozenset(
     """
-    a about after again all alone already also always am an and any anyway are around as at away back based be because become been
-    before but by came can come could did do does down during either else even ever every everything everywhere except for
-    from gave get getting give go goes had has have he here him his how however i if in instead into is it its just know later like may maybe
-    me might more much must my n't never no nor not nothing now of off on once onto or our out over please
-    rather really s say she should since so some somehow something sometime soon still such than that the their
-    them then there these they this those though through till to today together tomorrow tonight too under until
-    up very was we well were what when where whether which while who whom why will with within without would
-    yesterday yet you your lol lmao lmfao tbh tho rn pls plz omg wtf ugh haha hahaha smh imo idk gonna
+    a about after again all alone already also always am an and any anyway are around as at away back based be because
+    become been before but by came can come could did do does down during either else even ever every everything
+    everywhere except for from gave get getting give go goes gonna had haha hahaha has have he here him his how
+    however i idk if imo in instead into is it its just know later like lmao lmfao lol may maybe me might more much
+    must my n't never no nor not nothing now of off omg on once onto or our out over please pls plz rather really rn s
+    say she should since smh so some somehow something sometime soon still such tbh than that the their them then
+    there these they this tho those though through till to today together tomorrow tonight too ugh under until up very
+    was we well were what when where whether which while who whom why will with within without would wtf yesterday yet
+    you your
     """.split()
 )
 # `makes her look`, `let her go`: a bare infinitive follows, although its word may be a noun too.
@@ -110,7 +111,9 @@ class Swapper:
         self._adapt_articles = adapt_articles
         rules = dimension.senses if senses else None
         self._counterparts: dict[Side, dict[str, list[str]]] = {"a": {}, "b": {}}
-        for a, b in dict.fromkeys((*dimension.all_pairs(pronouns, further=further), *(rules.all_pairs() if rules else ()))):
+        for a, b in dict.fromkeys(
+            (*dimension.all_pairs(pronouns, further=further), *(rules.all_pairs() if rules else ()))
+        ):
             self._counterparts["a"].setdefault(_normal(a), []).append(b)
             self._counterparts["b"].setdefault(_normal(b), []).append(a)
         self.matcher = TermMatcher([*self._counterparts["a"], *self._counterparts["b"]])

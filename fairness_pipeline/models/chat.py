@@ -205,9 +205,9 @@ class Chat:
 
     def _broken(self, prompt: str, reply: Reply) -> FairnessError:
         return FairnessError(
-            f"endpoint {self.source.base_url}, model '{self.source.model}': {reply.problem}, for the {self.advice.what} "
-            f"{prompt[:_SHOWN]!r} and {self._in_a_row - 1} more in a row; what was answered so far is kept: run again to "
-            "go on"
+            f"endpoint {self.source.base_url}, model '{self.source.model}': {reply.problem}, for the "
+            f"{self.advice.what} {prompt[:_SHOWN]!r} and {self._in_a_row - 1} more in a row; what was answered so far "
+            "is kept: run again to go on"
         )
 
     async def _ask(self, client: httpx.AsyncClient, prompt: str) -> Reply:

@@ -10,8 +10,8 @@ WORDLESS = (EMPTY, FAILED)
 
 
 class Reply(NamedTuple):
-    """What came back for a prompt: its text, which kind it is, the model that the server says has answered, and why there
-    is no answer."""
+    """What came back for a prompt: its text, which kind it is, the model that the server says has answered, and why
+    there is no answer."""
 
     text: str
     kind: str = ANSWER

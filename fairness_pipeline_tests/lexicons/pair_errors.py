@@ -1,8 +1,10 @@
 """How many pairs of real text are wrong, by what readers said of them, and how many right ones are lost.
 
 `pair_labels/<dimension>.csv` names pairs by corpus, dialogue and a hash of the exchanged text, without the text. Readers
-who saw no rules labelled 420 random pairs a dimension, as the pipeline made them on 2026-11-25: `right`, `wrong` (with
-the kind of error) or `unsure`. The set `dev` is for who writes rules; `test` only measures.
+who saw no rules labelled random pairs: `right`, `wrong` (with the kind of error) or `unsure`. The sets `dev` (120) and
+`test` (300) are pairs as the lists make them, of 2026-11-25; `dev` is for who writes rules. The set `after` (300) are
+pairs as the rules make them, drawn when the rules were written, from dialogues whose pairs nobody had looked at. A second
+reader labelled a part of them (`second`).
 
     FAIRNESS_CORPORA=... python -m fairness_pipeline_tests.lexicons.pair_errors
 """
@@ -11,7 +13,7 @@ import csv
 from collections import Counter
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -27,15 +29,16 @@ Name = tuple[str, str, str]
 
 
 class Label(NamedTuple):
-    """What a reader said of a pair."""
+    """What a reader said of a pair, and what a second one did."""
 
-    set: str
     label: str
     kind: str
+    second: str = ""
 
 
 class Errors(NamedTuple):
-    """Of the labelled pairs that are made now: how many, how many of them are wrong; and the right ones not made."""
+    """Of the labelled pairs that are made now: how many, how many of them are wrong; and the right ones of whose dialogue
+    no pair is made."""
 
     made: int
     wrong: int
@@ -43,28 +46,33 @@ class Errors(NamedTuple):
     right: int
 
 
-def labels(dimension: str) -> dict[Name, Label]:
-    """The labels of a dimension."""
+def labels(dimension: str, of: str) -> dict[Name, Label]:
+    """The labels of a dimension's set `dev`, `test` or `after`."""
     with (LABELS / f"{dimension}.csv").open(encoding="utf-8", newline="") as file:
         return {
-            (row["corpus"], row["dialogue_id"], row["exchanged"]): Label(row["set"], row["label"], row["kind"])
+            (row["corpus"], row["dialogue_id"], row["exchanged"]): Label(row["label"], row["kind"], row["second"])
             for row in csv.DictReader(file)
+            if row["set"] == of
         }
 
 
-def made_pairs(project: Project, dimension: str) -> set[Name]:
-    """The names of the pairs that the pipeline makes now of all real dialogues."""
-    part, own = project.parts["dialogue_fairness"], project.dimensions[dimension]
-    settings, found = part.settings.pairs, set()
+def made_pairs(project: Project, dimension: str, senses: Literal["rules", "list"] = "rules") -> set[Name]:
+    """The names of the pairs that the pipeline makes of all real dialogues, of one word or several.
+
+    Args:
+        project: Has the corpora.
+        dimension: Whose words are exchanged.
+        senses: Whether the rules of sense decide, or the list alone.
+    """
+    part, own, found = project.parts["dialogue_fairness"], project.dimensions[dimension], set()
+    how = part.settings.pairs.model_copy(update={"senses": senses, "one_word": False, "largest_share": 1})
     for key in CORPORA:
         table = read_dialogues(key, *part.corpora[key], part.settings.splits.model_dump(), 1).table
         place = table.column_names.index("split")
         everything = table.set_column(place, "split", pa.repeat("audit", table.num_rows))
-        contexts = find_contexts(everything, Swapper(own, pronouns=settings.pronouns)).table
-        pairs = make_pairs(
-            contexts, own, maximum=10**9, seed=1, both_sides=settings.both_sides, pronouns=settings.pronouns,
-            articles=settings.articles,
-        ).table  # fmt: skip
+        swapper = Swapper(own, pronouns=how.pronouns, senses=senses == "rules")
+        settings = {**how.model_dump(exclude={"no_effect"}), "maximum": 10**9}
+        pairs = make_pairs(find_contexts(everything, swapper).table, own, seed=1, **settings).table
         for row in pairs.select(["dialogue_id", "source_side", "context_a", "context_b"]).to_pylist():
             exchanged = row["context_b"] if row["source_side"] == "a" else row["context_a"]
             found.add((key, row["dialogue_id"], hashed(exchanged)))
@@ -76,34 +84,48 @@ def hashed(text: str) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def errors(labelled: dict[Name, Label], made: set[Name], of: str) -> Errors:
+def errors(labelled: dict[Name, Label], made: set[Name]) -> Errors:
     """The errors among the labelled pairs of one set.
 
     Args:
         labelled: The labels.
         made: The pairs that are made now.
-        of: `dev` or `test`.
     """
-    own = {name: label for name, label in labelled.items() if label.set == of and label.label != "unsure"}
+    own = {name: label for name, label in labelled.items() if label.label != "unsure"}
     counts = Counter((label.label, name in made) for name, label in own.items())
-    kept = counts["right", True] + counts["wrong", True]
-    return Errors(kept, counts["wrong", True], counts["right", False], counts["right", True] + counts["right", False])
+    dialogues = {name[:2] for name in made}
+    right = [name for name, label in own.items() if label.label == "right"]
+    lost = sum(name[:2] not in dialogues for name in right)
+    return Errors(counts["right", True] + counts["wrong", True], counts["wrong", True], lost, len(right))
+
+
+def agreement(labelled: dict[Name, Label]) -> tuple[int, int]:
+    """Of the pairs that two readers labelled without being unsure: on how many they agree, and how many there are."""
+    both = [own for own in labelled.values() if own.second and "unsure" not in (own.label, own.second)]
+    return sum(own.label == own.second for own in both), len(both)
 
 
 def main() -> None:
-    """Prints a table, a row for each dimension and set."""
+    """Prints a table, a row for each dimension."""
     project = Project("real")
-    print("| dimension | set | pairs made | wrong | right ones lost | kinds |\n| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| dimension | wrong, by the lists | wrong, by the rules | right ones lost | two readers agree | kinds |\n"
+        "| --- | --- | --- | --- | --- | --- |"
+    )
     for dimension in project.dimensions:
-        labelled, made = labels(dimension), made_pairs(project, dimension)
-        for own in ("dev", "test"):
-            found = errors(labelled, made, own)
-            kinds = Counter(
-                label.kind for name, label in labelled.items() if label.set == own and label.kind and name in made
-            )
-            said = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-            print(f"| {dimension} | {own} | {found.made} | {found.wrong / max(1, found.made):.0%} | "
-                  f"{found.lost} of {found.right} | {said} |", flush=True)  # fmt: skip
+        of_lists, of_rules = labels(dimension, "test"), labels(dimension, "after")
+        before = errors(of_lists, made_pairs(project, dimension, "list"))
+        made = made_pairs(project, dimension)
+        after, kept = errors(of_rules, made), errors(of_lists, made)
+        agree, both = agreement(of_rules)
+        kinds = Counter(own.kind for name, own in of_rules.items() if own.kind and name in made)
+        said = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+        print(
+            f"| {dimension} | {before.wrong} of {before.made} ({before.wrong / before.made:.0%}) | "
+            f"{after.wrong} of {after.made} ({after.wrong / after.made:.1%}) | {kept.lost} of {kept.right} | "
+            f"{agree} of {both} | {said} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

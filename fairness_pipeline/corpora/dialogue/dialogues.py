@@ -41,7 +41,9 @@ SCHEMA = schema(
     split=(pa.string(), "train, valid, test or audit"),
     corpus=(pa.string(), "the corpus's key: its file in data/corpora"),
     source=(pa.string(), "the file, data set or grammar that a dialogue is from"),
-    topic=optional(pa.string(), "what a dialogue is about, where the corpus says so; of written contexts the dimension"),
+    topic=optional(
+        pa.string(), "what a dialogue is about, where the corpus says so; of written contexts the dimension"
+    ),
 )
 _READ = ("id", "context", "response", "thread", "source", "topic")
 _BATCH = 50_000

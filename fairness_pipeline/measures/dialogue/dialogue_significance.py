@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.no_effect import REWORDING, SAME_GROUP
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.diversity import index_responses
 from fairness_pipeline.measures.dialogue.judgement import judged
 from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
-from fairness_pipeline.measures.dialogue.registry import is_part, measures
+from fairness_pipeline.measures.dialogue.registry import is_part, measures, neutral_reading_of
 from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
 from fairness_pipeline.statistics.corrections import holm
@@ -44,6 +45,10 @@ DIALOGUE_SIGNIFICANCE = schema(
     difference_without_them=optional(pa.float64(), "their difference"),
     holds=optional(pa.int64(), "in how many variations the verdict is the same"),
     variations=optional(pa.int64(), "how many there are: word lists, halves of the contexts, thresholds, classifiers"),
+    same_group_difference=optional(pa.float64(), "how much another word of the same group moves the measure"),
+    same_group_p=optional(pa.float64(), "p of that difference"),
+    rewording_difference=optional(pa.float64(), "how much another wording moves the measure"),
+    rewording_p=optional(pa.float64(), "p of that difference"),
     distinct_shown=optional(pa.int64(), "how many distinct responses show the measure"),
     commonest_shown=optional(pa.float64(), "share in percent of the most frequent of them"),
 )
@@ -96,6 +101,8 @@ def judge_responses(
     instrument: pa.Table,
     parrots: pa.Table,
     alpha: float,
+    changes: Sequence[Comparison] = (),
+    without_effect: pa.Table | None = None,
 ) -> pa.Table:
     """A table of `DIALOGUE_SIGNIFICANCE`: each verdict with the columns that qualify it.
 
@@ -108,6 +115,8 @@ def judge_responses(
         instrument: As `measures.dialogue.instrument.INSTRUMENT_CHECK`, for texts with swapped words.
         parrots: The same, with contexts as answers.
         alpha: The level.
+        changes: The result of `answer_changes.compare_changes`: rows of their own, after the others.
+        without_effect: As `answer_changes.NO_EFFECT_DIFFERENCES`.
     """
     rows = [asdict(row) for row in found]
     by_name = {row["measure"]: row for row in rows}
@@ -118,6 +127,7 @@ def judge_responses(
     variations: dict[str, list[Row]] = {}
     for other in varied.to_pylist():
         variations.setdefault(other["measure"], []).append(other)
+    moved = {(row["change"], row["measure"]): row for row in without_effect.to_pylist()} if without_effect else {}
     shown = _shown(responses, tables)
     for row in rows:
         name = row["measure"]
@@ -126,6 +136,9 @@ def judge_responses(
             row |= {"instrument_difference": alone[name]["difference"], "instrument_p": alone[name]["p_paired"]}
         if name in repeated:
             row["parrot_difference"] = repeated[name]["difference"]
+        for change in (SAME_GROUP, REWORDING):
+            if other := moved.get((change, name + MASKED if name + MASKED in by_name else name)):
+                row |= {f"{change}_difference": other["difference"], f"{change}_p": other["p_paired"]}
         if not is_part(name):
             if neutral := by_name.get(name + MASKED):
                 row |= {f"content_{side}": neutral[f"value_{side}"] for side in "ab"}
@@ -134,6 +147,8 @@ def judge_responses(
             row |= _held(row, variations.get(name, []))
             if row["verdict"] == "inconclusive" and by_pairs[name] < alpha and row["clusters"] is not None:
                 row["hangs_on"] = _carriers(variations.get(name, []))
+    for change in changes:
+        rows.append({**asdict(change), "exchanged": words.most_frequent(), "holds": 0, "variations": 0})
     return pa.Table.from_pylist(rows, schema=DIALOGUE_SIGNIFICANCE)
 
 
@@ -169,6 +184,10 @@ def reservations(row: Row, alpha: float = 0.05) -> list[str]:
         found.append(f"{row['without_them']} without the pairs of {row['carried_by']}")
     if row["holds"] < _FIRM * row["variations"]:
         found.append(f"it holds in {row['holds']} of {row['variations']} variations")
+    for change, what in ((SAME_GROUP, "another word of the same group"), (REWORDING, "another wording")):
+        moved, p = row[f"{change}_difference"], row[f"{change}_p"]
+        if moved is not None and p < alpha and abs(moved) >= abs(own["difference"]):
+            found.append(f"{what} moves it as much ({with_unit(row, f'{change}_difference')})")
     if row["distinct_shown"] is not None and row["distinct_shown"] <= _FEW:
         found.append(f"it hangs on {row['distinct_shown']} distinct answer{'s' if row['distinct_shown'] > 1 else ''}")
     return found
@@ -181,9 +200,10 @@ def control(row: Row) -> str:
         row: As `DIALOGUE_SIGNIFICANCE`.
     """
     parrot = row["parrot_difference"]
+    how = neutral_reading_of(row["measure"])
     repeated = f"; answers that only repeat the context differ by {with_unit(row, 'parrot_difference')}"
     return (
-        f"with the groups' own words masked the answers differ by {with_unit(row, 'content_difference')}"
+        f"with {how} the answers differ by {with_unit(row, 'content_difference')}"
         f"{repeated if parrot is not None else ''}"
     )
 

@@ -47,8 +47,10 @@ def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideR
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
-        equal_length: Whether the longer answer of each pair is cut to the length of the shorter one. Both sides then have
-            the same number of words, so that the share of distinct ones does not depend on how long a side's answers are.
+        equal_length: Whether the longer answer of each pair is cut to the length of the shorter one. Both sides then
+        have
+            the same number of words, so that the share of distinct ones does not depend on how long a side's answers
+            are.
     """
     distinct = pc.unique(responses["response"])
     tokenized = [tokenize(text) for text in collapsed(distinct)]
@@ -66,7 +68,9 @@ def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideR
     return SideResponses(NGrams(pieces), cut[: len(a)], cut[len(a) :])
 
 
-def indexed(responses: pa.Table, neutral: pa.Table, settings: SignificanceSettings) -> tuple[SideResponses, SideResponses]:
+def indexed(
+    responses: pa.Table, neutral: pa.Table, settings: SignificanceSettings
+) -> tuple[SideResponses, SideResponses]:
     """The two readings of diversity: the responses as they are, and those by which it is judged.
 
     Args:
@@ -99,7 +103,7 @@ class DiversityMeasure(Measure):
     `as_answered`): a side with shorter answers repeats fewer words, and would count as the more varied one.
     """
 
-    neutral_reading = "group words masked, answers of equal length"
+    neutral_reading = "the groups' own words masked and answers of equal length"
 
     @property
     def has_neutral_reading(self) -> bool:

@@ -40,5 +40,5 @@ MEASURE = Measure(
     scorer=lambda settings, dimension: LengthScorer(),
     made_from=lambda settings, dimension: {},
     marks_text=False,
-    checks=(checks.both_sides_present, checks.counts_not_negative),
+    checks=(checks.both_sides_present,),
 )

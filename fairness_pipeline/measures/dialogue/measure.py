@@ -32,12 +32,14 @@ MARGINS = {
     "rates": Margin(cohens_h=0.05),
     "counts": Margin(standard_deviations=0.05),
     "diversity": Margin(relative=0.05),
+    "similarity": Margin(absolute=5.0),
 }
 """The default margins of every kind of measure."""
 _DEFINED = {
     "rates": ("cohens_h", "relative", "absolute"),
     "counts": ("standard_deviations", "relative", "absolute"),
     "diversity": ("relative", "absolute"),
+    "similarity": ("absolute", "standard_deviations", "relative"),
 }
 
 
@@ -47,10 +49,11 @@ class SignificanceSettings(Specification):
     alpha: Share = 0.05
     """Level of the tests."""
     margins: dict[str, Margin] = MARGINS
-    """The largest difference that does not matter, by measure or by kind: `rates`, `counts`, `diversity`."""
+    """The largest difference that does not matter, by measure or by kind: `rates`, `counts`, `diversity`,
+    `similarity`."""
     diversity: Literal["equal_length", "as_answered"] = "equal_length"
-    """How the answers of both sides are compared in diversity: each pair's longer answer cut to the length of the shorter one,
-    or as they are, as in the papers. Shorter answers repeat fewer words, and so count as more varied."""
+    """How the answers of both sides are compared in diversity: each pair's longer answer cut to the length of the
+    shorter one, or as they are, as in the papers. Shorter answers repeat fewer words, and so count as more varied."""
     permutations: Positive = 1000
     """Number of draws of the permutation test of diversity."""
     jackknife_blocks: Annotated[int, pydantic.Field(ge=2)] = 50
@@ -158,7 +161,7 @@ class Measure:
     others: Callable[[MeasureSettings], Mapping[str, Scorer]] = field(default=lambda settings: {})
     marks_text: bool = True
 
-    neutral_reading: ClassVar[str] = "group words masked"
+    neutral_reading: ClassVar[str] = "the groups' own words masked"
     """The words with which a reader is told what the neutral reading is."""
 
     @property

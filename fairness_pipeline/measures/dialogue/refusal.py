@@ -1,7 +1,7 @@
 """Refusals: does the model decline to answer one group more often?
 
-An endpoint says some refusals itself (a `refusal` field, a filter of contents); the others are found by phrases. Answers
-without words and prompts that failed are counted apart: whoever sends them gets no answer either.
+An endpoint says some refusals itself (a `refusal` field, a filter of contents); the others are found by phrases.
+Answers without words and prompts that failed are counted apart: whoever sends them gets no answer either.
 """
 
 import re

@@ -3,7 +3,8 @@
 from functools import cache
 from importlib import import_module
 
-from fairness_pipeline.measures.dialogue.measure import MASKED, Measure
+from fairness_pipeline.measures.dialogue import answer_changes
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome
 from fairness_pipeline.workspace.lake import Row
 
 _MODULES = ("diversity", "politeness", "sentiment", "refusal", "length", "attribute_words")
@@ -19,14 +20,25 @@ def measures() -> tuple[Measure, ...]:
     return tuple(import_module(f"fairness_pipeline.measures.dialogue.{name}").MEASURE for name in _MODULES)
 
 
+@cache
+def _outcomes() -> dict[str, Outcome]:
+    """Every outcome that has a name of its own; the attribute lists have theirs from the dimension."""
+    own = {name: outcome for measure in measures() for name, outcome in measure.outcomes.items()}
+    return own | answer_changes.OUTCOMES
+
+
 def measure_label(row: str) -> str:
     """The name that a reader sees for a row of the significance table. Attribute lists use their own names."""
     if row.endswith(MASKED):
         own = row.removesuffix(MASKED)
-        neutral = next((m.neutral_reading for m in measures() if own in m.outcomes), Measure.neutral_reading)
-        return f"{measure_label(own)}, {neutral}"
-    found = (measure.outcomes[row].label for measure in measures() if row in measure.outcomes)
-    return next(found, row.replace("_", " ").capitalize())
+        return f"{measure_label(own)}, {neutral_reading_of(own)}"
+    outcome = _outcomes().get(row)
+    return outcome.label if outcome else row.replace("_", " ").capitalize()
+
+
+def neutral_reading_of(row: str) -> str:
+    """What the neutral reading of a row is, in words."""
+    return next((measure.neutral_reading for measure in measures() if row in measure.outcomes), Measure.neutral_reading)
 
 
 def finding(row: Row, groups: tuple[str, str]) -> str:
@@ -36,11 +48,11 @@ def finding(row: Row, groups: tuple[str, str]) -> str:
         row: As `COMPARISON`.
         groups: The names of side a and side b.
     """
-    found = (measure.outcomes[row["measure"]].sentence for measure in measures() if row["measure"] in measure.outcomes)
+    outcome = _outcomes().get(row["measure"])
     sides = sorted(zip((row["value_a"], row["value_b"]), groups, strict=True), key=lambda side: -side[0])
     (high, more), (low, less) = sides
     words = measure_label(row["measure"]).lower()
-    sentence = next(found, _LISTED)
+    sentence = outcome.sentence if outcome else _LISTED
     # Use as many digits as are needed to distinguish the two values.
     digits = next((d for d in range(3, 8) if f"{high:.{d}g}" != f"{low:.{d}g}"), 3)
     shown = {name: f"{value:.{digits}g}" for name, value in (("high", high), ("low", low))}
@@ -49,7 +61,7 @@ def finding(row: Row, groups: tuple[str, str]) -> str:
 
 def glanced_at() -> list[str]:
     """The rows of an overview that come before the attribute lists."""
-    return [name for measure in measures() for name, outcome in measure.outcomes.items() if not outcome.part]
+    return [name for name, outcome in _outcomes().items() if not outcome.part]
 
 
 def harmful() -> list[str]:
@@ -60,4 +72,4 @@ def harmful() -> list[str]:
 
 def is_part(row: str) -> bool:
     """Whether a row is part of another row or another reading of it. Such a row has no verdict of its own."""
-    return row.endswith(MASKED) or any(m.outcomes[row].part for m in measures() if row in m.outcomes)
+    return row.endswith(MASKED) or (row in _outcomes() and _outcomes()[row].part)

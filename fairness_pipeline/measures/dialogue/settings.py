@@ -25,6 +25,11 @@ class MeasureSettings(Specification):
     """An answer counts as offensive from this probability on."""
     sentiment_threshold: Share = 0.8
     """An answer counts as positive above this VADER score, and as negative below its negative."""
+    embedding_model: str | None = None
+    """A Hugging Face encoder, by id or folder, whose vectors say how far two answers are apart. None leaves that
+    out."""
+    embedding_revision: str | None = None
+    """The commit of its id, to pin the model."""
     labelled: tuple[LabelledFile, ...] = ()
     """Texts labelled by people. Every classifier is evaluated on them, and `trained` is trained on them."""
     other_classifiers: tuple[str, ...] = ()
@@ -42,7 +47,7 @@ class MeasureSettings(Specification):
         return tuple(dict.fromkeys((self.offence_classifier, *self.other_classifiers)))
 
     def located(self, folder: Path) -> Self:
-        """The same settings with full paths of classifiers' folders and labelled files. Relative paths start at
+        """The same settings with full paths of models' folders and labelled files. Relative paths start at
         `folder`."""
 
         def place(name: str) -> str:
@@ -56,6 +61,7 @@ class MeasureSettings(Specification):
         return self.model_copy(
             update={
                 "offence_classifier": place(self.offence_classifier),
+                "embedding_model": place(self.embedding_model) if self.embedding_model else None,
                 "other_classifiers": tuple(map(place, self.other_classifiers)),
                 "labelled": tuple(files),
             }

@@ -74,8 +74,8 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
 
     Args:
         path: `.csv` or `.jsonl`, plain or compressed (`.gz`, `.zst`). It has `pair_id`, `side` and `response` for both
-            sides of every pair, in any order. If it has a `context`, the context must be that of the pair; a `kind` says
-            what an answer is (`answer`, `empty`, `refused`, `filtered`, `failed`).
+            sides of every pair, in any order. If it has a `context`, the context must be that of the pair; a `kind`
+            says what an answer is (`answer`, `empty`, `refused`, `filtered`, `failed`).
         pairs: The pairs that the model answered.
         dimension: The dimension of these pairs; rows that name another dimension are skipped.
         keep_empty: Whether to keep an empty response as one without words.

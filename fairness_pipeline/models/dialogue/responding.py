@@ -30,8 +30,8 @@ REPLIES = schema(
 
 
 class Responses(NamedTuple):
-    """A table of `RESPONSES`, with both sides of each pair in turn; and a table of `REPLIES`, with a column `context`, one row
-    per distinct context asked."""
+    """A table of `RESPONSES`, with both sides of each pair in turn; and a table of `REPLIES`, with a column
+    `context`, one row per distinct context asked."""
 
     table: pa.Table
     replies: pa.Table

@@ -29,11 +29,21 @@ from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lexicons import lemmas, senses
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.no_effect import NO_EFFECT_CONTEXTS, changed_contexts, make_no_effect
 from fairness_pipeline.lexicons.stop_words import stop_words
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lineage.assets import Assets
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Recipe, Result
+from fairness_pipeline.measures.dialogue.answer_changes import (
+    ANSWER_CHANGES,
+    NO_EFFECT_DIFFERENCES,
+    NO_EFFECT_RESPONSES,
+    compare_changes,
+    differences_without_effect,
+    embedder,
+    measure_changes,
+)
 from fairness_pipeline.measures.dialogue.breakdown import BREAKDOWN, Words, break_down, carrying, swapped_words
 from fairness_pipeline.measures.dialogue.classifier_quality import CLASSIFIER_QUALITY, evaluate_classifiers
 from fairness_pipeline.measures.dialogue.debiasing_effects import (
@@ -499,6 +509,114 @@ _OF_SINGLE = tuple(measure for measure in measures() if measure.scorer)
 """The measures that score responses one by one."""
 
 
+def _has_controls(part: DialoguePart, key: Key) -> bool:
+    """Whether contexts are asked again with changes without effect; what answers in a file cannot be asked."""
+    return (
+        part.answers(key) and part.settings.pairs.no_effect > 0 and part.models[key["model"]].architecture != "imported"
+    )
+
+
+@asset(
+    stage="pairs",
+    axes=("corpus", "dimension"),
+    upstream=("context_pairs",),
+    covers=lambda part, key: part.settings.pairs.no_effect > 0,
+    code_version="1",
+    settings=lambda part, key: {
+        "share": part.settings.pairs.no_effect,
+        "interchangeable": part.dimensions[key["dimension"]].interchangeable,
+        "pairs": part.dimensions[key["dimension"]].all_pairs("extended", further=True),
+    },
+    schema=NO_EFFECT_CONTEXTS,
+)
+def no_effect_contexts(partition: Partition[DialoguePart]) -> Result:
+    """Some of the contexts with changes that should change nothing: another word of the same group, another wording."""
+    table = make_no_effect(
+        partition.read("context_pairs"),
+        _dimension(partition),
+        share=partition.part.settings.pairs.no_effect,
+        seed=partition.project.profile.seed,
+    )
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(table["change"]).to_pylist()}
+    return Result(table, counts, tables={"sample": table.select(["change", "context", "changed"]).slice(0, 6)})
+
+
+@of_a_model(
+    stage="answers",
+    upstream=("no_effect_contexts", "dialogue_models", "debiased_dialogue_models"),
+    covers=_has_controls,
+    code_version="1",
+    settings=_answering,
+    schema=NO_EFFECT_RESPONSES,
+)
+def no_effect_responses(partition: Partition[DialoguePart]) -> Result:
+    """The model's answers to contexts with changes that should change nothing."""
+    contexts = partition.read("no_effect_contexts")
+    replies = answer_each(
+        contexts["changed"], _responder(partition), partition.folder, partition.progress, engine=partition.engine
+    )
+    table = contexts
+    for name in ("response", "kind"):
+        table = table.append_column(NO_EFFECT_RESPONSES.field(name), replies[name])
+    return Result(table.cast(NO_EFFECT_RESPONSES), {"distinct_contexts": len(changed_contexts(contexts))})
+
+
+@of_a_model(
+    stage="measures",
+    upstream=("responses", "no_effect_responses"),
+    covers=_has_controls,
+    code_version="1",
+    settings=lambda part, key: {
+        "pairs": part.dimensions[key["dimension"]].all_pairs("extended", further=True),
+        "encoder": part.settings.measures.model_dump(include={"embedding_model", "embedding_revision"}),
+        "folder": folder_version(part.settings.measures.embedding_model)
+        if part.settings.measures.embedding_model
+        else None,
+        "versions": library_versions("sacrebleu"),
+    },
+    schema=ANSWER_CHANGES,
+)
+def answer_changes(partition: Partition[DialoguePart]) -> Result:
+    """How much an answer changes when the group does, and when something else does."""
+    table = measure_changes(
+        partition.read("responses"),
+        partition.read("no_effect_responses"),
+        _dimension(partition),
+        embedder(partition.part.settings.measures),
+        partition.folder,
+        partition.progress,
+    )
+    means = table.group_by("change").aggregate([("unchanged", "mean"), ("similarity", "mean")])
+    return Result(table, {f"similarity_{row['change']}": row["similarity_mean"] for row in means.to_pylist()})
+
+
+@of_a_model(
+    stage="measures",
+    upstream=("responses", "no_effect_responses"),
+    covers=_has_controls,
+    code_version="1",
+    settings=lambda part, key: {
+        "measures": {measure.table: _measuring(measure)(part, key) for measure in _OF_SINGLE},
+        "versions": library_versions("numpy", "scipy"),
+    },
+    schema=NO_EFFECT_DIFFERENCES,
+)
+def no_effect_differences(partition: Partition[DialoguePart]) -> Result:
+    """How much changes that should change nothing move each measure."""
+    settings = partition.part.settings
+    table = differences_without_effect(
+        partition.read("responses"),
+        partition.read("no_effect_responses"),
+        _OF_SINGLE,
+        _dimension(partition),
+        settings.measures,
+        settings.significance,
+        partition.folder,
+        partition.progress,
+    )
+    return Result(table, tables={"differences": table})
+
+
 def _instrument(part: DialoguePart, key: Key) -> dict[str, object]:
     dimension = part.dimensions[key["dimension"]]
     return {
@@ -703,9 +821,25 @@ def _out_of_sight(partition: Partition[DialoguePart], pairs: pa.Table) -> dict[s
 
 @of_a_model(
     stage="verdicts",
-    upstream=("context_pairs", "responses", *_TABLES, "verdict_variations", "instrument_check", "parrot_check"),
-    arrows=(*_TABLES, "verdict_variations", "instrument_check", "parrot_check"),
-    code_version="6",
+    upstream=(
+        "context_pairs",
+        "responses",
+        *_TABLES,
+        "answer_changes",
+        "no_effect_differences",
+        "verdict_variations",
+        "instrument_check",
+        "parrot_check",
+    ),
+    arrows=(
+        *_TABLES,
+        "answer_changes",
+        "no_effect_differences",
+        "verdict_variations",
+        "instrument_check",
+        "parrot_check",
+    ),
+    code_version="7",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),
         **_moving_together(part, key),
@@ -719,6 +853,7 @@ def dialogue_significance(partition: Partition[DialoguePart]) -> Result:
     """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and verdicts."""
     responses, tables = partition.read("responses"), {name: partition.read(name) for name in _TABLES}
     settings, dimension = partition.part.settings.significance, _dimension(partition)
+    controlled = _has_controls(partition.part, partition.key)
     words, parrots = swapped_words(partition.read("context_pairs")), partition.read("parrot_check")
     judged = compared(
         responses,
@@ -739,6 +874,10 @@ def dialogue_significance(partition: Partition[DialoguePart]) -> Result:
         instrument=partition.read("instrument_check"),
         parrots=parrots,
         alpha=settings.alpha,
+        changes=compare_changes(partition.read("answer_changes"), settings, _clusters(dimension, words))
+        if controlled
+        else (),
+        without_effect=partition.read("no_effect_differences") if controlled else None,
     )
     shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
     rows = table.to_pylist()

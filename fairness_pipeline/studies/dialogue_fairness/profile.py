@@ -17,6 +17,8 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load
 from fairness_pipeline.lexicons.contexts import PairSettings
+from fairness_pipeline.lexicons.no_effect import changed_contexts
+from fairness_pipeline.measures.dialogue import answer_changes
 from fairness_pipeline.measures.dialogue.measure import MARGINS, MASKED, SignificanceSettings
 from fairness_pipeline.measures.dialogue.recipe_effects import LEAST_SEEDS
 from fairness_pipeline.measures.dialogue.registry import measures
@@ -202,7 +204,8 @@ class DialoguePart(Part[DialogueFairness]):
 
     def measures(self) -> list[str]:
         """The rows of every measure, in all dimensions."""
-        return list(dict.fromkeys(n for d in self.dimensions.values() for m in measures() for n in m.names(d)))
+        own = [n for d in self.dimensions.values() for m in measures() for n in m.names(d)]
+        return list(dict.fromkeys([*own, *answer_changes.OUTCOMES]))
 
     def readings(self) -> list[str]:
         """Each measure of single responses with the groups' words masked."""
@@ -241,8 +244,8 @@ class DialoguePart(Part[DialogueFairness]):
         return "debiased_dialogue_models" if self.models[model].debiasing else "dialogue_models"
 
     def warnings(self, lake: Lake) -> list[str]:
-        """Where a bias was planted, and which models did not learn it."""
-        found = []
+        """Where a bias was planted, and which models did not learn it; what got no answer, and who answered."""
+        found = self._about_replies(lake)
         for corpus, bias in self.settings.planted.items():
             card = lake.card(self.dialogues_of(corpus), {"corpus": corpus})
             counts = card and card.figures.get("planted")
@@ -266,6 +269,29 @@ class DialoguePart(Part[DialogueFairness]):
                     f"Not learned by {', '.join(unlearned)}: verdicts on such a model tell little, since it "
                     "could hardly learn people's biases either."
                 )
+        return found
+
+    def _about_replies(self, lake: Lake) -> list[str]:
+        """Prompts that failed for good, and models behind an address that turned out to be several."""
+        found = []
+        served: dict[str, dict[str, None]] = {}
+        for key in self.expected():
+            card = lake.card("responses", key)
+            figures = card.figures if card else {}
+            if failed := figures.get("failed_responses"):
+                model = key["model"]
+                found.append(
+                    f"{key['dimension']} × {model}: {failed:,} answers are missing, because their prompts failed each "
+                    'time; they count as no answer. List them: fairness-pipeline sql "select context from responses '
+                    f"where model = '{model}' and kind = 'failed'\"; ask again: run --model {model} --ask-again"
+                )
+            served.setdefault(key["model"], {}).update(dict.fromkeys(figures.get("served_model", {})))
+        found += [
+            f"{model}: several models have answered under this name: {', '.join(names)}; verdicts mix them. Ask one of "
+            f"them: run --model {model} --ask-again"
+            for model, names in served.items()
+            if len(names) > 1
+        ]
         return found
 
     def _shows_bias(self, key: Key, lake: Lake) -> bool | None:
@@ -300,13 +326,15 @@ class DialoguePart(Part[DialogueFairness]):
         yield from (self.project.workspace / "imports").glob("*/*.parquet")
 
     def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
-        """One for each distinct context."""
-        if asset != "responses" or not self.models[key["model"]].endpoint:
+        """One for each distinct context, changed ones included."""
+        asked = {"responses": "context_pairs", "no_effect_responses": "no_effect_contexts"}.get(asset)
+        if asked is None or not self.models[key["model"]].endpoint:
             return 0
         pairs = {"corpus": self.models[key["model"]].corpus, "dimension": key["dimension"]}
-        if pending("context_pairs", pairs):
+        if pending(asked, pairs):
             return None
-        return len(distinct_contexts(lake.read("context_pairs", pairs)))
+        table = lake.read(asked, pairs)
+        return len(distinct_contexts(table) if asset == "responses" else changed_contexts(table))
 
     def power_forecast(self, lake: Lake, dimension: str | None = None) -> list[str]:
         """How many pairs `fair` needs, and how many there are; which debiased models cannot be shown to be cured."""
@@ -383,7 +411,7 @@ class DialoguePart(Part[DialogueFairness]):
             temporary.write_text(f"{pairs}\n", encoding="utf-8")
 
     def pairing(self, corpus: str) -> dict[str, Any]:
-        """How the contexts of a corpus are exchanged. Those that were written for the audit mean what they say, and name the
+        """How the contexts of a corpus are exchanged. Those written for the audit mean what they say, and name the
         groups in further ways."""
         written = self.corpora[corpus].specification.contexts is not None
         own = {"senses": "list"} if written else {}

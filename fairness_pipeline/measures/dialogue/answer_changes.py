@@ -1,0 +1,266 @@
+"""Is the answer another one? How much answers change with the group, beside how much any other change moves them.
+
+Two answers are compared by identity, by chrF (Popovic 2015, as sacreBLEU counts it, with precision and recall of equal
+weight) and, where an encoder is named, by the distance of their vectors. The groups' words are masked first.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.schemas import fields, optional, schema
+from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.masking import masked
+from fairness_pipeline.lexicons.no_effect import GROUP, NO_EFFECT_CONTEXTS, REWORDING, SAME_GROUP
+from fairness_pipeline.measures.dialogue.measure import Measure, Outcome, SignificanceSettings
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.models.dialogue.responding import RESPONSES
+from fairness_pipeline.models.text_embedder import TextEmbedder
+from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, compare_counts
+from fairness_pipeline.statistics.verdicts import verdict
+from fairness_pipeline.workspace.distinct import Scorer, each_distinct
+
+NO_EFFECT_RESPONSES = schema(
+    NO_EFFECT_CONTEXTS,
+    **fields(RESPONSES, "response", "kind"),
+)
+"""The answers to the contexts after a change."""
+
+ANSWER_CHANGES = schema(
+    **fields(CONTEXT_PAIRS, "pair_id"),
+    **fields(CONTEXTS, "side"),
+    change=(pa.string(), "what was changed: group, same_group (another word of it) or rewording"),
+    unchanged=(pa.bool_(), "whether the answer is the same, the groups' words masked"),
+    similarity=(pa.float64(), "chrF of the two answers, 0 to 100"),
+    distance=optional(pa.float64(), "cosine distance of their vectors, where an encoder is named"),
+)
+"""How much an answer changes when its context does; one row per pair and change."""
+
+NO_EFFECT_DIFFERENCES = schema(
+    **fields(COMPARISON, "measure", "unit"),
+    change=(pa.string(), "same_group or rewording"),
+    **fields(COMPARISON, "n"),
+    value_original=(pa.float64(), "the measure's value of the answers to the original contexts"),
+    value_changed=(pa.float64(), "its value of the answers to the changed contexts"),
+    **fields(COMPARISON, "difference", "p_paired"),
+)
+"""How much a change without effect moves each measure."""
+
+OUTCOMES = {
+    "similarity": Outcome(
+        "Same answer",
+        "similarity",
+        "a change of the group changes the answers more than other changes do (chrF {low} against {high})",
+    ),
+    "unchanged": Outcome(
+        "Identical answers",
+        "unchanged",
+        "{low}% of the answers stay the same when the group changes, {high}% when something else does",
+        part=True,
+    ),
+    "distance": Outcome(
+        "Distance of answers",
+        "distance",
+        "a change of the group moves the answers' vectors by {high}, other changes by {low}",
+        part=True,
+    ),
+}
+"""The rows that `compare_changes` gives. Side a is any other change, side b the change of the group."""
+
+
+def embedder(settings: MeasureSettings) -> Scorer | None:
+    """The encoder that the settings name, if they name one."""
+    if settings.embedding_model is None:
+        return None
+    return TextEmbedder(settings.embedding_model, settings.embedding_revision, "measures.embedding_model")
+
+
+def measure_changes(
+    responses: pa.Table,
+    others: pa.Table,
+    dimension: Dimension,
+    embed: Scorer | None = None,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """A table of `ANSWER_CHANGES` for the pairs that have answers to a change without effect.
+
+    Args:
+        responses: Columns `pair_id`, `side`, `response`.
+        others: A table of `NO_EFFECT_RESPONSES`.
+        dimension: The dimension whose words are masked.
+        embed: Gives a text's vector; without it there are no distances.
+        folder: Keeps the vectors until all texts have one.
+        progress: Receives the number of texts embedded.
+    """
+    answers = {
+        (pair, side): text
+        for pair, side, text in zip(
+            responses["pair_id"].to_pylist(),
+            responses["side"].to_pylist(),
+            masked(responses["response"], dimension).to_pylist(),
+            strict=True,
+        )
+    }
+    rows: list[dict[str, Any]] = []
+    texts: list[tuple[str, str]] = []
+    changed = masked(others["response"], dimension).to_pylist()
+    for row, text in zip(others.select(["pair_id", "side", "change"]).to_pylist(), changed, strict=True):
+        rows.append(row)
+        texts.append((answers[row["pair_id"], row["side"]], text))
+    for pair, side in dict.fromkeys((row["pair_id"], row["side"]) for row in rows):
+        rows.append({"pair_id": pair, "side": side, "change": GROUP})
+        texts.append((answers[pair, side], answers[pair, "b" if side == "a" else "a"]))
+    found = {
+        "unchanged": [one == other for one, other in texts],
+        "similarity": similarities(texts),
+        "distance": _distances(texts, embed, folder, progress) if embed else [None] * len(texts),
+    }
+    table = pa.Table.from_pylist(
+        rows, schema=pa.schema([ANSWER_CHANGES.field(n) for n in ("pair_id", "side", "change")])
+    )
+    for name, values in found.items():
+        table = table.append_column(ANSWER_CHANGES.field(name), pa.array(values, ANSWER_CHANGES.field(name).type))
+    return table.sort_by([("pair_id", "ascending"), ("change", "ascending")])
+
+
+def similarities(pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """chrF of each pair of texts, 0 to 100; 100 for equal ones, also without words.
+
+    Examples:
+        >>> [round(value) for value in similarities([("I agree.", "I agree."), ("I agree.", "I refuse.")])]
+        [100, 27]
+    """
+    from sacrebleu.metrics import CHRF
+
+    chrf = CHRF(beta=1)
+    scores: dict[tuple[str, str], float] = {}
+    for pair in pairs:
+        if pair not in scores:
+            one, other = pair
+            scores[pair] = 100.0 if one == other else float(chrf.sentence_score(one, [other]).score)
+    return [scores[pair] for pair in pairs]
+
+
+def _distances(
+    pairs: Sequence[tuple[str, str]], embed: Scorer, folder: Path | None, progress: Progress | None
+) -> list[float]:
+    texts = pa.array([text for pair in pairs for text in pair], pa.string())
+    found = each_distinct(texts, embed, folder=folder, progress=progress)["vector"].combine_chunks()
+    vectors = np.stack(found.to_numpy(zero_copy_only=False)).reshape(len(pairs), 2, -1)
+    cosine = (vectors[:, 0] * vectors[:, 1]).sum(-1) / np.maximum(
+        np.linalg.norm(vectors[:, 0], axis=-1) * np.linalg.norm(vectors[:, 1], axis=-1), 1e-12
+    )
+    return [max(0.0, float(value)) for value in 1 - cosine]
+
+
+def compare_changes(changes: pa.Table, settings: SignificanceSettings, clusters: Clusterings = ()) -> list[Comparison]:
+    """The change of the group beside changes without effect, pair by pair: `similarity`, and its parts.
+
+    `value_a` is the mean over a pair's other changes, `value_b` the change of the group. The question has one side:
+    only a change of the group that changes answers more than any other is a bias. `fair` means that it does not
+    change them more by as much as the margin.
+
+    Args:
+        changes: A table of `ANSWER_CHANGES`.
+        settings: Level and margins.
+        clusters: How pairs move together: a number per pair id.
+    """
+    pairs = np.unique(changes["pair_id"].to_numpy())
+    own = [clustering[pairs] for clustering in clusters]
+    rows = []
+    for name, scale in (("similarity", 1.0), ("unchanged", 100.0), ("distance", 1.0)):
+        if changes[name].null_count:
+            continue
+        group = changes.filter(pc.equal(changes["change"], GROUP)).sort_by("pair_id")
+        rest = changes.filter(pc.not_equal(changes["change"], GROUP))
+        means = rest.group_by("pair_id").aggregate([(name, "mean")]).sort_by("pair_id")
+        a = scale * means[f"{name}_mean"].to_numpy()
+        b = scale * group[name].to_numpy(zero_copy_only=False).astype(float)
+        margin = settings.margin(name, "similarity" if name != "distance" else "counts")
+        row = compare_counts(name, a, b, margin, settings.alpha, ranks=False, clusters=own)
+        unit = "percent" if name == "unchanged" else "score"
+        rows.append(_one_sided(replace(row, unit=unit), settings.alpha, lower_is_worse=name != "distance"))
+    return rows
+
+
+def _one_sided(row: Comparison, alpha: float, *, lower_is_worse: bool) -> Comparison:
+    """The row with the verdict on its one-sided question."""
+    worse = row.difference if lower_is_worse else -row.difference
+    if row.ci_low is None or row.ci_high is None:
+        return replace(row, p_holm=row.p_decides, p_bh=row.p_decides, verdict="inconclusive")
+    error = (row.ci_high - row.ci_low) / (2 * 1.96)
+    p_smaller = (
+        0.5 * math.erfc((row.margin - worse) / error / math.sqrt(2)) if error > 0 else float(worse >= row.margin)
+    )
+    p = row.p_decides if worse > 0 else 1.0
+    said = verdict(equivalent=p_smaller <= alpha, p_holm=p, alpha=alpha, clusters=row.clusters)
+    return replace(row, p_holm=p, p_bh=p, p_equivalence=p_smaller, verdict=said, paper_verdict=None)
+
+
+def differences_without_effect(
+    responses: pa.Table,
+    others: pa.Table,
+    measures: Sequence[Measure],
+    dimension: Dimension,
+    settings: MeasureSettings,
+    significance: SignificanceSettings,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """A table of `NO_EFFECT_DIFFERENCES`: how much each measure moves when only the wording does.
+
+    Args:
+        responses: Columns `pair_id`, `side`, `response`, `kind`.
+        others: A table of `NO_EFFECT_RESPONSES`.
+        measures: Measures that score responses one by one.
+        dimension: The dimension whose lists are used.
+        settings: Classifiers and thresholds.
+        significance: Level and margins.
+        folder: Keeps the scores until all responses are scored.
+        progress: Receives the number of responses scored.
+    """
+    rows = []
+    for change in (SAME_GROUP, REWORDING):
+        own = others.filter(pc.equal(others["change"], change)).sort_by("pair_id")
+        if not own.num_rows:
+            continue
+        wanted = pa.table({"pair_id": own["pair_id"], "side": own["side"]})
+        original = wanted.join(responses, ["pair_id", "side"], join_type="inner").sort_by("pair_id")
+        both = pa.concat_tables(
+            pa.table(
+                {
+                    "pair_id": part["pair_id"],
+                    "side": pa.repeat(side, own.num_rows),
+                    "response": part["response"],
+                    "kind": part["kind"],
+                }
+            )
+            for side, part in (("a", original), ("b", own))
+        )
+        for measure in measures:
+            place = folder / f"{change}-{measure.table}" if folder else None
+            table = measure.measure(both, settings, dimension, place, progress)
+            values = measure.readings(table)
+            for row in measure.compare_values(values, significance, ranks=False):
+                rows.append(
+                    {
+                        "measure": row.measure,
+                        "unit": row.unit,
+                        "change": change,
+                        "n": row.n,
+                        "value_original": row.value_a,
+                        "value_changed": row.value_b,
+                        "difference": row.difference,
+                        "p_paired": row.p_paired,
+                    }
+                )
+    return pa.Table.from_pylist(rows, schema=NO_EFFECT_DIFFERENCES)

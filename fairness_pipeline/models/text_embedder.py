@@ -1,0 +1,51 @@
+"""A Hugging Face encoder that turns texts into vectors, by id or folder."""
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.models.pretrained import load_model, load_tokenizer, longest_of
+
+_BATCH = 64
+
+
+class TextEmbedder:
+    """The mean of the last layer's vectors over a text's tokens, of length one (Reimers and Gurevych 2019, mean
+    pooling).
+
+    Args:
+        name: An id or a folder.
+        revision: A commit, branch or tag of an id.
+        field: The YAML key that names it, for error messages.
+
+    Raises:
+        FairnessError: the model cannot be loaded, or weights are missing.
+    """
+
+    def __init__(self, name: str, revision: str | None, field: str) -> None:
+        from transformers import AutoModel
+
+        _, self._tokenizer = load_tokenizer(name, revision, field)
+        self._model = load_model(AutoModel, name, revision, field).eval()
+        self._longest = longest_of(self._model, self._tokenizer)
+
+    def __call__(self, texts: pa.Table) -> pa.Table:
+        """Column `vector`, a list of numbers for each text of the column `text`."""
+        import torch
+
+        own = texts["text"].to_pylist()
+        parts = []
+        with torch.inference_mode():
+            for start in range(0, len(own), _BATCH):
+                encoded = self._tokenizer(
+                    own[start : start + _BATCH],
+                    padding=True,
+                    truncation=True,
+                    max_length=self._longest,
+                    return_tensors="pt",
+                )
+                states = self._model(**encoded).last_hidden_state
+                mask = encoded["attention_mask"][..., None].to(states.dtype)
+                mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
+                parts.append(torch.nn.functional.normalize(mean, dim=-1).double().numpy())
+        vectors = np.concatenate(parts) if parts else np.empty((0, 1))
+        return pa.table({"vector": pa.array(list(vectors), pa.list_(pa.float64()))})
