@@ -95,7 +95,7 @@ TINY = {
     "dialogue_fairness": {
         "corpora": ["tiny"],
         "splits": {"train": 0.5, "valid": 0.1, "test": 0.1, "audit": 0.3},
-        "pairs": {"maximum": 100},
+        "pairs": {"maximum": 100, "no_effect": 0},
         "max_identical_share": 1.0,  # two epochs teach a model little else than one answer
         "significance": {"permutations": 50, "jackknife_blocks": 10},
     },

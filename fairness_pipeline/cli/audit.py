@@ -50,7 +50,9 @@ def add(command: Command) -> None:
         type=number_of_pairs,
         help="pairs of contexts per dimension, or `all`; also used for later audits of this profile",
     )
-    audit.add_argument("--keep-empty", action="store_true", help="count empty answers as answers without words")
+    audit.add_argument(
+        "--keep-empty", action="store_true", help="of a file of answers: take empty ones as answers without words"
+    )
     add_gate(audit)
 
 

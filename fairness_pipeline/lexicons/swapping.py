@@ -168,7 +168,9 @@ class Swapper:
 
     def _ruled(self, rules: SenseRules, text: str, matches: Sequence[tuple[int, int, str]]) -> Meant:
         """What the rules say of each listed word of a text; a word whose use is not clear leaves the text out."""
-        kept, stay, unclear = [], [], []
+        kept: list[tuple[int, int, str]] = []
+        stay: list[tuple[int, int, str]] = []
+        unclear: list[tuple[int, int, str]] = []
         for match in matches:
             found = rules.use(text, *match)
             if isinstance(found, str) and match[2] in self._before_noun_phrase and not _is_clear(text, *match[1:]):

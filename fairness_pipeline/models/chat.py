@@ -34,6 +34,8 @@ _LARGEST = 1 << 24
 """Bytes of a reply; a longer one is no answer."""
 _BROKEN = 10
 """Prompts in a row that get no answer, after which it is the system that is broken, and not a prompt."""
+_NOT_TAKEN = "not taken, status "
+"""How the problem begins of a prompt that the server refuses for good."""
 _SHOWN = 200
 _SHOWN_ANSWER = 80
 _LIST_TIMEOUT = 20.0
@@ -174,7 +176,8 @@ class Chat:
                                 return
                             if reply.kind == FAILED:
                                 failures[prompt] = reply.problem
-                                self._in_a_row += 1
+                                # The last time only what failed is asked: a prompt that is not taken is no sign then.
+                                self._in_a_row += not (last and reply.problem.startswith(_NOT_TAKEN))
                                 if self._is_broken(last):
                                     self._failed.append(self._broken(prompt, reply))
                                     return
@@ -246,8 +249,8 @@ class Chat:
                     f"{self._shown(reply.text)}{self._advice(reply.status_code)}"
                 )
             if reply.status_code != httpx.codes.OK:
-                said = f"status {reply.status_code}: {self._shown(reply.text)}{self._advice(reply.status_code)}"
-                return Reply("", FAILED, problem=said)
+                said = f"{reply.status_code}: {self._shown(reply.text)}{self._advice(reply.status_code)}"
+                return Reply("", FAILED, problem=f"{_NOT_TAKEN}{said}")
             found = _content(reply)
             if found is None:
                 problem = f"not an answer: {self._shown(reply.text)}"

@@ -278,7 +278,7 @@ WRONG_FILES: list[tuple[str, Edit, str]] = [
     ("profiles/tiny", at("dialogue_fairness.significance.margins", {"rates": {}}), "expected exactly one of 'cohens_h'"),
     ("profiles/tiny", at("dialogue_fairness.significance.margins", {"rates": {"relative": 0}}), "expected more than 0"),
     ("profiles/tiny", at("dialogue_fairness.significance.margins", {"x": {"absolute": 1}}),
-     "margins: unknown measure 'x'; known: rates, counts, diversity, distinct_1"),
+     "margins: unknown measure 'x'; known: rates, counts, diversity, similarity, distinct_1"),
     ("profiles/tiny", at("dialogue_fairness.significance.margins", {"career_words": {"cohens_h": 0.1}}),
      "margins.career_words: 'cohens_h' is not defined for 'career_words'; expected one of standard_deviations"),
     ("profiles/tiny", at("dialogue_fairness.significance.margins", {"default": {"relative": 0.1}}),

@@ -41,6 +41,8 @@ def test_contexts_come_from_the_audit_split_and_from_no_other() -> None:
         "left_out_also_in_training": 1,
         "left_out_same_context_again": 1,
         "left_out_no_listed_word": 1,
+        "left_out_by_rules": 0,
+        "left_out_no_word_in_a_use": 0,
     }
 
 

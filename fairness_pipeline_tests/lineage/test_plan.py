@@ -35,7 +35,7 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert not tiny.workspace.exists() or not content(tiny.workspace)
 
     first = run()
-    assert "29 made, 0 up to date, 0 not made" in first.stdout
+    assert "33 made, 0 up to date, 0 not made" in first.stdout
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
     assert f"Report: {report}" in first.stdout
     assert command("report").stdout.splitlines() == [str(report.with_name("index.html")), str(report)]
@@ -43,8 +43,8 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert not list(tiny.workspace.rglob("*.part"))
 
     # A second run has nothing to do, and says so.
-    assert "0 made, 29 up to date, 0 not made" in run().stdout
-    assert "0 of 29 partitions would run" in run("--dry-run").stdout
+    assert "0 made, 33 up to date, 0 not made" in run().stdout
+    assert "0 of 33 partitions would run" in run("--dry-run").stdout
 
     # Runs are recorded in the workspace's Dagster instance, with checks.
     monkeypatch.setenv("DAGSTER_HOME", str(tiny.workspace / "dagster"))

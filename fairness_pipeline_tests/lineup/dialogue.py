@@ -11,7 +11,9 @@ from fairness_pipeline.corpora.dialogue.framed_contexts import FramedContexts
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.measures.dialogue.breakdown import Words, swapped_words
+from fairness_pipeline.lexicons.no_effect import REWORDING
+from fairness_pipeline.measures.dialogue.answer_changes import compare_changes, measure_changes
+from fairness_pipeline.measures.dialogue.breakdown import Words, moving_together, swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
 from fairness_pipeline.measures.dialogue.instrument import PARROT, check_instruments, leaking, parrot
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
@@ -40,6 +42,9 @@ CHEERS = (
 GLOOM = (
     "That is a terrible and horrible tragedy, I am so sad.", "What an awful disaster, I hate this terrible misery.",
 )  # fmt: skip
+
+
+REFUSALS = ("I'm sorry, but I can't help with that.", "I am unable to answer this.")
 
 
 class Asked:
@@ -72,11 +77,11 @@ class Asked:
 @cache
 def _contexts(name: str) -> tuple[Dimension, pa.Table, set[str]]:
     dimension = load_dimension(name)
-    texts = list(dict.fromkeys(FramedContexts.load("contexts/everyday.yaml").texts()))
+    texts = [text for own, text in FramedContexts.load("contexts/everyday.yaml").texts() if own == name]
     count = len(texts)
     table = pa.table({"dialogue_id": [str(i) for i in range(count)], "context": texts, "split": ["audit"] * count})
-    found = find_contexts(table, Swapper(dimension, pronouns="extended")).table
-    pairs = make_pairs(found, dimension, maximum=count, seed=1, pronouns="extended").table
+    found = find_contexts(table, Swapper(dimension, pronouns="extended", further=True)).table
+    pairs = make_pairs(found, dimension, maximum=count, seed=1, pronouns="extended", further=True).table
     checked = check_instruments(
         parrot(pairs), [m for m in measures() if m.scorer], dimension, settings=MeasureSettings(),
         significance=SETTINGS, texts=PARROT,
@@ -84,13 +89,14 @@ def _contexts(name: str) -> tuple[Dimension, pa.Table, set[str]]:
     return dimension, pairs, leaking(checked, SETTINGS.alpha)
 
 
-Bot = Callable[[Asked], tuple[list[str], list[str]]]
+Bot = Callable[[Asked], tuple[list[str], ...]]
+"""Gives the answers to both sides; perhaps also those to the contexts of side a in other words."""
 
 
 def judge(dimension: str, bot: Bot, draw: int) -> Verdicts:
     """The verdicts on a bot's answers to the contexts of one draw."""
     asked = Asked(dimension, draw)
-    of_a, of_b = bot(asked)
+    of_a, of_b, *in_other_words = bot(asked)
     count = len(asked)
     responses = pa.table(
         {
@@ -101,11 +107,21 @@ def judge(dimension: str, bot: Bot, draw: int) -> Verdicts:
     )
     own, settings = asked.dimension, MeasureSettings()
     tables = {m.table: m.measure(responses, settings, own) for m in measures()}
-    clusters = [] if own.names_the_group else asked.words.clusterings
+    clusters = moving_together(own, asked.words)
     rows = compared(
         responses, tables, settings=SETTINGS, seed=draw, published={}, dimension=own, clusters=clusters,
         leaking=asked.leaking,
     )  # fmt: skip
+    for answers in in_other_words:
+        others = pa.table(
+            {
+                "pair_id": pa.array(range(count), pa.int64()),
+                "side": ["a"] * count,
+                "change": [REWORDING] * count,
+                "response": answers,
+            }
+        )
+        rows += compare_changes(measure_changes(responses, others, own), SETTINGS, clusters)
     return {row.measure: row.verdict for row in rows if not is_part(row.measure)}
 
 
@@ -222,9 +238,8 @@ def _dull(asked: Asked) -> tuple[list[str], list[str]]:
         return [f"{one} {two} That makes {number} of them." for one, two, number in own]
 
     a, b = varied(), varied()
-    return a, [
-        "I do not know." if hit else text for hit, text in zip(asked.random.random(len(b)) < 0.6, b, strict=True)
-    ]
+    dull = "I do not know. I do not know what to say to you about it now. That makes 7 of them."
+    return a, [dull if hit else text for hit, text in zip(asked.random.random(len(b)) < 0.6, b, strict=True)]
 
 
 def _listed(asked: Asked) -> tuple[list[str], list[str]]:
@@ -237,8 +252,34 @@ def _listed(asked: Asked) -> tuple[list[str], list[str]]:
 
 
 def _refuses(asked: Asked) -> tuple[list[str], list[str]]:
-    refusals = ("I'm sorry, but I can't help with that.", "I am unable to answer this.")
-    return asked.lot(NEUTRAL), _mixed(asked, [0.3] * len(asked), refusals)
+    return asked.lot(NEUTRAL), _mixed(asked, [0.3] * len(asked), REFUSALS)
+
+
+def _curt(asked: Asked) -> tuple[list[str], list[str]]:
+    """The same kind of answer for both, a third as long for side b."""
+
+    def long() -> list[str]:
+        parts = [asked.lot(NEUTRAL) for _ in range(3)]
+        return [" ".join(own) for own in zip(*parts, strict=True)]
+
+    return long(), asked.lot(NEUTRAL)
+
+
+def _by_chance(asked: Asked) -> tuple[list[str], list[str], list[str]]:
+    """Any change of the context changes the answer in 40%, whatever is changed."""
+    of_a = asked.lot(NEUTRAL)
+    return of_a, _changed(asked, of_a, 0.4), _changed(asked, of_a, 0.4)
+
+
+def _another_answer(asked: Asked) -> tuple[list[str], list[str], list[str]]:
+    """A change of the group changes the answer in 70%, another wording in 20%; what is said is of one law."""
+    of_a = asked.lot(NEUTRAL)
+    return of_a, _changed(asked, of_a, 0.7), _changed(asked, of_a, 0.2)
+
+
+def _changed(asked: Asked, answers: list[str], rate: float) -> list[str]:
+    hit = asked.random.random(len(asked)) < rate
+    return [other if own else text for own, text, other in zip(hit, answers, asked.lot(NEUTRAL), strict=True)]
 
 
 def _few_words(asked: Asked) -> tuple[list[str], list[str]]:
@@ -263,6 +304,8 @@ def systems() -> Iterator[System]:
         "insults 10% of both groups": _at_rates(INSULTS, 0.1, 0.1),
         "cheers 30% of both groups": _at_rates(CHEERS, 0.3, 0.3),
         "answers the sentence, whoever is in it": _frames,
+        "refuses 20% of both groups": _at_rates(REFUSALS, 0.2, 0.2),
+        "another answer to any change of the context, in 40%": _by_chance,
     }
     of_words: dict[str, Bot] = {
         "each word has its own answer, drawn by lot": _both(_lottery),
@@ -277,19 +320,18 @@ def systems() -> Iterator[System]:
         "gloom for side b, 15 points more": (_at_rates(GLOOM, 0.05, 0.2), ("sentiment_negative",)),
         "a listed word in a fifth of the answers to side b": (_listed, ()),
         "one dull answer to 60% of side b": (_dull, ("diversity",)),
+        "refuses 30% of side b": (_refuses, ("refusal",)),
+        "answers side b in a third of the words": (_curt, ("length",)),
+        "another answer when the group changes, in 70%": (_another_answer, ("similarity",)),
     }
     for dimension in DIMENSIONS:
-        named = load_dimension(dimension).names_the_group
         fast = dimension == "gender"
         for name, bot in innocent.items():
             slow = name.startswith("ALICE")
             yield System(STUDY, dimension, name, "innocent", partial(judge, dimension, bot), fast=fast and not slow)
         for name, bot in of_words.items():
-            truth = "hangs on few" if named else "innocent"
-            yield System(STUDY, dimension, name, truth, partial(judge, dimension, bot), fast=fast)
+            yield System(STUDY, dimension, name, "innocent", partial(judge, dimension, bot), fast=fast)
         for name, (bot, wanted) in guilty.items():
             yield System(STUDY, dimension, name, "guilty", partial(judge, dimension, bot), wanted, fast=fast)
-        yield System(STUDY, dimension, "refuses 30% of side b", "not seen", partial(judge, dimension, _refuses))
-        if not named:
-            name = "insults three words of side b"
-            yield System(STUDY, dimension, name, "hangs on few", partial(judge, dimension, _few_words), fast=fast)
+        name = "insults three words of side b"
+        yield System(STUDY, dimension, name, "hangs on few", partial(judge, dimension, _few_words), fast=fast)

@@ -56,7 +56,7 @@ def filled(tiny: Project) -> Lake:
     ]
     contexts = [(f"{EVIL} he {i}", f"{EVIL} she {i}") for i in range(4)]
     rows = [
-        {"pair_id": i, "side": side, "context": contexts[i][k], "response": answers[i][k]}
+        {"pair_id": i, "side": side, "context": contexts[i][k], "response": answers[i][k], "kind": "answer"}
         for i in range(4)
         for k, side in enumerate("ab")
     ]

@@ -137,9 +137,9 @@ def similarities(pairs: Sequence[tuple[str, str]]) -> list[float]:
 
     Examples:
         >>> [round(value) for value in similarities([("I agree.", "I agree."), ("I agree.", "I refuse.")])]
-        [100, 27]
+        [100, 16]
     """
-    from sacrebleu.metrics import CHRF
+    from sacrebleu.metrics.chrf import CHRF
 
     chrf = CHRF(beta=1)
     scores: dict[tuple[str, str], float] = {}
@@ -187,8 +187,8 @@ def compare_changes(changes: pa.Table, settings: SignificanceSettings, clusters:
         b = scale * group[name].to_numpy(zero_copy_only=False).astype(float)
         margin = settings.margin(name, "similarity" if name != "distance" else "counts")
         row = compare_counts(name, a, b, margin, settings.alpha, ranks=False, clusters=own)
-        unit = "percent" if name == "unchanged" else "score"
-        rows.append(_one_sided(replace(row, unit=unit), settings.alpha, lower_is_worse=name != "distance"))
+        row = replace(row, unit="percent") if name == "unchanged" else replace(row, unit="score")
+        rows.append(_one_sided(row, settings.alpha, lower_is_worse=name != "distance"))
     return rows
 
 

@@ -147,8 +147,8 @@ def judge_responses(
             row |= _held(row, variations.get(name, []))
             if row["verdict"] == "inconclusive" and by_pairs[name] < alpha and row["clusters"] is not None:
                 row["hangs_on"] = _carriers(variations.get(name, []))
-    for change in changes:
-        rows.append({**asdict(change), "exchanged": words.most_frequent(), "holds": 0, "variations": 0})
+    for found_change in changes:
+        rows.append({**asdict(found_change), "exchanged": words.most_frequent(), "holds": 0, "variations": 0})
     return pa.Table.from_pylist(rows, schema=DIALOGUE_SIGNIFICANCE)
 
 

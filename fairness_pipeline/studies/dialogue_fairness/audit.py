@@ -93,11 +93,10 @@ def specification(part: DialoguePart, given: Given, arguments: argparse.Namespac
     """What a model's file says of what was given."""
     corpus = next(iter(part.corpora))
     shared = {"studies": [NAME], "corpus": corpus}
-    keep = {"keep_empty": True} if arguments.keep_empty else {}
     said = {name: value for name in ("prompt", "system") if (value := getattr(arguments, name)) is not None}
     if given.kind == "address":
         source = endpoint(given, arguments.served, arguments.key) | said
-        return {"architecture": "endpoint", **shared, "endpoint": source, "decoding": {"max_tokens": 60, **keep}}
+        return {"architecture": "endpoint", **shared, "endpoint": source, "decoding": {"max_tokens": 60}}
     chat = given.configuration.get("chat_template", False) and arguments.prompt is None
     if arguments.system is not None and not chat:
         raise FairnessError("--system is for a model with a chat template, without --prompt; write it into --prompt")
@@ -108,8 +107,8 @@ def specification(part: DialoguePart, given: Given, arguments: argparse.Namespac
         source["prompt"] = CONTEXT + given.configuration["eos_token"]
     positions = given.configuration.get("max_position_embeddings") or given.configuration.get("n_positions") or 1024
     tokens = min(_LONGEST, positions // 2)
-    # What is no chat model goes on with the text, and may well have nothing to add.
-    decoding = {"max_tokens": tokens, **(keep if chat else {"stop": ["\n"], "keep_empty": True})}
+    # A model goes on with the text, and may well have nothing to add; what is no chat model goes on for ever.
+    decoding = {"max_tokens": tokens, "keep_empty": True, **({} if chat else {"stop": ["\n"]})}
     return {"architecture": _architecture(given), **shared, "huggingface": source, "decoding": decoding}
 
 

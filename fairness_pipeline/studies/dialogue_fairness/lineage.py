@@ -44,7 +44,13 @@ from fairness_pipeline.measures.dialogue.answer_changes import (
     embedder,
     measure_changes,
 )
-from fairness_pipeline.measures.dialogue.breakdown import BREAKDOWN, Words, break_down, carrying, swapped_words
+from fairness_pipeline.measures.dialogue.breakdown import (
+    BREAKDOWN,
+    break_down,
+    carrying,
+    moving_together,
+    swapped_words,
+)
 from fairness_pipeline.measures.dialogue.classifier_quality import CLASSIFIER_QUALITY, evaluate_classifiers
 from fairness_pipeline.measures.dialogue.debiasing_effects import (
     Measured,
@@ -237,7 +243,8 @@ def contexts(partition: Partition[DialoguePart]) -> Result:
             f"'{partition.key['dimension']}' that no model trained on; give it a larger corpus or commoner words, or "
             "leave the dimension out"
         )
-    return Result(found.table, found.figures, tables={"rules of sense": found.ruled.slice(0, 20)})
+    figures = {**found.figures, "rules_of_sense": found.ruled.slice(0, 8).to_pylist()}
+    return Result(found.table, figures, tables={"rules of sense": found.ruled.slice(0, 20)})
 
 
 @asset(
@@ -796,19 +803,12 @@ def verdict_variations(partition: Partition[DialoguePart]) -> Result:
     ]
     (together,) = (measure for measure in measures() if isinstance(measure, DiversityMeasure))
     readings = indexed(responses, neutral_reading(responses, dimension), significance)
-    table = judged_again(Judged(values, (together, readings), _clusters(dimension, words)), variations, significance)
+    table = judged_again(
+        Judged(values, (together, readings), moving_together(dimension, words)), variations, significance
+    )
     figures = {f"share of {name}": round(float(mask.mean()), 4) for name, mask in masks.items()}
     shown = table.filter(pc.is_in(table["kind"], pa.array(["without", CARRIERS])))
     return Result(table, {**figures, "variations": len(variations)}, tables={"without": shown})
-
-
-_A_SAMPLE = 10
-"""Effective words from which on the words that stand for a group are a sample of such words."""
-
-
-def _clusters(dimension: Dimension, words: Words) -> list[np.ndarray]:
-    """How pairs move together: by their words, but where these are the group's own name and few others stand for it."""
-    return [] if dimension.names_the_group and words.effective < _A_SAMPLE else words.clusterings
 
 
 def _out_of_sight(partition: Partition[DialoguePart], pairs: pa.Table) -> dict[str, np.ndarray]:
@@ -862,7 +862,7 @@ def dialogue_significance(partition: Partition[DialoguePart]) -> Result:
         seed=partition.seed_without("model"),
         published=published_rows_of(partition.part, **partition.key),
         dimension=dimension,
-        clusters=_clusters(dimension, words),
+        clusters=moving_together(dimension, words),
         leaking=leaking(parrots, settings.alpha),
     )
     table = judge_responses(
@@ -874,7 +874,7 @@ def dialogue_significance(partition: Partition[DialoguePart]) -> Result:
         instrument=partition.read("instrument_check"),
         parrots=parrots,
         alpha=settings.alpha,
-        changes=compare_changes(partition.read("answer_changes"), settings, _clusters(dimension, words))
+        changes=compare_changes(partition.read("answer_changes"), settings, moving_together(dimension, words))
         if controlled
         else (),
         without_effect=partition.read("no_effect_differences") if controlled else None,

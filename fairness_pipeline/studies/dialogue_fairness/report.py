@@ -99,6 +99,7 @@ def _section(part: DialoguePart, lake: Lake, audit: Audit) -> dict[str, Any]:
         "plot": difference_plot(_whole(audit), dimension.groups.a, dimension.groups.b, measure_label),
         "examples": [] if audit.stale else example_pairs(lake, audit.key, part.settings.examples),
         "quality": {**(found.figures if found else {}), **(pairs.figures if pairs else {})},
+        "ruled": found.figures.get("rules_of_sense", []) if found else [],
         "words": {row["side"]: row["words"] for row in diversity},
     }
 
@@ -195,9 +196,9 @@ def _grid(part: DialoguePart, audits: list[Audit]) -> list[dict[str, Any]]:
 
 
 def _settings(part: DialoguePart) -> dict[str, Any]:
-    shown = part.settings.model_dump(
-        include={"splits", "planted", "pairs", "measures", "significance"}, exclude_none=True
-    )
+    trained = any(model.trained for model in part.models.values())
+    of_training = {"splits", "planted"} if trained else set()
+    shown = part.settings.model_dump(include={*of_training, "pairs", "measures", "significance"}, exclude_none=True)
     return {"seed": part.project.profile.seed, **shown}
 
 
@@ -233,6 +234,12 @@ _NOT_SHOWN = {
 }  # fmt: skip
 
 
+def _served(part: DialoguePart, lake: Lake, model: str) -> list[str]:
+    """The models that an endpoint says have answered."""
+    cards = (lake.card("responses", {"dimension": dimension, "model": model}) for dimension in part.dimensions)
+    return list(dict.fromkeys(name for card in cards if card for name in card.figures.get("served_model", {})))
+
+
 def _models(part: DialoguePart, lake: Lake) -> list[dict[str, Any]]:
     models = []
     for key, model in part.models.items():
@@ -243,8 +250,11 @@ def _models(part: DialoguePart, lake: Lake) -> list[dict[str, Any]]:
         if model.base:
             control = is_control(model)
             card["trained on, as a control" if control else "made fairer"] = f"from {model.base} by {model.debiasing}"
-        for name, value in model.model_dump(exclude_none=True, exclude=_NOT_SHOWN).items():
+        hidden = _NOT_SHOWN | ({"decoding", "seeds"} if model.architecture == "imported" else set())
+        for name, value in model.model_dump(exclude_none=True, exclude=hidden).items():
             card[name] = in_words(value)
+        if served := _served(part, lake, key):
+            card["answered as"] = ", ".join(served)
         for dimension, found in cards.items():
             figures = {
                 name: value for name, value in (found.figures if found else {}).items() if type(value) is not list
