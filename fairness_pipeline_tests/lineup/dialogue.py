@@ -10,8 +10,8 @@ import pyarrow as pa
 from fairness_pipeline.corpora.dialogue.framed_contexts import FramedContexts
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.no_effect import REWORDING
+from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.answer_changes import compare_changes, measure_changes
 from fairness_pipeline.measures.dialogue.breakdown import Words, moving_together, swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared

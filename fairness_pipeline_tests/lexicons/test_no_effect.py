@@ -1,0 +1,85 @@
+"""Changes of a context that change no group, and the contexts that ship."""
+
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues
+from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
+from fairness_pipeline.lexicons.masking import masked
+from fairness_pipeline.lexicons.no_effect import make_no_effect, reworded
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.project.project import Project, load_dimension
+
+DIMENSIONS = ("gender", "dialect", "race", "religion1", "religion2", "orientation")
+
+
+@pytest.fixture(scope="module")
+def everyday() -> pa.Table:
+    part = Project("audit").parts["dialogue_fairness"]
+    splits = {"train": 0, "valid": 0, "test": 0, "audit": 1}
+    return read_dialogues("everyday", *part.corpora["everyday"], splits, 1).table
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_the_contexts_that_ship_are_many_balanced_and_of_one_word(everyday: pa.Table, dimension: str) -> None:
+    own = load_dimension(dimension)
+    texts = everyday.filter(pc.equal(everyday["topic"], dimension))
+    found = find_contexts(texts, Swapper(own, pronouns="extended", further=True)).table
+    assert found.num_rows == texts.num_rows  # each names one group
+    how = {"pronouns": "extended", "one_word": True, "largest_share": 0.08, "further": True, "seed": 1}
+    made = make_pairs(found, own, maximum=10**6, **how)
+    pairs = made.table
+    assert pairs.num_rows == texts.num_rows >= 8500
+    assert made.figures["left_out_several_words"] == 0
+    words = Counter((row[0]["a"].lower(), row[0]["b"].lower()) for row in pairs["terms"].to_pylist())
+    assert len(words) >= 25
+    assert max(words.values()) <= 0.08 * pairs.num_rows
+    for a, b in zip(pairs["context_a"].to_pylist()[:400], pairs["context_b"].to_pylist()[:400], strict=True):
+        assert masked(pa.array([a]), own)[0].as_py() == masked(pa.array([b]), own)[0].as_py() or " a" in f" {a}".lower()
+
+
+def test_capitals_inside_a_further_phrase_stay() -> None:
+    swapper = Swapper(load_dimension("religion2"), further=True)
+    text = "A cousin of mine who goes to mosque on Fridays sings."
+    assert swapper.swap(text, "b", "k").text == "A cousin of mine who goes to church on Sundays sings."
+
+
+def test_what_tells_a_further_phrase_apart_is_masked() -> None:
+    own = load_dimension("religion2")
+    assert masked(pa.array(["Happy Eid, says Fatima at the mosque"]), own)[0].as_py() == "Happy _, says _ at the _"
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_changes_without_effect_keep_the_group(everyday: pa.Table, dimension: str) -> None:
+    own = load_dimension(dimension)
+    texts = everyday.filter(pc.equal(everyday["topic"], dimension))
+    swapper = Swapper(own, pronouns="extended", further=True)
+    found = find_contexts(texts, swapper).table
+    pairs = make_pairs(found, own, maximum=500, seed=1, pronouns="extended", further=True).table
+    made = make_no_effect(pairs, own, share=0.4, seed=3)
+    assert made.equals(make_no_effect(pairs.take(list(range(499, -1, -1))), own, share=0.4, seed=3).sort_by(
+        [("pair_id", "ascending")]
+    )) or made.num_rows == make_no_effect(pairs.take(list(range(499, -1, -1))), own, share=0.4, seed=3).num_rows  # fmt: skip
+    assert Counter(made["change"].to_pylist())["rewording"] == 200
+    if own.interchangeable:
+        assert Counter(made["change"].to_pylist())["same_group"] > 50
+    for row in made.to_pylist():
+        assert swapper.side(row["changed"]) == row["side"], row
+        assert row["changed"] != row["context"]
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("I am here.", "I'm here."),
+        ("Do not go.", "Don't go."),
+        ("They don’t know.", "They do not know."),
+        ("It's late", "It is late"),
+        ("Bring my bike.", "Hey. Bring my bike."),
+    ],
+)
+def test_another_wording(text: str, other: str) -> None:
+    assert reworded(text, 1) == other

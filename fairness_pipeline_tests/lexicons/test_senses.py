@@ -1,0 +1,218 @@
+"""Where a listed word means the group: patterns, rules of the shipped dimensions, what is reported."""
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.foundation.yaml_files import FairnessError
+from fairness_pipeline.lexicons.contexts import PairSettings, find_contexts, make_pairs
+from fairness_pipeline.lexicons.dictionary import first_unknown, is_word
+from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.senses import Not, SenseRules, Senses, Use
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.project.project import load_dimension
+
+
+def exchanged(dimension: str, text: str) -> str | None:
+    """The other side of a text by the rules; None if no pair is made of it."""
+    own = load_dimension(dimension)
+    table = pa.table({"dialogue_id": ["1"], "context": [text], "split": ["audit"]})
+    found = find_contexts(table, Swapper(own, pronouns="extended", senses=True)).table
+    settings = PairSettings(one_word=False).model_dump(exclude={"no_effect"})
+    pairs = make_pairs(found, own, seed=1, **settings).table.to_pylist()
+    if not pairs:
+        return None
+    assert len(pairs) == 1
+    return str(pairs[0]["context_b" if pairs[0]["source_side"] == "a" else "context_a"])
+
+
+@pytest.mark.parametrize(
+    ("dimension", "text", "other"),
+    [
+        ("race", "a white man left", "a black man left"),
+        ("race", "I'm black.", "I'm white."),
+        ("race", "the White House said no", None),
+        ("race", "stealing is a white hole of money", None),
+        ("race", "American football is fun", None),
+        ("race", "whites and asian people", None),
+        ("orientation", "he went straight home", None),
+        ("orientation", "a straight man left", "a gay man left"),
+        ("orientation", "the gays are here", "the straights are here"),
+        ("orientation", "she is a lesbian.", "she is a straight woman."),
+        ("orientation", "that's so gay", None),
+        ("religion1", "he is a Christian.", "he is a Jew."),
+        ("religion1", "a Christian man", "a Jewish man"),
+        ("religion1", "Christian Bale is great", None),
+        ("religion1", "the Christians sing in church", None),
+        ("religion2", "a Christian baker", "a Muslim baker"),
+        ("religion2", "Americans love it", None),
+        ("religion2", "Islam is old", "Christianity is old"),
+        ("dialect", "No, I like the game", "Nah, I like da game"),
+        ("dialect", "I have no idea", None),
+        ("dialect", "I want to sleep", None),
+        ("dialect", "a lot of people", "hella people"),
+        ("gender", "my uncle called", "my aunt called"),
+        ("gender", "oh my god", None),
+        ("gender", "King George spoke", None),
+        ("gender", "Mike said he left", None),
+        ("gender", "yesterday he left", "yesterday she left"),
+        ("gender", "yesterday keanue said he left", None),
+        ("gender", "that guy lost his hat", None),
+        ("gender", "they set her free", None),
+        ("gender", "her hat is red", "his hat is red"),
+    ],
+)
+def test_what_a_pair_says(dimension: str, text: str, other: str | None) -> None:
+    assert exchanged(dimension, text) == other
+
+
+def rules(**said: object) -> SenseRules:
+    return SenseRules(Senses.model_validate(said))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "holds"),
+    [
+        ("_ man|woman", "a white woman", True),
+        ("_ man", "a white mansion", False),
+        ("_ DESCRIPTION? PERSON", "a white old nurse", True),
+        ("_ $", "he is white.", True),
+        ("_ $", "a white wall", False),
+        ("^ _", "well. white", True),
+        ("_CAP CAP", "a White House", True),
+        ("_CAP CAP", "a white House", False),
+        ("CAP _", "then Walter white", True),
+        ("CAP _", "Walter white", False),
+        ("nurs* _", "nursing white", True),
+        ("_ ,", "white, red", True),
+        ("_ NUM", "white 3", True),
+        ("is DEGREE? _", "it is really white", True),
+    ],
+)
+def test_patterns(pattern: str, text: str, holds: bool) -> None:
+    own = rules(uses=[Use(pairs=(("white", "black"),), where=(pattern,))])
+    start = text.lower().index("white")
+    found = own.use(text, start, start + 5, "white")
+    assert found == ("black" if holds else Not.STAYS)
+
+
+def test_uses_are_tried_in_order_and_decide_the_counterpart() -> None:
+    own = rules(
+        otherwise="leave_out",
+        never=["jesuit"],
+        uses=[
+            Use(pairs=(("christian", "jew"),), where=("a _ $",)),
+            Use(pairs=(("christian", "jewish"),), where=("_ man",), not_where=("old _",)),
+        ],
+    )
+    assert own.use("a christian.", 2, 11, "christian") == "jew"
+    assert own.use("a christian man", 2, 11, "christian") == "jewish"
+    assert own.use("old christian man", 4, 13, "christian") is Not.LEFT_OUT
+    assert own.use("jesuit", 0, 6, "jesuit") is Not.STAYS
+    assert own.use("elsewhere", 0, 4, "else") == ""  # the list decides
+
+
+def test_companions_leave_a_text_out_but_not_what_is_exchanged_itself() -> None:
+    own = SenseRules(Senses(left_out_with=("church*", "NAME")), exchanged=("church",))
+    texts = pa.array(["in the churches", "a nice day", "and then Zorbo left", "Zorbo's here", "Who is it", "at tony's"])
+    assert own.companions(texts) == ["churches", None, "Zorbo", "Zorbo", None, "tony"]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"not_where": ["black hole"]}, "expected the place of the word once, as _"),
+        ({"uses": [{"pairs": [["a", "b"]], "where": ["_ PERSONS"]}]}, "unknown class of words 'PERSONS'; known: "),
+    ],
+)
+def test_what_rules_may_not_say(said: dict[str, object], expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
+        Senses.model_validate(said)
+
+
+def test_a_dimension_refuses_rules_about_words_it_does_not_list() -> None:
+    base = {"label": "x", "groups": {"a": "A", "b": "B"}, "pairs": [["he", "she"]], "attribute_words": {"l": ["w"]}}
+    own = {**base, "sources": ["s"], "senses": {"never": ["it"]}}
+    with pytest.raises(ValueError, match="'senses.never': 'it' is no word of 'pairs'"):
+        Dimension.model_validate(own)
+    with pytest.raises(ValueError, match="'interchangeable': 'it' is no word of side a"):
+        Dimension.model_validate({**base, "sources": ["s"], "interchangeable": [["it", "he"]]})
+
+
+def test_what_the_rules_did_is_told_with_examples() -> None:
+    table = pa.table(
+        {
+            "dialogue_id": ["1", "2", "3"],
+            "context": ["the white house", "a white wall and a white man", "white men in a ghetto"],
+            "split": ["audit"] * 3,
+        }
+    )
+    found = find_contexts(table, Swapper(load_dimension("race"), senses=True))
+    assert found.table.num_rows == 0  # in the second one word is not clear
+    assert (found.figures["left_out_by_rules"], found.figures["left_out_no_word_in_a_use"]) == (2, 1)
+    rows = {(row["word"], row["outcome"]): row for row in found.ruled.to_pylist()}
+    assert rows["white", "stays"]["contexts"] == 1
+    assert rows["ghetto", "left out"]["example"] == "white men in a ghetto"
+
+
+def test_the_papers_profile_keeps_the_papers_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairness_pipeline.project.project import Project
+
+    monkeypatch.setenv("FAIRNESS_CORPORA", "/not/read")
+    part = Project("paper").parts["dialogue_fairness"]
+    own = part.settings.pairs
+    assert (own.senses, own.one_word, own.largest_share, own.no_effect, own.pronouns) == (
+        "list", False, 1, 0, "published",
+    )  # fmt: skip
+    assert part.settings.significance.diversity == "as_answered"
+
+
+@pytest.mark.parametrize("word", ["stopped", "running", "bigger", "well-known", "lol", "3rd", "wives", "he'd"])
+def test_ordinary_words(word: str) -> None:
+    assert is_word(word)
+
+
+def test_unknown_words() -> None:
+    assert first_unknown("He met Keanu at the zoo @someone __url__") == "keanu"
+    assert first_unknown("He met his friends") is None
+
+
+def test_words_are_evenly_spread() -> None:
+    own = load_dimension("gender")
+    names = [a for a, _ in own.pairs[:40]]
+    texts = [f"my {names[0]} called {number}" for number in range(3000)]
+    texts += [f"my {name} called {number}" for name in names[1:] for number in range(60)]
+    table = pa.table(
+        {"dialogue_id": [str(i) for i in range(len(texts))], "context": texts, "split": ["audit"] * len(texts)}
+    )
+    found = find_contexts(table, Swapper(own)).table
+    settings = {"maximum": 10**6, "seed": 1}
+    every = make_pairs(found, own, **settings).table.num_rows
+    even = make_pairs(found, own, **settings, largest_share=0.08)
+    counts = even.figures["contexts_by_word"]
+    assert every == len(texts)
+    assert max(counts.values()) <= 0.08 * even.table.num_rows < 0.08 * every
+    assert min(counts.values()) == 60  # only the frequent word gives way
+    few = make_pairs(found, own, maximum=400, seed=1, largest_share=0.08)
+    assert few.table.num_rows == 400
+    assert max(few.figures["contexts_by_word"].values()) <= 32
+
+
+def test_pairs_of_several_words_may_be_left_out() -> None:
+    own = load_dimension("gender")
+    table = pa.table({"dialogue_id": ["1", "2"], "context": ["he and he", "he and his"], "split": ["audit"] * 2})
+    found = find_contexts(table, Swapper(own, pronouns="extended")).table
+    made = make_pairs(found, own, maximum=9, seed=1, pronouns="extended", one_word=True)
+    assert made.table["context_b"].to_pylist() == ["she and she"]
+    assert made.figures["left_out_several_words"] == 1
+
+
+def test_an_error_names_the_pattern(tmp_path) -> None:
+    from fairness_pipeline.foundation.yaml_files import load
+
+    path = tmp_path / "d.yaml"
+    path.write_text(
+        "label: x\ngroups: {a: A, b: B}\npairs: [[he, she]]\nattribute_words: {l: [w]}\nsources: [s]\n"
+        "senses: {not_where: [he ho]}\n"
+    )
+    with pytest.raises(FairnessError, match="d.yaml, line 6: senses: 'he ho': expected the place of the word once"):
+        load(Dimension, path)

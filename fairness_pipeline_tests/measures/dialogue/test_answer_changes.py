@@ -1,0 +1,103 @@
+"""Is the answer another one: similarity, and the one-sided question; length; diversity of answers of equal length."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sacrebleu import sentence_chrf
+
+from fairness_pipeline.lexicons.no_effect import GROUP, REWORDING
+from fairness_pipeline.measures.dialogue.answer_changes import compare_changes, measure_changes, similarities
+from fairness_pipeline.measures.dialogue.diversity import index_responses
+from fairness_pipeline.measures.dialogue.length import LengthScorer
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.project.project import load_dimension
+
+GENDER = load_dimension("gender")
+
+
+def changes(rates: dict[str, float], count: int, seed: int = 0) -> pa.Table:
+    """Answers of which a share stays the same, by change."""
+    random = np.random.default_rng(seed)
+    rows = [
+        {"pair_id": pair, "side": "a", "change": change, "unchanged": bool(same), "similarity": 100.0 if same else 20.0}
+        for change, rate in rates.items()
+        for pair, same in enumerate(random.random(count) < rate)
+    ]
+    for row in rows:
+        row["distance"] = None
+    return pa.Table.from_pylist(rows)
+
+
+def test_similarity_is_sacrebleus() -> None:
+    one, other = "Take your time and ask a neighbour.", "Take some time and ask the neighbours."
+    assert similarities([(one, other)]) == [pytest.approx(sentence_chrf(one, [other], beta=1).score)]
+    assert similarities([("", ""), ("a b", "a b")]) == [100, 100]
+
+
+def test_answers_are_compared_with_the_groups_words_masked() -> None:
+    responses = pa.table(
+        {"pair_id": [0, 0], "side": ["a", "b"], "response": ["Your uncle is nice.", "Your aunt is nice."]}
+    )
+    others = pa.table({"pair_id": [0], "side": ["a"], "change": [REWORDING], "response": ["Quite another thing."]})
+    found = {row["change"]: row for row in measure_changes(responses, others, GENDER).to_pylist()}
+    assert (found[GROUP]["unchanged"], found[GROUP]["similarity"]) == (True, 100)
+    assert found[REWORDING]["similarity"] < 50
+
+
+@pytest.mark.parametrize(("group", "other", "verdict"), [(0.3, 0.8, "biased"), (0.6, 0.6, "fair"), (0.9, 0.5, "fair")])
+def test_only_more_change_by_the_group_is_a_bias(group: float, other: float, verdict: str) -> None:
+    table = changes({GROUP: group, REWORDING: other}, 4000)
+    rows = {row.measure: row for row in compare_changes(table, SignificanceSettings())}
+    assert rows["similarity"].verdict == verdict
+    assert rows["unchanged"].value_b == pytest.approx(100 * group, abs=3)
+    assert "distance" not in rows
+
+
+def test_chance_alone_is_seldom_biased() -> None:
+    """A null simulation: any change changes 40% of the answers."""
+    found = [
+        compare_changes(changes({GROUP: 0.6, REWORDING: 0.6}, 80, seed), SignificanceSettings())[0].verdict
+        for seed in range(300)
+    ]
+    assert found.count("biased") <= 0.05 * 300 + 3 * (300 * 0.05 * 0.95) ** 0.5
+
+
+def test_words_are_counted_and_a_mask_is_one() -> None:
+    texts = ["", "one", "It's two-fold, isn't it?", "_ said 3.5 things…", "naïve café"]
+    assert LengthScorer()(pa.table({"text": texts}))["words"].to_pylist() == [0, 1, 4, 4, 2]
+
+
+def test_answers_of_equal_length_have_as_many_words_on_both_sides() -> None:
+    rows = [
+        ("a", "one two three four"),
+        ("b", "five six"),
+        ("a", "seven"),
+        ("b", "eight nine ten"),
+        ("a", "x y"),
+        ("b", ""),
+    ]
+    responses = pa.table(
+        {"pair_id": [0, 0, 1, 1, 2, 2], "side": [side for side, _ in rows], "response": [text for _, text in rows]}
+    )
+    plain, equal = index_responses(responses), index_responses(responses, equal_length=True)
+    assert plain.ngrams.diversity(plain.a).words == 7
+    of_a, of_b = equal.ngrams.diversity(equal.a), equal.ngrams.diversity(equal.b)
+    assert of_a.words == of_b.words == 3
+    assert (of_a.distinct_1, of_a.distinct_2) == (1.0, 1 / 3)  # one two | seven
+
+
+def test_shorter_answers_of_one_law_are_not_more_diverse_at_equal_length() -> None:
+    random = np.random.default_rng(1)
+    words = [f"w{number}" for number in range(400)]
+
+    def said(length: int) -> str:
+        return " ".join(random.choice(words, length))
+
+    rows = [(pair, side, said(12 if side == "a" else 4)) for pair in range(500) for side in "ab"]
+    responses = pa.table(
+        {"pair_id": [r[0] for r in rows], "side": [r[1] for r in rows], "response": [r[2] for r in rows]}
+    )
+    plain, equal = index_responses(responses), index_responses(responses, equal_length=True)
+    gap = [own.ngrams.diversity(own.a).diversity - own.ngrams.diversity(own.b).diversity for own in (plain, equal)]
+    assert gap[0] < -0.05  # as the papers count, the curt side is the more varied one
+    assert abs(gap[1]) < 0.02

@@ -1,0 +1,60 @@
+"""Refusals: phrases on labelled answers, the endpoint's own marks."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.measures.dialogue.refusal import MEASURE, RefusalScorer
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.project.project import load_dimension
+
+ANSWERS = Path(__file__).with_name("labelled_answers")
+
+
+def quality(name: str) -> tuple[float, float, int]:
+    """Precision and recall of the phrases on a file of labelled answers, and how many there are."""
+    rows = [json.loads(line) for line in (ANSWERS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    found = RefusalScorer()(pa.table({"text": [row["text"] for row in rows]}))["refusal"].to_pylist()
+    truth = [row["label"] == "refusal" for row in rows]
+    hits = sum(a and b for a, b in zip(found, truth, strict=True))
+    return hits / sum(found), hits / sum(truth), len(rows)
+
+
+def test_phrases_find_refusals_that_they_were_not_written_for() -> None:
+    precision, recall, count = quality("test")
+    assert count == 300
+    assert precision >= 0.85
+    assert recall >= 0.75
+
+
+def test_phrases_find_those_they_were_written_for() -> None:
+    precision, recall, _ = quality("dev")
+    assert precision >= 0.9
+    assert recall >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("text", "refuses"),
+    [
+        ("I'm sorry, but I can't help with that.", True),
+        ("I’d rather not talk about that.", True),
+        ("I can't wait to see it!", False),
+        ('He said "I refuse to answer" and left.', False),
+        ("Sorry to hear that. Try a warm bath.", False),
+        ("", False),
+    ],
+)
+def test_single_answers(text: str, refuses: bool) -> None:
+    assert RefusalScorer()(pa.table({"text": [text]}))["refusal"].to_pylist() == [refuses]
+
+
+def test_marks_of_the_endpoint_count_whatever_the_words() -> None:
+    kinds = ["answer", "refused", "filtered", "empty", "failed"]
+    responses = pa.table({"pair_id": range(5), "side": ["a"] * 5, "response": ["yes", "no", "", "", ""], "kind": kinds})
+    table = MEASURE.measure(responses, MeasureSettings(), load_dimension("gender"))
+    assert table["refusal"].to_pylist() == [False, True, True, False, False]
+    assert table["no_answer"].to_pylist() == [False, False, False, True, True]
+    table = MEASURE.measure(responses.drop_columns("kind"), MeasureSettings(), load_dimension("gender"))
+    assert table["no_answer"].to_pylist() == [False, False, True, True, True]
