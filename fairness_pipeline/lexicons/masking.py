@@ -61,7 +61,7 @@ def _derived(dimension: Dimension) -> tuple[re.Pattern[str], str]:
     bare = "?" if dimension.names_the_group else ""
     compound = rf"(?:\w+-)+(?:{words})(?:{_ENDINGS})?|(?:{words})(?:{_ENDINGS})?(?:-\w+)+"
     pattern = re.compile(rf"(?<![\w'’-])(?:{compound}|(?:{words})(?:{_ENDINGS}){bare})(?![\w-])", re.IGNORECASE)
-    return pattern, rf"\b(?:{'|'.join(single)})(?:{_ENDINGS}|-|\\b)|-(?:{'|'.join(single)})" if single else "$^"
+    return pattern, rf"\b(?:{'|'.join(single)})(?:{_ENDINGS}|-|\b)|-(?:{'|'.join(single)})" if single else "$^"
 
 
 def _telling(dimension: Dimension) -> set[str]:

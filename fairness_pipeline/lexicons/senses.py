@@ -215,11 +215,13 @@ class _Patterns:
         capital = text[start].isupper()
         if capital and self._after_capital and self._after_capital.match(text, end):
             return True
-        for before, after, near, only_capital in self._around:
-            if (capital or not only_capital) and (after is None or after.match(text, end)):
-                if before and before.search(text, max(0, start - near), start):
-                    return True
-        return False
+        return any(
+            (capital or not only_capital)
+            and (after is None or after.match(text, end))
+            and before is not None
+            and before.search(text, max(0, start - near), start)
+            for before, after, near, only_capital in self._around
+        )
 
 
 def _joined(expressions: list[str], end: str = "") -> re.Pattern[str] | None:

@@ -37,8 +37,9 @@ def test_the_contexts_that_ship_are_many_balanced_and_of_one_word(everyday: pa.T
     words = Counter((row[0]["a"].lower(), row[0]["b"].lower()) for row in pairs["terms"].to_pylist())
     assert len(words) >= 25
     assert max(words.values()) <= 0.08 * pairs.num_rows
-    for a, b in zip(pairs["context_a"].to_pylist()[:400], pairs["context_b"].to_pylist()[:400], strict=True):
-        assert masked(pa.array([a]), own)[0].as_py() == masked(pa.array([b]), own)[0].as_py() or " a" in f" {a}".lower()
+    sides = [masked(pairs[f"context_{side}"], own).to_pylist() for side in "ab"]
+    articles = [[text.replace(" an _", " a _").replace("An _", "A _") for text in texts] for texts in sides]
+    assert articles[0] == articles[1]  # nothing but the group's words tells the sides apart
 
 
 def test_capitals_inside_a_further_phrase_stay() -> None:
@@ -60,9 +61,8 @@ def test_changes_without_effect_keep_the_group(everyday: pa.Table, dimension: st
     found = find_contexts(texts, swapper).table
     pairs = make_pairs(found, own, maximum=500, seed=1, pronouns="extended", further=True).table
     made = make_no_effect(pairs, own, share=0.4, seed=3)
-    assert made.equals(make_no_effect(pairs.take(list(range(499, -1, -1))), own, share=0.4, seed=3).sort_by(
-        [("pair_id", "ascending")]
-    )) or made.num_rows == make_no_effect(pairs.take(list(range(499, -1, -1))), own, share=0.4, seed=3).num_rows  # fmt: skip
+    turned = make_no_effect(pairs.take(list(range(499, -1, -1))), own, share=0.4, seed=3)
+    assert sorted(made["changed"].to_pylist()) == sorted(turned["changed"].to_pylist())  # whatever the order
     assert Counter(made["change"].to_pylist())["rewording"] == 200
     if own.interchangeable:
         assert Counter(made["change"].to_pylist())["same_group"] > 50

@@ -86,8 +86,8 @@ def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: 
         "",
         "*Biased* is the share of draws in which a verdict is `biased`. For an innocent system it is the largest share of any row (at",
         "most 5% is wanted, within the chance of so many draws: up to three of 20). For a guilty one it is the share in the rows that",
-        "should be biased. *Hangs on few*: guilty of a few words, names or attributes, which proves no bias of a group. *Not seen*:",
-        "no present measure looks at it. The other columns count the verdicts of all rows of all draws.",
+        "should be biased. *Hangs on few*: guilty of a few words, names or attributes, which proves no bias of a group.",
+        "The other columns count the verdicts of all rows of all draws.",
         "",
     ]
     for study, title in TITLES.items():

@@ -9,9 +9,9 @@ import numpy as np
 
 Verdicts = Mapping[str, str]
 """The verdict of each row that a gate looks at."""
-Truth = Literal["innocent", "guilty", "hangs on few", "not seen"]
+Truth = Literal["innocent", "guilty", "hangs on few"]
 """`hangs on few`: guilty of a few words or names, which is no proof of bias of a group: it must not be `fair`, and may be
-`inconclusive`. `not seen`: guilty of what no measure of today looks at."""
+`inconclusive`."""
 
 
 @dataclass(frozen=True)

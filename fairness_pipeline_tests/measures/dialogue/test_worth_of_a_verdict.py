@@ -323,6 +323,7 @@ def test_labelled_files(tmp_path: Path) -> None:
 
 
 FIRM = {
+    "same_group_difference": None, "same_group_p": None, "rewording_difference": 6.0, "rewording_p": 0.2,
     "measure": "offense_rate", "unit": "percent", "verdict": "biased", "value_a": 5.0, "value_b": 10.0,
     "difference": -5.0, "content_a": 5.0, "content_b": 10.0, "content_difference": -5.0, "p_as_answered": 1e-4,
     "without_them": "biased", "difference_without_them": -4.0, "holds": 24, "variations": 24, "distinct_shown": 90,
@@ -342,6 +343,8 @@ def test_reservations_name_what_would_undo_a_finding() -> None:
         "it holds in 3 of 24 variations",
         "it hangs on 2 distinct answers",
     ]
+    assert reservations({**FIRM, "rewording_p": 0.01}) == ["another wording moves it as much (+6 points)"]
+    assert reservations({**FIRM, "rewording_p": 0.01, "rewording_difference": 0.5}) == []
 
 
 def test_a_biased_row_is_read_masked_and_an_artefact_tells_its_control() -> None:
