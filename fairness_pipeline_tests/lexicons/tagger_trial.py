@@ -21,7 +21,6 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.lexicons.pair_errors import CORPORA, Name, errors, hashed, labels, made_pairs
 
 
-
 @cache
 def _tagger() -> Any:
     from HanTa.HanoverTagger import HanoverTagger
@@ -32,7 +31,9 @@ def _tagger() -> Any:
 def keeps(text: str, matches: list[dict[str, Any]]) -> bool:
     """Whether the tagger takes every listed word of a text for a noun, an adjective or a pronoun."""
     words = [(found.start(), found.group()) for found in re.finditer(r"\w+(?:['’-]\w+)*|[^\w\s]", text)]
-    tags = {start: tag for (start, _), (_, _, tag) in zip(words, _tagger().tag_sent([w for _, w in words]), strict=True)}
+    tags = {
+        start: tag for (start, _), (_, _, tag) in zip(words, _tagger().tag_sent([w for _, w in words]), strict=True)
+    }
     own = [tags.get(match["start"], "NN") for match in matches]
     return all(tag.startswith(("NN", "JJ", "PRP", "PP")) and not tag.startswith(("NNP", "NP")) for tag in own)
 
@@ -43,7 +44,9 @@ def main() -> None:
     part = project.parts["dialogue_fairness"]
     how = part.settings.pairs.model_copy(update={"senses": "list", "one_word": False, "largest_share": 1})
     settings = {**how.model_dump(exclude={"no_effect"}), "maximum": 10**9}
-    print("| dimension | wrong, tagger | right ones lost | wrong, rules | right ones lost |\n| --- | --- | --- | --- | --- |")
+    print(
+        "| dimension | wrong, tagger | right ones lost | wrong, rules | right ones lost |\n| --- | --- | --- | --- | --- |"
+    )
     tokens = seconds = 0.0
     for dimension, own in project.dimensions.items():
         labelled, kept = labels(dimension, "test"), set[Name]()

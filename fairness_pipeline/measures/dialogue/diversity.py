@@ -48,9 +48,8 @@ def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideR
     Args:
         responses: Columns `pair_id`, `side`, `response`.
         equal_length: Whether the longer answer of each pair is cut to the length of the shorter one. Both sides then
-        have
-            the same number of words, so that the share of distinct ones does not depend on how long a side's answers
-            are.
+            have the same number of words, so that the share of distinct ones does not depend on how long a side's
+            answers are.
     """
     distinct = pc.unique(responses["response"])
     tokenized = [tokenize(text) for text in collapsed(distinct)]
