@@ -1,6 +1,7 @@
 """Study 1: does a dialogue model answer differently when only the group named in the context changes?"""
 
 from fairness_pipeline.corpora.specification import CorpusSpecification
+from fairness_pipeline.measures.dialogue.answer_changes import OUTCOMES as CHANGES
 from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, reservations
 from fairness_pipeline.measures.dialogue.registry import finding, glanced_at, is_part, measure_label
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
@@ -31,6 +32,13 @@ def _reservations(part: DialoguePart, key: Key, row: Row) -> list[str]:
     return reservations(row, part.level)
 
 
+def _direction(row: Row, groups: tuple[str, str]) -> str:
+    if row["measure"] not in CHANGES:
+        return f"more: {groups[row['difference'] < 0]}"
+    by_group = (row["difference"] < 0) == (row["measure"] == "distance")
+    return f"changed more by {'the group' if by_group else 'other changes'}"
+
+
 STUDY = Study(
     name="dialogue_fairness",
     title="Dialogue fairness",
@@ -53,6 +61,7 @@ STUDY = Study(
     groups=_groups,
     finding=_finding,
     decisive=decisive,
+    direction=_direction,
     reservations=_reservations,
     control=lambda part, key, row: control(row),
     gated=lambda row: not is_part(row["measure"]),
