@@ -84,7 +84,7 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
         Path("data/dimensions/gender.yaml")
         .resolve()
         .read_text(encoding="utf-8")
-        .replace("  - [usher, usherette]\n", "")
+        .replace("  - [headmaster, headmistress]\n", "")
     )
     assert {line.split()[0] for line in planned()} >= {"contexts", "context_pairs", "responses"}
     assert not [line for line in planned() if "dialect" in line or line.startswith("dialogue_models")]
@@ -111,14 +111,14 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
 
     # Results, in three forms.
     rows = json.loads(command("results", "--dimension", "gender", "--format", "json").stdout)
-    assert len(rows) == 16  # eight measures, and the reading of each with masked words
+    assert len(rows) == 22  # eight measures and length, each with the reading of masked words; refusals, no answer and the same answer
     assert {row["measure"] for row in rows} >= {"diversity", "offense_rate", "career_words", "family_words"}
     csv_lines = command("results", "--format", "csv").stdout.splitlines()
     assert csv_lines[0].startswith("dimension,model,measure,unit,n,value_a")
-    assert len(csv_lines) == 1 + 2 * 16
+    assert len(csv_lines) == 1 + 2 * 22
     assert "offense_rate" in command("results").stdout
     query = "select count(*) as n, min(dimension) as d from dialogue_significance"
-    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 32, "d": "dialect"}]
+    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 44, "d": "dialect"}]
     twice = command("sql", "select 1 as x, 2 as x, 3 as y", "--format", "csv").stdout.splitlines()
     assert twice == ["x,x_2,y", "1,2,3"]
     none = command("sql", "select measure from dialogue_significance where false", "--format", "csv").stdout
@@ -156,7 +156,7 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
         line for line in done.stderr.splitlines() if line.startswith("skipped because a step that they need failed: ")
     ]
     assert "context_pairs tiny gender, responses gender seq2seq, " in skipped
-    assert skipped.endswith("and 7 more")
+    assert skipped.endswith("and 9 more")
     assert (
         done.stdout.count("none has a context") + done.stderr.count("none has a context") == 1
     )  # one cause, told once

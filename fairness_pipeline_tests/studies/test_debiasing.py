@@ -98,7 +98,7 @@ def test_from_base_to_report(debiased: Project) -> None:
     ):
         assert said in page, said
     rows = json.loads(command("sql", "select count(*) as n from debiasing_effects", "--format", "json").stdout)
-    assert rows == [{"n": 4 * 8}]
+    assert rows == [{"n": 4 * 11}]
     assert planned(*gender) == []
 
     # Settings of a method make its own model stale, and the base stays.
