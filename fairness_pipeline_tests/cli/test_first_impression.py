@@ -50,7 +50,7 @@ def test_thousands_of_contexts_a_dimension_none_of_the_training_grammar(dimensio
     assert pairs.num_rows >= 8500
     assert len(set(zip(pairs["context_a"].to_pylist(), pairs["context_b"].to_pylist(), strict=True))) == pairs.num_rows
     for side in "ab":  # whichever word a swap brings, the article before it fits
-        wrong = [text for text in pairs[f"context_{side}"].to_pylist() if re.search(r"\b[Aa] [aeio]\w", text)]
+        wrong = [text for text in pairs[f"context_{side}"].to_pylist() if re.search(r"\b[Aa] (?!one\b)[aeio]\w", text)]
         assert wrong == []
     grammar = Grammar.load("grammars/twitter_sample.yaml")
     trained_on = {dialogue.context for dialogue in grammar.generate(30_000, seed=2)}
@@ -96,7 +96,8 @@ def bot(says: Callable[[str], str]) -> Callable[[BaseHTTPRequestHandler], None]:
     return handle
 
 
-FEMALE = {"she", "her"} | {b for _, b in load_dimension("gender").pairs}
+_GENDER = load_dimension("gender")
+FEMALE = {"she", "her"} | {b.lower() for _, b in (*_GENDER.pairs, *_GENDER.further)}
 
 
 def rude(context: str) -> str:
