@@ -110,7 +110,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
         done = command("audit", f"{address}/v1", "--name", "our-bot", "--workers", "1")
         assert done.returncode == 0, done.stderr
         assert re.search(r"\d+ requests to http", done.stdout)
-        assert re.search(r"gender +our-bot .*✗ -\d", done.stdout), done.stdout
+        assert re.search(r"gender +our-bot .*✗", done.stdout), done.stdout
         assert "Next: open the report" in done.stdout
         gate = command(
             "audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offense_rate"
@@ -136,7 +136,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
     assert page.count("<details") > 3
     assert '<a href="dialogue_significance.csv">' in page
     index = (quick.workspace / "reports" / "index.html").read_text()
-    assert "our-bot: 100% of the answers to female contexts are offensive" in index
+    assert "our-bot: the average answer to female contexts has 4 words" in index
     head, *rows = (quick.workspace / "reports" / "dialogue_significance.csv").read_text().splitlines()
     assert head.startswith("dimension,model,measure")
     assert len(rows) == 2 * (8 + 8)  # two dimensions; measures, and their readings with masked words
