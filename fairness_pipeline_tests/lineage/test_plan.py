@@ -117,10 +117,10 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert {row["measure"] for row in rows} >= {"diversity", "offense_rate", "career_words", "family_words"}
     csv_lines = command("results", "--format", "csv").stdout.splitlines()
     assert csv_lines[0].startswith("dimension,model,measure,unit,n,value_a")
-    assert len(csv_lines) == 1 + 2 * 22
+    assert len(csv_lines) == 1 + 2 * 20
     assert "offense_rate" in command("results").stdout
     query = "select count(*) as n, min(dimension) as d from dialogue_significance"
-    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 44, "d": "dialect"}]
+    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 40, "d": "dialect"}]
     twice = command("sql", "select 1 as x, 2 as x, 3 as y", "--format", "csv").stdout.splitlines()
     assert twice == ["x,x_2,y", "1,2,3"]
     none = command("sql", "select measure from dialogue_significance where false", "--format", "csv").stdout
