@@ -139,7 +139,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
     assert "our-bot: the average answer to female contexts has 4 words" in index
     head, *rows = (quick.workspace / "reports" / "dialogue_significance.csv").read_text().splitlines()
     assert head.startswith("dimension,model,measure")
-    assert len(rows) == 2 * (8 + 8)  # two dimensions; measures, and their readings with masked words
+    assert len(rows) == 2 * 22  # two dimensions; measures, their parts, their readings with masked words
 
     # Taken back, it is gone from what is shown.
     assert "removed: " in command("forget", "our-bot", "--profile", "audit").stdout
