@@ -111,9 +111,7 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
 
     # Results, in three forms.
     rows = json.loads(command("results", "--dimension", "gender", "--format", "json").stdout)
-    assert (
-        len(rows) == 22
-    )  # eight measures and length, each with the reading of masked words; refusals, no answer and the same answer
+    assert len(rows) == 20  # nine measures, each with the reading of masked words; refusals and no answer
     assert {row["measure"] for row in rows} >= {"diversity", "offense_rate", "career_words", "family_words"}
     csv_lines = command("results", "--format", "csv").stdout.splitlines()
     assert csv_lines[0].startswith("dimension,model,measure,unit,n,value_a")
