@@ -202,7 +202,7 @@ def _cell(study: AnyStudy, audit: Audit, heading: str, marks: dict[str, str], nu
     rows = [row for row in audit.rows if study.gated(row) and study.heading(row) == heading]
     if not rows:
         return ""
-    row = min(rows, key=severity)
+    row = min(rows, key=severity(study))
     what = said(row)
     text = marks[what]
     if numbers and what != NEVER_SEEN and row["n"]:

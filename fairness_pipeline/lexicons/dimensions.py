@@ -106,7 +106,7 @@ class Dimension(Specification):
     pronouns: Pronouns | None = None
     """Used if a profile says `pronouns: extended`."""
     senses: Senses | None = None
-    """In which uses a word means a person of the group, and is exchanged. Used unless a profile says `senses: off`."""
+    """In which uses a word means a person of the group, and is exchanged. Used unless a profile says `senses: list`."""
     stereotypes: Stereotypes | None = None
     """The terms with which language models are audited."""
 

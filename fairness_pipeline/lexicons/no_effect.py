@@ -4,6 +4,7 @@ They show how much a model's answers move without any change of group, which is 
 """
 
 import re
+from functools import cache
 from hashlib import blake2b
 
 import numpy as np
@@ -37,7 +38,11 @@ _CONTRACTIONS = {
     "that is": "that's", "we are": "we're", "they are": "they're", "you are": "you're", "there is": "there's",
     "what is": "what's", "let us": "let's",
 }  # fmt: skip
-_EXPANSIONS = {short.lower(): long for long, short in _CONTRACTIONS.items() if short not in ("I'd",)}
+_EXPANSIONS = {short.lower(): re.sub("^i ", "I ", long) for long, short in _CONTRACTIONS.items() if short != "I'd"}
+_REWORDINGS = [
+    (re.compile(rf"(?<![\w'’])({'|'.join(map(re.escape, table))})(?![\w'’])", re.IGNORECASE), table)
+    for table in (_CONTRACTIONS, _EXPANSIONS)
+]
 _BEGINNINGS = ("Hi. ", "Hey. ", "OK. ", "One more thing. ")
 
 
@@ -93,16 +98,11 @@ def reworded(text: str, draw: int) -> str:
         >>> reworded("I'm here.", 0), reworded("Who stole my bike?", 0)
         ('I am here.', 'Hi. Who stole my bike?')
     """
-    for table in (_CONTRACTIONS, _EXPANSIONS):
-        pattern = re.compile(rf"(?<![\w'’])({'|'.join(map(re.escape, table))})(?![\w'’])", re.IGNORECASE)
+    for pattern, table in _REWORDINGS:
         if found := pattern.search(text.replace("’", "'")):
             other = table[found.group().lower()]
             if found.group()[0].isupper():
                 other = other[0].upper() + other[1:]
-            elif not other.startswith(("I'", "i ")):
-                other = other[0].lower() + other[1:]
-            elif other.startswith("i "):
-                other = "I" + other[1:]
             return text[: found.start()] + other + text[found.end() :]
     return _BEGINNINGS[draw % len(_BEGINNINGS)] + text
 
@@ -125,8 +125,13 @@ class _Interchangeable:
         others = self._others[side].get(next(iter(words))) if len(words) == 1 else None
         if not others:
             return None
-        found = TermMatcher(words).find(text)
+        found = self._matcher(*words).find(text)
         return replaced(text, [(match.start, match.end) for match in found], others[draw % len(others)])
+
+    @staticmethod
+    @cache
+    def _matcher(word: str) -> TermMatcher:
+        return TermMatcher([word])
 
 
 def _draw(seed: int, key: str) -> int:

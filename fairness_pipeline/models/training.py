@@ -2,7 +2,9 @@
 
 import json
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -137,7 +139,7 @@ class Trainer:
         self.model.train()
         device = next(self.model.parameters()).device
         batch = examples.batch(indices, device)
-        with torch.autocast(device.type, torch.bfloat16, self.settings.precision == "bfloat16"):
+        with _calculating(device, self.settings.precision):
             total, terms = self.model(batch)
         loss = total / terms
         if self.penalty:
@@ -179,6 +181,22 @@ class Trainer:
             self.best = kept["best"]
             for name, value in position.items():
                 setattr(self, name, value)
+
+
+@contextmanager
+def _calculating(device: torch.device, precision: str) -> Iterator[None]:
+    """Calculates in bfloat16 where it is asked for; the weights keep their 32 bits.
+
+    oneDNN has such an LSTM only for processors with instructions for bfloat16, and fails on others. There PyTorch's own
+    takes its place: the same result, some seven times slower than float32.
+    """
+    with ExitStack() as stack:
+        if precision == "bfloat16":
+            stack.enter_context(torch.autocast(device.type, torch.bfloat16))
+            if device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+                stack.enter_context(warnings.catch_warnings(action="ignore"))  # of what this sets besides
+                stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        yield
 
 
 def perplexity(model: nn.Module, dialogues: Examples) -> float:

@@ -168,6 +168,7 @@ class Study(Generic[P]):
         reservations: What would invalidate a row's finding, in words.
         control: Explains why an artefact is not caused by the system, in words, with the control's figure.
         asides: Sentences about other findings in a partition's rows, which are no verdicts on a group.
+        harmful: Whether a row counts something bad for whoever gets it; told before other differences.
         gated: Whether a row's verdict counts for the audit: `run` shows it in its table, and `--fail-on` checks it.
     """
 
@@ -192,6 +193,7 @@ class Study(Generic[P]):
     reservations: Callable[[P, Key, Row], list[str]] = lambda part, key, row: []
     control: Callable[[P, Key, Row], str] = lambda part, key, row: ""
     asides: Callable[[P, Key, list[Row]], list[str]] = lambda part, key, rows: []
+    harmful: Callable[[Row], bool] = lambda row: False
     gated: Callable[[Row], bool] = lambda row: True
 
     @property

@@ -62,9 +62,10 @@ def render(
     ordered = worst_first(study, audits)
     measured = [audit for audit in ordered if audit.measured]
     judged = [audit for audit in measured if not audit.degenerate]
+    graveness = severity(study)
     rows = sorted(
         ((audit, row) for audit in judged for row in audit.rows if study.gated(row)),
-        key=lambda found: severity(found[1]),
+        key=lambda found: graveness(found[1]),
     )
     biased = [(audit, row) for audit, row in rows if said(row) == "biased"]
     # What single responses show goes first, and of it what stands.

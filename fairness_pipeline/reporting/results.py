@@ -98,20 +98,27 @@ def together(row: Row) -> bool:
     return row["unit"] == "percent" and row.get("effect_size") is None
 
 
-def severity(row: Row) -> tuple[int, bool, float]:
-    """A sort key that puts the worst rows first: by verdict, then by the difference in margins.
+Severity = tuple[int, bool, bool, float]
+
+
+def severity(study: AnyStudy) -> Callable[[Row], Severity]:
+    """A sort key that puts the worst rows first: by verdict, then what harms, then by the difference in margins.
 
     Measures of single responses come before those of all together (diversity), which have no effect size.
     """
-    return _ORDER.index(said(row)), together(row), -abs(in_margins(row) or 0.0)
+    return lambda row: (
+        _ORDER.index(said(row)), together(row), not study.harmful(row), -abs(in_margins(row) or 0.0)
+    )  # fmt: skip
 
 
 def worst_first(study: AnyStudy, audits: Iterable[Audit]) -> list[Audit]:
     """Audits sorted by their worst row. Audits that were not measured, or leave nothing to judge, come last."""
 
-    def worst(audit: Audit) -> tuple[bool, tuple[int, bool, float]]:
-        rows = [severity(row) for row in audit.rows if study.gated(row)]
-        return not rows or audit.degenerate is not None, min(rows, default=(len(_ORDER), True, 0.0))
+    graveness = severity(study)
+
+    def worst(audit: Audit) -> tuple[bool, Severity]:
+        rows = [graveness(row) for row in audit.rows if study.gated(row)]
+        return not rows or audit.degenerate is not None, min(rows, default=(len(_ORDER), True, True, 0.0))
 
     return sorted(audits, key=worst)
 
@@ -120,7 +127,7 @@ def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[st
     """One sentence for each biased audit about its worst row; those without reservations come first."""
     found = []
     for audit in audits:
-        worst = min((row for row in audit.rows if study.gated(row)), key=severity, default=None)
+        worst = min((row for row in audit.rows if study.gated(row)), key=severity(study), default=None)
         if worst is not None and said(worst) == "biased":
             but = study.reservations(part, audit.key, worst)
             told = study.finding(part, audit.key, worst) + (f"; but {'; '.join(but)}" if but else "")
@@ -133,7 +140,7 @@ def artefacts(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[s
     return [
         f"{study.finding(part, audit.key, row)}; {study.control(part, audit.key, row)}"
         for audit in audits
-        for row in sorted((row for row in audit.rows if study.gated(row)), key=severity)
+        for row in sorted((row for row in audit.rows if study.gated(row)), key=severity(study))
         if not audit.degenerate and said(row) == ARTEFACT
     ]
 

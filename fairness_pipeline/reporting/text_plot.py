@@ -48,7 +48,7 @@ def summary(study: AnyStudy, part: AnyPart, key: Key, rows: list[Row]) -> str:
         key: The partition of the study's significance table.
         rows: What it holds.
     """
-    gated = sorted((row for row in rows if study.gated(row)), key=severity)
+    gated = sorted((row for row in rows if study.gated(row)), key=severity(study))
     told = ", ".join(f"{number} {name}" for name, number in counted(study, [Audit(key, rows)]).items())
     finding = f": {study.finding(part, key, gated[0])}" if gated and said(gated[0]) == "biased" else ""
     return f"{told}{finding}\n```\n{text_plot([(study.label(row), study.decisive(row)) for row in gated])}\n```"

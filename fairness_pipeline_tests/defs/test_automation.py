@@ -123,6 +123,7 @@ def test_each_run_is_kept_and_a_later_one_is_compared_with_it(made: Project, dat
         assert row["verdict_changed"] == (row["verdict_then"] != row["verdict_now"])
     by_measure = {row["measure"]: row for row in changes}
     assert "fair" in {row["verdict_now"] for row in changes}, by_measure
+    assert any(row["verdict_changed"] for row in changes), by_measure
     assert json.loads(command("results", "--against", "previous", "--format", "json").stdout) == changes
     assert "verdict_changed" in command("results", "--against", "2026-01", "--format", "csv").stdout
     for time in ("2026-13-45", "2026-02-30", "2026-01-01T25:00", "yesterday"):

@@ -11,9 +11,10 @@ reader labelled a part of them (`second`).
 
 import csv
 from collections import Counter
+from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -64,19 +65,28 @@ def made_pairs(project: Project, dimension: str, senses: Literal["rules", "list"
         dimension: Whose words are exchanged.
         senses: Whether the rules of sense decide, or the list alone.
     """
-    part, own, found = project.parts["dialogue_fairness"], project.dimensions[dimension], set()
+    return {name_of(key, row) for key, _, pairs in all_pairs(project, dimension, senses) for row in pairs.to_pylist()}
+
+
+def all_pairs(
+    project: Project, dimension: str, senses: Literal["rules", "list"]
+) -> Iterator[tuple[str, pa.Table, pa.Table]]:
+    """The contexts and the pairs of all dialogues of each corpus: its key, and a table of either."""
+    part, own = project.parts["dialogue_fairness"], project.dimensions[dimension]
     how = part.settings.pairs.model_copy(update={"senses": senses, "one_word": False, "largest_share": 1})
+    settings = {**how.model_dump(exclude={"no_effect"}), "maximum": 10**9}
     for key in CORPORA:
         table = read_dialogues(key, *part.corpora[key], part.settings.splits.model_dump(), 1).table
         place = table.column_names.index("split")
         everything = table.set_column(place, "split", pa.repeat("audit", table.num_rows))
         swapper = Swapper(own, pronouns=how.pronouns, senses=senses == "rules")
-        settings = {**how.model_dump(exclude={"no_effect"}), "maximum": 10**9}
-        pairs = make_pairs(find_contexts(everything, swapper).table, own, seed=1, **settings).table
-        for row in pairs.select(["dialogue_id", "source_side", "context_a", "context_b"]).to_pylist():
-            exchanged = row["context_b"] if row["source_side"] == "a" else row["context_a"]
-            found.add((key, row["dialogue_id"], hashed(exchanged)))
-    return found
+        contexts = find_contexts(everything, swapper).table
+        yield key, contexts, make_pairs(contexts, own, seed=1, **settings).table
+
+
+def name_of(corpus: str, pair: dict[str, Any]) -> Name:
+    """A pair's name."""
+    return corpus, pair["dialogue_id"], hashed(pair["context_b" if pair["source_side"] == "a" else "context_a"])
 
 
 def hashed(text: str) -> str:

@@ -12,13 +12,8 @@ import time
 from functools import cache
 from typing import Any
 
-import pyarrow as pa
-
-from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues
-from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
-from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.project.project import Project
-from fairness_pipeline_tests.lexicons.pair_errors import CORPORA, Name, errors, hashed, labels, made_pairs
+from fairness_pipeline_tests.lexicons.pair_errors import Name, all_pairs, errors, labels, made_pairs, name_of
 
 
 @cache
@@ -41,27 +36,19 @@ def keeps(text: str, matches: list[dict[str, Any]]) -> bool:
 def main() -> None:
     """Prints a row for each dimension: wrong pairs and right ones lost, by the tagger and by the rules."""
     project = Project("real")
-    part = project.parts["dialogue_fairness"]
-    how = part.settings.pairs.model_copy(update={"senses": "list", "one_word": False, "largest_share": 1})
-    settings = {**how.model_dump(exclude={"no_effect"}), "maximum": 10**9}
     print(
         "| dimension | wrong, tagger | right ones lost | wrong, rules | right ones lost |\n| --- | --- | --- | --- | --- |"
     )
     tokens = seconds = 0.0
-    for dimension, own in project.dimensions.items():
+    for dimension in project.dimensions:
         labelled, kept = labels(dimension, "test"), set[Name]()
-        for key in CORPORA:
-            table = read_dialogues(key, *part.corpora[key], part.settings.splits.model_dump(), 1).table
-            place = table.column_names.index("split")
-            everything = table.set_column(place, "split", pa.repeat("audit", table.num_rows))
-            contexts = find_contexts(everything, Swapper(own, pronouns=how.pronouns)).table
+        for key, contexts, pairs in all_pairs(project, dimension, "list"):
             matches = dict(zip(contexts["dialogue_id"].to_pylist(), contexts["matches"].to_pylist(), strict=True))
-            for row in make_pairs(contexts, own, seed=1, **settings).table.to_pylist():
-                side = row["source_side"]
-                name = (key, row["dialogue_id"], hashed(row["context_b" if side == "a" else "context_a"]))
+            for row in pairs.to_pylist():
+                name = name_of(key, row)
                 if name in labelled:
                     begun = time.process_time()
-                    text = row[f"context_{side}"]
+                    text = row[f"context_{row['source_side']}"]
                     if keeps(text, matches[row["dialogue_id"]]):
                         kept.add(name)
                     seconds, tokens = seconds + time.process_time() - begun, tokens + len(text.split())

@@ -202,9 +202,10 @@ def test_pronouns_published_and_extended() -> None:
 
 
 def test_pronouns_are_resolved_on_real_texts(corpora: Path) -> None:
-    """Occurrences drawn from all dialogue files after the rules were written, labelled by a reader who did not see them.
+    """Occurrences drawn from all dialogue files after the rules were first written, labelled by a reader without them.
 
-    At most as many are wrong as were when it was measured: 19 of 198, 3 of 199, none of 74 and of 200.
+    At most as many are wrong as were when it was measured: 15 of 198, 1 of 199, none of 74 and of 200. The rules have
+    changed since the draw (then 19 and 3), by what was read of other texts.
     """
     extended = Swapper(load_dimension("gender"), pronouns="extended")
     labels = list(csv.DictReader((Path(__file__).parents[1] / "data" / "pronoun_labels.csv").open(encoding="utf-8")))
@@ -222,8 +223,8 @@ def test_pronouns_are_resolved_on_real_texts(corpora: Path) -> None:
         judged[row["word"]] += 1
         wrong[row["word"]] += fold(swapped.a if side == "b" else swapped.b) != row["label"]
     assert dict(judged) == {"her": 198, "his": 199, "hers": 74, "him": 200}
-    assert wrong["her"] <= 19
-    assert wrong["his"] <= 3
+    assert wrong["her"] <= 15
+    assert wrong["his"] <= 1
     assert wrong["hers"] == wrong["him"] == 0
 
 

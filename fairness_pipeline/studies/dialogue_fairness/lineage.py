@@ -200,21 +200,27 @@ def _lexicon(part: DialoguePart, key: Key) -> dict[str, object]:
     return {
         "pairs": dimension.all_pairs(part.settings.pairs.pronouns),
         "pronouns": dimension.pronouns.model_dump() if dimension.pronouns else None,
-        "settings": part.settings.pairs.model_dump(),
         "wordnet": lemmas.version() if part.settings.pairs.pronouns == "extended" else None,
+    }
+
+
+def _rules(dimension: Dimension, mode: str) -> dict[str, object]:
+    """The rules of sense, where they decide."""
+    ruled = dimension.senses if mode == "rules" else None
+    return {
+        "senses": ruled.model_dump() if ruled else None,
+        "word_classes": checksum(paths.data_file(senses.CLASSES)) if ruled else None,
     }
 
 
 def _pairing(part: DialoguePart, key: Key) -> dict[str, object]:
     """What decides how the contexts of a corpus are exchanged."""
     dimension, settings = part.dimensions[key["dimension"]], part.pairing(key["corpus"])
-    ruled = settings["senses"] == "rules" and dimension.senses
     return {
         **_lexicon(part, key),
         "settings": settings,
         "further": dimension.further if settings["further"] else None,
-        "senses": dimension.senses.model_dump() if ruled and dimension.senses else None,
-        "word_classes": checksum(paths.data_file(senses.CLASSES)) if ruled else None,
+        **_rules(dimension, settings["senses"]),
     }
 
 
@@ -317,14 +323,15 @@ def _debiasing(part: DialoguePart, key: Key) -> dict[str, object]:
         "pronouns": [part.settings.pairs.pronouns, lexicon["pronouns"], *filter(None, [lexicon["wordnet"]])],
         "articles": part.settings.pairs.articles,
         "bias": _bias(part, key) if method and method.measures else None,
-        **(_tested(part) if method and method.tested else {}),
+        **(_tested(part, key) if method and method.tested else {}),
     }
 
 
-def _tested(part: DialoguePart) -> dict[str, object]:
+def _tested(part: DialoguePart, key: Key) -> dict[str, object]:
     """What decides when training ends."""
     settings = part.settings
     return {
+        **_rules(part.dimensions[key["dimension"]], settings.pairs.senses),
         "significance": settings.significance.model_dump(),
         "alike": settings.max_identical_share,  # its older name: the new one would train every debiased model again
         "harmful": harmful(),
@@ -512,6 +519,15 @@ of_responses = [_measured(measure) for measure in measures()]
 """One table a measure."""
 
 _TABLES = tuple(measure.table for measure in measures())
+_JUDGED = (
+    *_TABLES,
+    "answer_changes",
+    "no_effect_differences",
+    "verdict_variations",
+    "instrument_check",
+    "parrot_check",
+)
+"""What an audit's verdicts are made of."""
 _OF_SINGLE = tuple(measure for measure in measures() if measure.scorer)
 """The measures that score responses one by one."""
 
@@ -821,24 +837,8 @@ def _out_of_sight(partition: Partition[DialoguePart], pairs: pa.Table) -> dict[s
 
 @of_a_model(
     stage="verdicts",
-    upstream=(
-        "context_pairs",
-        "responses",
-        *_TABLES,
-        "answer_changes",
-        "no_effect_differences",
-        "verdict_variations",
-        "instrument_check",
-        "parrot_check",
-    ),
-    arrows=(
-        *_TABLES,
-        "answer_changes",
-        "no_effect_differences",
-        "verdict_variations",
-        "instrument_check",
-        "parrot_check",
-    ),
+    upstream=("context_pairs", "responses", *_JUDGED),
+    arrows=_JUDGED,
     code_version="7",
     settings=lambda part, key: {
         **part.settings.significance.model_dump(),

@@ -114,7 +114,7 @@ def _worth(audits: list[Audit]) -> list[tuple[Audit, Row, Row]]:
     found = []
     for audit in audits:
         by_name = {row["measure"]: row for row in audit.rows}
-        rows = sorted((row for row in audit.rows if STUDY.gated(row)), key=severity)
+        rows = sorted((row for row in audit.rows if STUDY.gated(row)), key=severity(STUDY))
         found += [(audit, row, deciding(by_name, row["measure"])) for row in rows]
     return found
 
@@ -125,7 +125,7 @@ def _breakdown(lake: Lake, audit: Audit) -> dict[str, list[Row]]:
         return {}
     table = lake.read("dialogue_breakdown", audit.key)
     found: dict[str, list[Row]] = {}
-    for whole in sorted((row for row in audit.rows if STUDY.gated(row)), key=severity):
+    for whole in sorted((row for row in audit.rows if STUDY.gated(row)), key=severity(STUDY)):
         if whole["verdict"] == "biased":
             rows = table.filter(pc.equal(table["measure"], whole["measure"])).to_pylist()
             for factor in dict.fromkeys(row["factor"] for row in rows):

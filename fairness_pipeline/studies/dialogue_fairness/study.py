@@ -3,7 +3,14 @@
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.measures.dialogue.answer_changes import OUTCOMES as CHANGES
 from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, reservations
-from fairness_pipeline.measures.dialogue.registry import finding, glanced_at, is_part, measure_label
+from fairness_pipeline.measures.dialogue.registry import (
+    finding,
+    glanced_at,
+    harmful,
+    is_part,
+    measure_label,
+    neutral_reading_of,
+)
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.dialogue_fairness.profile import DialogueFairness, DialoguePart
@@ -21,7 +28,7 @@ def _groups(part: DialoguePart, key: Key) -> tuple[str, str]:
 def _finding(part: DialoguePart, key: Key, row: Row) -> str:
     checkpoint = " (this checkpoint)" if part.models[key["model"]].trained else ""
     own = decisive(row)
-    masked = ", with the groups' words masked" if own["difference"] != row["difference"] else ""
+    masked = f", with {neutral_reading_of(row['measure'])}" if own["difference"] != row["difference"] else ""
     # Where the word is the group's name, other words for the group were not tried.
     named = part.dimensions[key["dimension"]].names_the_group
     words = f" (tested with the words {row['exchanged']})" if named else ""
@@ -64,5 +71,6 @@ STUDY = Study(
     direction=_direction,
     reservations=_reservations,
     control=lambda part, key, row: control(row),
+    harmful=lambda row: row["measure"] in harmful(),
     gated=lambda row: not is_part(row["measure"]),
 )  # fmt: skip
