@@ -193,7 +193,11 @@ def compare_changes(changes: pa.Table, settings: SignificanceSettings, clusters:
 
 
 def _one_sided(row: Comparison, alpha: float, *, lower_is_worse: bool) -> Comparison:
-    """The row with the verdict on its one-sided question."""
+    """The row with the verdict on its one-sided question.
+
+    It errs to the safe side twice: p is that of a difference in either direction, and the error is taken from the 95%
+    interval as if no quantile of a t distribution had widened it. It stands beside Holm's family, not in it.
+    """
     worse = row.difference if lower_is_worse else -row.difference
     if row.ci_low is None or row.ci_high is None:
         return replace(row, p_holm=row.p_decides, p_bh=row.p_decides, verdict="inconclusive")
