@@ -147,13 +147,14 @@ class SenseRules:
         """The counterpart of a listed word in its place (empty if the list decides), or what becomes of it instead."""
         if term in self._never:
             return Not.STAYS
-        if self._not_where and self._not_where.hold(text, start, end):
+        place = (text, start, end, _previous_word(text, start))
+        if self._not_where and self._not_where.hold(*place):
             return self._otherwise
         uses = self._uses.get(term)
         if uses is None:
             return ""
         for counterpart, where, not_where in uses:
-            if (not where or where.hold(text, start, end)) and not (not_where and not_where.hold(text, start, end)):
+            if (not where or where.hold(*place)) and not (not_where and not_where.hold(*place)):
                 return counterpart
         return self._otherwise
 
@@ -195,7 +196,7 @@ class _Patterns:
         self._before = _joined([p.before for p in alone], r"\Z")
         self._near = _NEAR * max((p.tokens for p in alone), default=0)
         self._around = [
-            (_joined([p.before], r"\Z"), _joined([p.after]), p.tokens * _NEAR, p.capital)
+            (re.compile(rf"(?:{p.before})\Z", re.IGNORECASE), _joined([p.after]), p.tokens * _NEAR, p.capital)
             for p in parsed
             if p.before and (p.after or p.capital) and not p.previous
         ]
@@ -204,24 +205,23 @@ class _Patterns:
     def __bool__(self) -> bool:
         return self._any
 
-    def hold(self, text: str, start: int, end: int) -> bool:
-        """Whether one of them holds for the word at a place."""
+    def hold(self, text: str, start: int, end: int, previous: str) -> bool:
+        """Whether one of them holds for the word at a place, behind its previous word."""
         if self._after and self._after.match(text, end):
             return True
-        if self._previous and _previous_word(text, start) in self._previous:
+        if previous in self._previous:
             return True
         if self._before and self._before.search(text, max(0, start - self._near), start):
             return True
         capital = text[start].isupper()
         if capital and self._after_capital and self._after_capital.match(text, end):
             return True
-        return any(
-            (capital or not only_capital)
-            and (after is None or after.match(text, end))
-            and before is not None
-            and before.search(text, max(0, start - near), start)
-            for before, after, near, only_capital in self._around
-        )
+        for before, after, near, only_capital in self._around:
+            if only_capital and not capital:
+                continue
+            if (after is None or after.match(text, end)) and before.search(text, max(0, start - near), start):
+                return True
+        return False
 
 
 def _joined(expressions: list[str], end: str = "") -> re.Pattern[str] | None:
@@ -248,8 +248,9 @@ def _plain_words(tokens: list[str], classes: Classes) -> frozenset[str]:
 
 def _previous_word(text: str, start: int) -> str:
     """The word before a place, folded; empty if none stands directly before it."""
-    near = text[max(0, start - _NEAR) : start]
-    words = near.split() if near[-1:] in _PARTS else ()
+    if text[start - 1 : start] not in _PARTS:
+        return ""
+    words = text[max(0, start - _NEAR) : start].rsplit(None, 1)
     return words[-1].strip("\"“”*~([{<>‘'").lower().replace("’", "'") if words else ""
 
 
@@ -298,6 +299,7 @@ class _Names:
         self._words = frozenset(word for word in ordinary if "*" not in word)
         self._beginnings = tuple(word.removesuffix("*") for word in ordinary if "*" in word)
         self._verbs = frozenset(classes["NOT_NOUN"])
+        self._ordinary = lru_cache(1 << 16)(self._is_ordinary)
 
     def first(self, text: str) -> str | None:
         """The first of them in a text; None if there is none."""
@@ -309,7 +311,7 @@ class _Names:
                 return str(name)
         return None
 
-    def _ordinary(self, word: str) -> bool:
+    def _is_ordinary(self, word: str) -> bool:
         return word in self._words or word.startswith(self._beginnings)
 
 

@@ -164,7 +164,7 @@ class Swapper:
             reason = own.left_out_by or companions.get(place)
             if not reason and any(match[2] in rules.among_ordinary_words for match in own.matches):
                 reason = first_unknown(texts[place].as_py())
-            yield own._replace(left_out_by=reason)
+            yield own._replace(left_out_by=reason) if reason else own
 
     def _ruled(self, rules: SenseRules, text: str, matches: Sequence[tuple[int, int, str]]) -> Meant:
         """What the rules say of each listed word of a text; a word whose use is not clear leaves the text out."""

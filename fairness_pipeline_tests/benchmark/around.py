@@ -65,6 +65,7 @@ def content_hash() -> dict[str, float]:
             "side": ["a", "b"] * PAIRS,
             "context": [f"what is number {i} of all these" for i in range(2 * PAIRS)],
             "response": [f"this is {i % 54_000} for you" for i in range(2 * PAIRS)],
+            "kind": pa.repeat("answer", 2 * PAIRS),
         },
         schema=RESPONSES,
     )

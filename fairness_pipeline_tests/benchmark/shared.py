@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,9 +53,14 @@ def dialogues() -> tuple[pa.Table, str]:
     return everything, f"{table.num_rows:,} {'real tweets' if real else 'generated tweets'}"
 
 
-def score_all(responses: pa.Table, dimension: Dimension) -> dict[str, pa.Table]:
-    """What the four measures find in a table of responses."""
-    return {m.table: m.measure(responses, MeasureSettings(), dimension) for m in registry.measures()}
+PUBLISHED = ("diversity", "politeness", "sentiment", "attribute_words")
+"""The tables of the papers' four measures."""
+
+
+def score_all(responses: pa.Table, dimension: Dimension, of: Collection[str] = ()) -> dict[str, pa.Table]:
+    """What the measures find in a table of responses: those named, or all."""
+    wanted = [m for m in registry.measures() if not of or m.table in of]
+    return {m.table: m.measure(responses, MeasureSettings(), dimension) for m in wanted}
 
 
 def responses(distinct: int, count: int = 2 * PAIRS) -> pa.Table:
@@ -70,6 +75,7 @@ def responses(distinct: int, count: int = 2 * PAIRS) -> pa.Table:
             "pair_id": pa.array(np.repeat(np.arange(half), 2)),
             "side": pa.array(["a", "b"] * half),
             "response": pa.array(made).take(pa.array(chosen)),
+            "kind": pa.repeat("answer", 2 * half),
         }
     )
 
