@@ -30,18 +30,14 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: Dimension) -> pa.Chunke
     """
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     encoded = whole.dictionary_encode()
+    found = Swapper(dimension, pronouns="extended", further=True).find_all(encoded.dictionary)
+    texts_and_matches = zip(encoded.dictionary.to_pylist(), found, strict=True)
+    covered = [_covered(text, matches) if matches else text for text, (matches, _) in texts_and_matches]
     derived, likely = _derived(dimension)
-    may_hold = pc.match_substring_regex(encoded.dictionary, likely, ignore_case=True).to_pylist()
-    distinct = []
-    for text, more, (matches, _) in zip(
-        encoded.dictionary.to_pylist(),
-        may_hold,
-        Swapper(dimension, pronouns="extended", further=True).find_all(encoded.dictionary),
-        strict=True,
-    ):
-        own = text if not matches else _covered(text, matches)
-        distinct.append(derived.sub(MASK, own) if more else own)
-    return pa.chunked_array([pc.take(pa.array(distinct, pa.string()), encoded.indices)])
+    may_hold = pc.match_substring_regex(pa.array(covered, pa.string()), likely, ignore_case=True)
+    for place in pc.indices_nonzero(may_hold).to_pylist():
+        covered[place] = derived.sub(MASK, covered[place])
+    return pa.chunked_array([pc.take(pa.array(covered, pa.string()), encoded.indices)])
 
 
 _ENDINGS = "es|s|ity|ness|ism"
@@ -61,7 +57,8 @@ def _derived(dimension: Dimension) -> tuple[re.Pattern[str], str]:
     bare = "?" if dimension.names_the_group else ""
     compound = rf"(?:\w+-)+(?:{words})(?:{_ENDINGS})?|(?:{words})(?:{_ENDINGS})?(?:-\w+)+"
     pattern = re.compile(rf"(?<![\w'’-])(?:{compound}|(?:{words})(?:{_ENDINGS}){bare})(?![\w-])", re.IGNORECASE)
-    return pattern, rf"\b(?:{'|'.join(single)})(?:{_ENDINGS}|-|\b)|-(?:{'|'.join(single)})" if single else "$^"
+    ends = rf"{_ENDINGS}|-|\b" if dimension.names_the_group else rf"{_ENDINGS}|-"
+    return pattern, rf"\b(?:{'|'.join(single)})(?:{ends})|-(?:{'|'.join(single)})" if single else "$^"
 
 
 def _telling(dimension: Dimension) -> set[str]:

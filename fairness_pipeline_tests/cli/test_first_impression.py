@@ -136,7 +136,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
     assert page.count("<details") > 3
     assert '<a href="dialogue_significance.csv">' in page
     index = (quick.workspace / "reports" / "index.html").read_text()
-    assert "our-bot: the average answer to female contexts has 4 words" in index
+    assert "our-bot: 100% of the answers to female contexts are offensive" in index
     head, *rows = (quick.workspace / "reports" / "dialogue_significance.csv").read_text().splitlines()
     assert head.startswith("dimension,model,measure")
     assert len(rows) == 2 * 22  # two dimensions; measures, their parts, their readings with masked words

@@ -195,6 +195,14 @@ def _dialogues(partition: Partition[DialoguePart], corpus: str) -> pa.Table:
     return partition.read(partition.part.dialogues_of(corpus))
 
 
+def _dialogues_for(partition: Partition[DialoguePart], corpus: str) -> pa.Table:
+    """The dialogues for the partition's dimension: all of a corpus, but of written ones those written for it."""
+    dialogues = _dialogues(partition, corpus)
+    if partition.part.corpora[corpus].specification.contexts:
+        return dialogues.filter(pc.equal(dialogues["topic"], partition.key["dimension"]))
+    return dialogues
+
+
 def _lexicon(part: DialoguePart, key: Key) -> dict[str, object]:
     dimension = part.dimensions[key["dimension"]]
     return {
@@ -239,9 +247,7 @@ def contexts(partition: Partition[DialoguePart]) -> Result:
     swapper = Swapper(
         _dimension(partition), pronouns=how["pronouns"], senses=how["senses"] == "rules", further=how["further"]
     )
-    dialogues = _dialogues(partition, corpus)
-    if part.corpora[corpus].specification.contexts:  # each was written for one dimension
-        dialogues = dialogues.filter(pc.equal(dialogues["topic"], partition.key["dimension"]))
+    dialogues = _dialogues_for(partition, corpus)
     found = find_contexts(dialogues, swapper, partition.progress)
     if not found.table.num_rows:
         raise FairnessError(
@@ -654,7 +660,7 @@ def _instrument(part: DialoguePart, key: Key) -> dict[str, object]:
     stage="measures",
     axes=("corpus", "dimension"),
     upstream=DIALOGUES,
-    code_version="2",
+    code_version="3",
     settings=_instrument,
     schema=INSTRUMENT_CHECK,
 )
@@ -665,7 +671,7 @@ def instrument_check(partition: Partition[DialoguePart]) -> Result:
     splits that it is not in.
     """
     part, corpus = partition.part, partition.key["corpus"]
-    dialogues = _dialogues(partition, corpus)
+    dialogues = _dialogues_for(partition, corpus)
     if corpus in part.settings.planted:
         dialogues = dialogues.filter(pc.invert(pc.is_in(dialogues["split"], pa.array(PLANTED_SPLITS))))
     answered = dialogues.filter(pc.not_equal(dialogues["response"], ""))
