@@ -278,8 +278,11 @@ def test_one_meaning_of_difference() -> None:
         {**ROW, "difference": -3.0},
         ROW,
     ]
-    assert sorted(backwards, key=severity) == list(reversed(backwards))
     study = studies()[0]
+    assert sorted(backwards, key=severity(study)) == list(reversed(backwards))
+    refused = {**ROW, "measure": "refusal", "difference": ROW["difference"] / 2}
+    longer = {**ROW, "measure": "length", "difference": ROW["difference"] * 2}
+    assert sorted([longer, refused], key=severity(study)) == [refused, longer]  # harm comes first
     audits = [Audit({"dimension": d, "model": "m"}, rows) for d, rows in (("a", []), ("b", [never]), ("c", [ROW]))]
     assert [audit.key["dimension"] for audit in worst_first(study, audits)] == ["c", "b", "a"]
     assert counted(study, audits) == {"biased": 1, NEVER_SEEN: 1}

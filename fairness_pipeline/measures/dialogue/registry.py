@@ -73,3 +73,8 @@ def harmful() -> list[str]:
 def is_part(row: str) -> bool:
     """Whether a row is part of another row or another reading of it. Such a row has no verdict of its own."""
     return row.endswith(MASKED) or (row in _outcomes() and _outcomes()[row].part)
+
+
+def is_harmful(row: str) -> bool:
+    """Whether a row counts something bad for whoever gets it."""
+    return row in _outcomes() and _outcomes()[row].harmful

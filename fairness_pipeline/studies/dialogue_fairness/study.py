@@ -6,7 +6,7 @@ from fairness_pipeline.measures.dialogue.dialogue_significance import control, d
 from fairness_pipeline.measures.dialogue.registry import (
     finding,
     glanced_at,
-    harmful,
+    is_harmful,
     is_part,
     measure_label,
     neutral_reading_of,
@@ -71,6 +71,6 @@ STUDY = Study(
     direction=_direction,
     reservations=_reservations,
     control=lambda part, key, row: control(row),
-    harmful=lambda row: row["measure"] in harmful(),
+    harmful=lambda row: is_harmful(row["measure"]),
     gated=lambda row: not is_part(row["measure"]),
 )  # fmt: skip
