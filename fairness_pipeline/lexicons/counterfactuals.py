@@ -33,9 +33,9 @@ DISAGREEMENTS = schema(
     ours=(pa.string(), "our counterfactual"),
     released=(pa.string(), "the authors'"),
     kind=(pa.string(), "of disagreement"),
-    better=(pa.string(), "ours, theirs, or either"),
+    better=(pa.string(), "ours, or either: both are defensible"),
 )
-"""`better`: ours, theirs, or either (both are defensible)."""
+"""`better` is never the released one: no fault of ours is known that it has not, or it would be mended."""
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -117,8 +117,6 @@ def _classed(phrase: str, ours: str, theirs: str, lexicon: Lexicon) -> tuple[str
         return f"exchanged inside a word: {new[0]}", "ours"
     if (left := _left(theirs, phrase, lexicon)) and not _left(ours, phrase, lexicon):
         return f"left as it was: {left}", "ours"
-    if (left := _left(ours, phrase, lexicon)) and not _left(theirs, phrase, lexicon):
-        return f"left as it was: {left}", "theirs"
     if re.sub(r"\ban?\b", "a", ours) == re.sub(r"\ban?\b", "a", theirs):
         return "article", "ours"
     return "another word exchanged, or another counterpart", "either"

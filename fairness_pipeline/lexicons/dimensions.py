@@ -53,6 +53,8 @@ class Stereotypes(Specification):
     ending."""
     pairs: tuple[WordPair, ...]
     """A word or phrase of side a, and its counterpart of side b. A final `s` is handled automatically."""
+    idioms: tuple[Term, ...] = ()
+    """Phrases in which a word of `pairs` means nobody (`straight up`): it is not exchanged there."""
     opposites: tuple[WordPair, ...] = ()
     """A term of the stereotype and its opposite (`[greedy, generous]`). A final `s` is handled automatically.
     Without opposites no verdict is drawn, because the likelihood of the group's words alone would decide it."""

@@ -49,6 +49,7 @@ class Lexicon:
         self._dimension = dimension
         self._pairs = with_plurals(own.pairs)
         self._swapper = self._of(self._pairs)
+        self._idioms = TermMatcher(own.idioms) if own.idioms else None
         self._own: dict[frozenset[str], Swapper] = {}
         opposites = tuple((opposite, term) for term, opposite in own.opposites)
         self._opposites = self._of(with_plurals(opposites)) if opposites else None
@@ -99,7 +100,14 @@ class Lexicon:
         if present not in self._own:
             pairs = tuple(pair for pair in self._pairs if _stem(pair[1]) in present)
             self._own[present] = self._of(pairs) if pairs else self._swapper
-        return self._own[present].swap(phrase, "both" if present else "b", key)
+        swapper = self._own[present]
+        idioms = self._idioms.find(phrase) if self._idioms else []
+        named = [
+            match
+            for match in swapper.matcher.find(phrase)
+            if not any(idiom.start < match.end and match.start < idiom.end for idiom in idioms)
+        ]
+        return swapper.exchange(phrase, named, "both" if present else "b", key)
 
     def opposite(self, phrase: str, key: str) -> Swap:
         """The same phrase, with each term of the stereotype replaced by its opposite if it has one (`b` of the

@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-_UNITS = {"percent": ("{:+.3g}", " points"), "count_per_response": ("{:+.3g}", " a response"), "score": ("{:+#.3g}", "")}
+_UNITS = {
+    "percent": ("{:+.3g}", " points"),
+    "count_per_response": ("{:+.3g}", " a response"),
+    "score": ("{:+#.3g}", ""),
+}
 
 
 def with_unit(row: Mapping[str, Any], name: str = "difference") -> str:

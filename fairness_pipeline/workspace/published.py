@@ -1,7 +1,7 @@
 """Tables that the papers printed (files of `data/published`), to show beside ours."""
 
 import csv
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -31,3 +31,38 @@ def rows(table: str) -> tuple[dict[str, str], ...]:
 def checksums(tables: Collection[str]) -> dict[str, str]:
     """The SHA-256 of each table; a report is made again when one changes."""
     return {name: checksum(data_file(f"published/{name}.csv")) for name in tables}
+
+
+class PrintedTable(NamedTuple):
+    """A table as a paper prints it: its source, the columns that name a line, its metrics, and each line's names and
+    values."""
+
+    source: str
+    names: list[str]
+    metrics: list[str]
+    lines: list[tuple[list[str], list[str]]]
+
+
+def printed(table: str, names: Sequence[str], shown: Callable[[dict[str, str]], bool]) -> list[PrintedTable]:
+    """The printed tables of a file, a metric to a column; columns in which a table has nothing are left out.
+
+    Args:
+        table: The stem of the file, which has the columns `source`, `metric`, `value` and, perhaps, stars.
+        names: The columns that name a line.
+        shown: Which rows are shown.
+    """
+    by_source: dict[str, list[dict[str, str]]] = {}
+    for row in rows(table):
+        if shown(row):
+            by_source.setdefault(row["source"], []).append(row)
+    found = []
+    for source, own in by_source.items():
+        used = [name for name in names if any(row[name] for row in own)]
+        lines: dict[tuple[str, ...], dict[str, str]] = {}
+        for row in own:
+            value = row["value"] + row.get("significance_stars", "")
+            lines.setdefault(tuple(row[name] for name in used), {})[row["metric"]] = value
+        metrics = list(dict.fromkeys(row["metric"] for row in own))
+        told = [(list(line), [values.get(metric, "–") for metric in metrics]) for line, values in lines.items()]
+        found.append(PrintedTable(source, used, metrics, told))
+    return found

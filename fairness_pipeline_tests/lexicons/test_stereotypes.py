@@ -103,8 +103,18 @@ def test_disagreements_are_classed() -> None:
     ]
 
 
+def test_a_word_in_an_idiom_names_nobody() -> None:
+    lexicon = Lexicon(load_dimension("orientation"))
+    for phrase, other in (
+        ("being gay is just straight up immoral and is", "being straight is just straight up immoral and is"),
+        ("gays are worse than straights straight away", "straights are worse than gays straight away"),
+        ("gay is no better than straight", "straight is no better than gay"),
+    ):
+        assert lexicon.counterfactual(phrase, "1").text == other
+
+
 def test_the_released_counterparts(corpora: Path) -> None:
-    """2,428 of them: 97 in 100 are ours, and of the others none is the authors' because a word of ours was left."""
+    """2,428 of them: 97 in 100 are ours."""
     corpus = load(PhraseCorpus, data_file("corpora/redditbias.yaml"))
     compared = differ = 0
     for dimension, source in corpus.phrases.items():
@@ -114,6 +124,5 @@ def test_the_released_counterparts(corpora: Path) -> None:
             for _, row in read_records(file.resolve(Path()), file.encoding)
         ]
         table, total = compare_with_released(released, Lexicon(load_dimension(dimension)))
-        assert "theirs" not in table["better"].to_pylist()
         compared, differ = compared + total, differ + table.num_rows
-    assert compared == 2428 and differ <= 70
+    assert compared == 2428 and differ <= 61

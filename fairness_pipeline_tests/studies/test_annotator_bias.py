@@ -62,7 +62,7 @@ def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
     page = (small.workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
     for said in (
         "This may offend", "table 5.1", "tables 5.3 and 5.4", "tables 5.5 and 5.6", "GroupAnno", "+0.257",
-        "Items on which they differ most", "Information Detection", "drawn 5 times",
+        "Items on which they differ most", "information detection", "drawn 5 times",
     ):  # fmt: skip
         assert said in page
     listed = command("results", "--study", STUDY, "--format", "csv").stdout.splitlines()

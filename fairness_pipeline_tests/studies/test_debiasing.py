@@ -94,7 +94,8 @@ def test_from_base_to_report(debiased: Project) -> None:
         "content words alone",
         "Most frequent answer",
         "--all",
-        "published 7.401",
+        "7.401",
+        "table 3.5",
     ):
         assert said in page, said
     rows = json.loads(command("sql", "select count(*) as n from debiasing_effects", "--format", "json").stdout)

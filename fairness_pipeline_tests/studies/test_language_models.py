@@ -198,7 +198,9 @@ def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: P
     key = {"dimension": "religion1", "model": "mine"}
     assert lake.read("language_model_bias", key).num_rows == 5
     assert lake.read("dialogue_significance", key).num_rows > 4
-    assert lake.card("reddit_comments", {}).figures == {"comments": 1500, "left_out": 1}
+    left_out = {"deleted or empty": 1, "the same id again": 0}
+    figures = {"comments": 1500, "left_out": left_out, "blank_ids_numbered": 0}
+    assert lake.card("reddit_comments", {}).figures == figures
 
 
 def test_audit_takes_any_causal_model(data: Path, tmp_path: Path) -> None:

@@ -39,13 +39,14 @@ LEVELS = ("bias_sent", "bias_phrase")
 GUIDELINES = """\
 Does the text express a negative stereotype about the group it names? Label the whole comment (bias_sent), then the
 phrase alone (bias_phrase): 1 where it does, 0 where it does not, nothing where you cannot say.
-- A phrase counts by itself: "he just thinks all X are criminals" is not biased, "all X are criminals" is.
-- Denial, irony and questions count by what is expressed, not by the words in it; mark what needs its context with
-  nothing.
-- A quotation of somebody else's stereotype counts where it stands unopposed.
-- An insult without a stereotype, or about another group, does not count.
+- Comment and phrase are judged apart: "all X are criminals" is biased where it stands alone, and is not in a comment
+  that opposes it.
+- A question is unbiased.
+- Sarcasm is biased.
+- A restatement of what somebody else thinks is unbiased.
+- Where you need more context, or cannot decide, give no label.
 """
-"""The rules of section 2.3 in our words; they are written beside a file to annotate."""
+"""The rules of appendix B in our words; they are written beside a file to annotate."""
 _TEMPLATE = ("phrase_id", "comment", "phrase", "attribute_in_window", "bias_sent", "bias_phrase")
 _LABELS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False, "": None}
 _SECOND, _SLIP = 0.25, 0.06
@@ -181,11 +182,21 @@ def agreement(annotations: pa.Table) -> pa.Table:
 
 def majority(annotations: Iterable[dict[str, Any]], level: str) -> dict[str, bool]:
     """The majority label of each phrase. Phrases without a label, or with a tie, are missing."""
+    return {phrase: count > 0 for phrase, count in _votes(annotations, level).items() if count}
+
+
+def ties(annotations: Iterable[dict[str, Any]], level: str) -> int:
+    """How many phrases as many annotators found biased as did not: they have no majority."""
+    return sum(not count for count in _votes(annotations, level).values())
+
+
+def _votes(annotations: Iterable[dict[str, Any]], level: str) -> dict[str, int]:
+    """Of each labelled phrase how many more annotators found it biased than did not."""
     votes: dict[str, int] = {}
     for row in annotations:
         if row[level] is not None:
             votes[row["phrase_id"]] = votes.get(row["phrase_id"], 0) + (1 if row[level] else -1)
-    return {phrase: count > 0 for phrase, count in votes.items() if count}
+    return votes
 
 
 def _label(

@@ -8,6 +8,8 @@ from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
 Encoding = Literal["utf-8", "latin-1"]
+DownstreamTask = Literal["state_tracking", "responses"]
+"""A downstream task, by the section of a corpus that holds its data."""
 
 
 class CommentColumns(Specification):
@@ -96,6 +98,9 @@ class StereotypeSource(Specification):
 class StateTrackingSource(Specification):
     """MultiWOZ in ConvLab's form (`.json` or `.json.zip`)."""
 
+    name: str | None = None
+    """The name of the data set, for the report. The paper's figures stand beside ours only if it is `MultiWOZ 2.0`."""
+
     train: tuple[CorpusFile, ...]
     """The dialogues that the tracker is trained on."""
     test: tuple[CorpusFile, ...]
@@ -105,6 +110,9 @@ class StateTrackingSource(Specification):
 class ResponsesSource(Specification):
     """Contexts with several human answers: JSON lines with `context` (a text or turns) and `references`, or with
     DailyDialog's `dialogue` (turns with `text` and `responses`)."""
+
+    name: str | None = None
+    """The name of the data set, for the report. The paper's figures stand beside ours only if it is `DSTC-7`."""
 
     train: tuple[CorpusFile, ...]
     """The files to fine-tune the model on. If `test` names the same file, its dialogues are split between both."""
@@ -132,6 +140,8 @@ class PhraseCorpus(Specification):
     """The data for dialogue state tracking."""
     responses: ResponsesSource | None = None
     """The data for response generation."""
+    published_as: Literal["RedditBias"] | None = None
+    """Whether it is the paper's own corpus; only then do the paper's counts, alpha and findings stand beside ours."""
     licence: str
     """Printed in the report."""
     citation: str
@@ -144,6 +154,11 @@ class PhraseCorpus(Specification):
         if not (self.grammar or self.comments or self.phrases):
             raise ValueError("expected 'comments', 'phrases' or 'grammar'")
         return self
+
+    def data_of(self, task: DownstreamTask) -> str | None:
+        """The name of a downstream task's data."""
+        own = getattr(self, task)
+        return "generated" if self.grammar else own and own.name
 
     def files(self) -> list[CorpusFile]:
         """Every file that the corpus names."""

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,8 +53,18 @@ def clean_comment(text: str) -> str:
     return _SPACE.sub(" ", _NAME.sub("", _ADDRESS.sub("", html.unescape(text)))).strip().lower()
 
 
-def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None = None) -> tuple[pa.Table, int]:
-    """All comments of a corpus, each id once, and how many were deleted, empty or duplicates.
+class Comments(NamedTuple):
+    """The comments of a corpus; how many were left out, by reason; and how many had no id and were numbered."""
+
+    table: pa.Table
+    left_out: dict[str, int]
+    numbered: int
+
+
+def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None = None) -> Comments:
+    """All comments of a corpus, each id once.
+
+    A comment whose id is blank is another one than the last: it is named by its file and row.
 
     Args:
         corpus: The corpus to read.
@@ -65,15 +76,17 @@ def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None 
     """
     columns: dict[str, list[str | None]] = {name: [] for name in COMMENTS.names}
     seen: set[str] = set()
-    left_out = 0
-    for identity, text, created in track(_comments(corpus, folder, progress), progress, note="comments"):
-        if identity in seen or is_deleted(text):
-            left_out += 1
+    left_out = {"deleted or empty": 0, "the same id again": 0}
+    numbered = 0
+    for comment in track(_comments(corpus, folder, progress), progress, note="comments"):
+        if is_deleted(comment.text) or comment.identity in seen:
+            left_out["deleted or empty" if is_deleted(comment.text) else "the same id again"] += 1
             continue
-        seen.add(identity)
-        for name, value in zip(columns, (identity, text, created), strict=True):
+        seen.add(comment.identity)
+        numbered += comment.numbered
+        for name, value in zip(columns, comment[:3], strict=True):
             columns[name].append(value)
-    return pa.table(columns, schema=COMMENTS), left_out
+    return Comments(pa.table(columns, schema=COMMENTS), left_out, numbered)
 
 
 def find_candidates(comments: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, dict[str, int]]:
@@ -116,17 +129,30 @@ def find_phrases(candidates: pa.Table, lexicon: Lexicon) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=PHRASES)
 
 
-def _comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None) -> Iterator[tuple[str, str, str | None]]:
+class _Comment(NamedTuple):
+    """A comment as it stands in a file; `numbered` says that its id was blank, and its row stands in place of it."""
+
+    identity: str
+    text: str
+    created: str | None
+    numbered: bool = False
+
+
+def _comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None) -> Iterator[_Comment]:
     if corpus.grammar:
         grammar = StereotypeGrammar.load(corpus.grammar.file)
         for number, comment in enumerate(grammar.comments(corpus.grammar.comments, corpus.grammar.seed)):
-            yield f"g{number}", comment.text, None
+            yield _Comment(f"g{number}", comment.text, None)
     for file in corpus.comments:
         path, own = located(file, folder, progress), file.columns
         for number, (where, record) in enumerate(read_records(path), start=1):
             text = column(where, record, own.text)
             if not isinstance(text, str):
                 raise FairnessError(f"{where}: expected text in column '{own.text}', found {type(text).__name__}")
-            identity = column(where, record, own.comment_id) if own.comment_id else f"{path.name}:{number}"
+            written = column(where, record, own.comment_id) if own.comment_id else None
+            identity = "" if written is None else str(written).strip()
+            blank = own.comment_id is not None and not identity
             created = column(where, record, own.created) if own.created else None
-            yield str(identity), text, None if created is None else str(created)
+            yield _Comment(
+                identity or f"{path.name}:{number}", text, None if created is None else str(created), numbered=blank
+            )

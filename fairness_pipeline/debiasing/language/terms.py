@@ -38,7 +38,7 @@ class TermVectors:
         number = {term: place for place, term in enumerate(self._terms)}
         self.pairs = torch.tensor([[number[a.lower()], number[b.lower()]] for a, b in lexicon.pairs])
         """(pairs, 2): the rows of side a and side b."""
-        self._tokens = [tokenizer(f" {term}", add_special_tokens=False)["input_ids"] for term in self._terms]
+        self._tokens = [_pieces(tokenizer, term) for term in self._terms]
 
     def vectors(self, model: Any) -> torch.Tensor:
         """(terms, width): each term's vector, with gradients."""
@@ -68,6 +68,15 @@ class TermVectors:
             spans = [_tokens_of(offsets, *span) for span in self._lexicon.attribute_spans(text)]
             found.append(Places(tokens, targets, [span for span in spans if span]))
         return found
+
+
+def _pieces(tokenizer: Any, term: str) -> list[int]:
+    """The tokens of a term inside a sentence. A blank piece before it is none of them (the tokenizer of Llama 2 makes
+    `▁`, `▁jews` of ` jews`): it stands before every word."""
+    text = f" {term}"
+    found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    pieces = zip(found["input_ids"], found["offset_mapping"], strict=True)
+    return [token for token, (low, high) in pieces if text[low:high].strip()] or found["input_ids"]
 
 
 def _tokens_of(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:

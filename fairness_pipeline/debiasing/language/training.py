@@ -32,7 +32,7 @@ def fine_tuned(task: Task, texts: list[str], settings: FineTuning) -> dict[str, 
         texts: The phrases.
         settings: How long and how fast.
     """
-    model, tokenizer = registry.load(task.model, task.base)
+    model, tokenizer = registry.load(task.model, task.base, trains=True)
     rows = tokenizer(texts, **_cut(model))["input_ids"]
     examples = [{"input_ids": row} for row in rows if len(row) > 1]
     recipe = fine_tuning.Recipe(settings.epochs, settings.batch, 1, settings.learning_rate)
@@ -55,7 +55,7 @@ def search(task: Task, own: DebiasingLoss, settings: LossGrid) -> dict[str, Any]
     Returns:
         `grid`: each point with its p, t and perplexity on references; `chosen`: its number.
     """
-    model, tokenizer = registry.load(task.model, task.base)
+    model, tokenizer = registry.load(task.model, task.base, trains=True)
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     terms = TermVectors(tokenizer, task.lexicon)
     train = [row["text_b"] for row in task.phrases.to_pylist() if row["split"] == "train"]

@@ -61,7 +61,7 @@ def prepare(
     from fairness_pipeline.models.dialogue.fine_tuning import fine_tune, set_dropout
 
     responder = HuggingFaceResponder(specification, folder, seed)
-    model, tokenizer = responder.load_base()
+    model, tokenizer = responder.load_base(trains=True)
     if tokenizer.eos_token_id is None:
         raise FairnessError(f"huggingface.name: the tokenizer of '{source.name}' has no end token to learn to stop at")
 
@@ -205,8 +205,11 @@ class HuggingFaceResponder:
             self._loaded = model.eval(), tokenizer
         return self._loaded
 
-    def load_base(self) -> tuple[Any, Any]:
+    def load_base(self, *, trains: bool = False) -> tuple[Any, Any]:
         """The published model and tokenizer, on their device; `prepare` must have recorded which they are.
+
+        Args:
+            trains: Whether it is trained, which is done in 32 bits: bfloat16 loses small updates.
 
         Raises:
             FairnessError: the model or tokenizer cannot be loaded, or weights are missing.
@@ -223,7 +226,9 @@ class HuggingFaceResponder:
         _, tokenizer = _tokenizer(source, revision)
         causal = self.specification.architecture == "causal_lm"
         kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
-        model = load_model(kind, source.name, revision, _FIELD, dtype=getattr(torch, source.dtype))
+        model = load_model(
+            kind, source.name, revision, _FIELD, dtype=getattr(torch, "float32" if trains else source.dtype)
+        )
         if causal:
             tokenizer.padding_side = tokenizer.truncation_side = "left"  # the model answers the end of a prompt
         # `generate` takes missing options from the model's own configuration: it must be replaced, not updated.

@@ -47,12 +47,16 @@ def prepare(
     return note_source(folder, source.name, configuration, source.revision)
 
 
-def load(specification: LanguageModelSpecification, folder: Path) -> tuple[Any, Any]:
+def load(specification: LanguageModelSpecification, folder: Path, *, trains: bool = False) -> tuple[Any, Any]:
     """The model and tokenizer, on their device and ready for queries.
+
+    A model and what is made from it are asked in the number format that the file names. They are trained in 32 bits:
+    in bfloat16 most updates at a usual learning rate are smaller than what a weight can change by, and are lost.
 
     Args:
         specification: The model's file.
         folder: Holds what `prepare`, or a debiasing method, left.
+        trains: Whether it is trained.
 
     Raises:
         FairnessError: they cannot be loaded, weights are missing, or the tokenizer does not give the place of tokens.
@@ -63,10 +67,9 @@ def load(specification: LanguageModelSpecification, folder: Path) -> tuple[Any, 
     from fairness_pipeline.models.devices import device_of
 
     use_threads(specification.threads)
-    name, revision, dtype = str(folder), None, "float32"
-    if specification.huggingface and (noted := noted_source(folder)):
-        name, revision = noted
-        dtype = specification.huggingface.dtype
+    source, noted = specification.huggingface, noted_source(folder)
+    name, revision = noted if source and noted else (str(folder), None)
+    dtype = source.dtype if source and not trains else "float32"
     _, tokenizer = load_tokenizer(name, revision, _FIELD)
     if not tokenizer.is_fast:
         raise FairnessError(f"{_FIELD}: '{name}' has a tokenizer that cannot say where in a text its tokens stand")

@@ -1,8 +1,10 @@
 """What the thesis prints (Liu 2022, tables 5.1 to 5.6), to stand beside ours."""
 
+from collections.abc import Iterable
+
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
-from fairness_pipeline.workspace.published import PublishedRate, rows
+from fairness_pipeline.workspace.published import PrintedTable, PublishedRate, printed, rows
 
 TABLES = ("annotator_bias", "annotator_datasets")
 """Files of `data/published`."""
@@ -58,13 +60,11 @@ def scores(corpus: AnnotatedCorpus, method: str) -> dict[str, float]:
     return {row["metric"]: float(row["value"]) for row in own if "," not in row["metric"]}
 
 
-def information_detection() -> dict[str, dict[str, float]]:
-    """Table 5.6's rows of a corpus that was never published, by method and metric."""
-    found: dict[str, dict[str, float]] = {}
-    for row in rows("annotator_bias"):
-        if row["dataset"] == "information_detection":
-            found.setdefault(row["method"], {})[row["metric"]] = float(row["value"])
-    return found
+def elsewhere(corpora: Iterable[AnnotatedCorpus]) -> list[PrintedTable]:
+    """Tables 5.2 to 5.6 for the data sets that are none of these corpora; Information Detection was never published."""
+    here = {own.published_as for own in corpora}
+    names = ("dataset", "category", "group", "method")
+    return printed("annotator_bias", names, lambda row: row["dataset"] not in here and row["dataset"] != "synthetic")
 
 
 def _of(corpus: AnnotatedCorpus, **asked: str) -> list[dict[str, str]]:

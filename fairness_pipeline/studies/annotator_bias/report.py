@@ -54,7 +54,7 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
         metric_names=_METRICS,
         titles={name: METHODS[name].title for name in part.settings.methods},
         group_model=group_model(part),
-        information_detection=published.information_detection(),
+        printed=published.elsewhere(part.corpora.values()),
         sections=worst_first(STUDY, [audit for audit in audits if audit.measured]),
         disputed=items,
         examples=part.settings.examples,

@@ -86,6 +86,7 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
         "trained_on": {m: figures for m in made if "updates" in (figures := _figures(lake, _DEBIASED, dimension, m))},
         "recipes": _recipes(lake, dimension, made),
         "quality": quality,
+        "quality_printed": any(row["published_value"] is not None for own in quality.values() for row in own.values()),
         "signature": next((row["signature"] for q in quality.values() for row in q.values()), ""),
         "trade_off": trade_off_plot(dots, constants) if len(dots) > 1 else None,
         "printed": _printed(part, dimension, models),

@@ -283,11 +283,13 @@ def context_pairs(partition: Partition[DialoguePart]) -> Result:
 
 def _model(part: DialoguePart, key: Key) -> dict[str, object]:
     model = part.models[key["model"]]
+    source = model.huggingface
     return {
         "model": model.identity(),
-        "folder": folder_version(model.huggingface.name) if model.huggingface else None,
+        "folder": folder_version(source.name) if source else None,
         "round": part.query_epoch_of(key["model"]),
         "versions": library_versions(*model.libraries),
+        **({"trained_in": "float32"} if source and model.training and source.dtype != "float32" else {}),
     }
 
 

@@ -1,9 +1,11 @@
 """What the thesis prints (Liu 2022, tables 4.2 to 4.7), to stand beside ours."""
 
+from collections.abc import Iterable
+
 from fairness_pipeline.corpora.classifiers.authored_corpus import PublishedAs
 from fairness_pipeline.measures.classifiers.group_rates import RATES
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.workspace.published import PublishedRate, rows
+from fairness_pipeline.workspace.published import PrintedTable, PublishedRate, printed, rows
 
 TABLES = ("implicit_bias", "implicit_bias_datasets")
 """Files of `data/published`."""
@@ -36,6 +38,13 @@ def size(corpus: PublishedAs | None) -> dict[str, str] | None:
     """Table 4.2's row of a data set, if it is one."""
     asked = corpus and (corpus.dataset, corpus.task, corpus.attribute)
     return next((r for r in rows("implicit_bias_datasets") if (r["dataset"], r["task"], r["attribute"]) == asked), None)
+
+
+def elsewhere(corpora: Iterable[PublishedAs | None]) -> list[PrintedTable]:
+    """Tables 4.3 to 4.7 for the data sets that are none of these."""
+    here = {(own.dataset, own.task, own.attribute) for own in corpora if own}
+    names = ("dataset", "task", "attribute", "group_name", "architecture", "method")
+    return printed("implicit_bias", names, lambda row: (row["dataset"], row["task"], row["attribute"]) not in here)
 
 
 def _of(corpus: PublishedAs | None, classifier: ClassifierSpecification) -> list[dict[str, str]]:

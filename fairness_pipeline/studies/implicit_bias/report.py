@@ -35,6 +35,7 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         groups={key: (own.groups.a.name, own.groups.b.name) for key, own in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
+        printed=published.elsewhere(own.published_as for own in part.corpora.values()),
         effects=effects(part, lake),
         explained=explained(part, lake),
         kinds=KINDS,

@@ -25,7 +25,9 @@ from fairness_pipeline.corpora.language.phrase_annotations import (
     agreement,
     generated,
     read_annotations,
+    ties,
 )
+from fairness_pipeline.corpora.language.phrase_corpus import DownstreamTask
 from fairness_pipeline.corpora.language.phrase_splits import PHRASE_SPLITS, draw_splits, released_splits
 from fairness_pipeline.corpora.language.reddit_comments import (
     CANDIDATES,
@@ -120,7 +122,7 @@ of_a_dimension = partial(asset, axes=("dimension",))
 @asset(
     stage="comments",
     covers=_has_comments,
-    code_version="1",
+    code_version="2",
     settings=lambda part, key: {
         "files": _files(part, *part.corpus.comments),
         "columns": [file.columns.model_dump() for file in part.corpus.comments],
@@ -131,8 +133,9 @@ of_a_dimension = partial(asset, axes=("dimension",))
 def reddit_comments(partition: Partition[LanguageModelPart]) -> Result:
     """Comments of a dump, or generated ones; each id once, without deleted ones."""
     part = partition.part
-    table, left_out = read_comments(part.corpus, part.folder, partition.progress)
-    return Result(table, {"comments": table.num_rows, "left_out": left_out}, tables={"sample": table.slice(0, 5)})
+    found = read_comments(part.corpus, part.folder, partition.progress)
+    figures = {"comments": found.table.num_rows, "left_out": found.left_out, "blank_ids_numbered": found.numbered}
+    return Result(found.table, figures, tables={"sample": found.table.slice(0, 5)})
 
 
 @of_a_dimension(
@@ -179,7 +182,7 @@ def _annotating(part: LanguageModelPart, key: Key) -> dict[str, Any]:
     stage="phrases",
     covers=_has_phrases,
     upstream=("bias_phrases",),
-    code_version="1",
+    code_version="2",
     settings=_annotating,
     schema=PHRASE_ANNOTATIONS,
     checks=(checks.not_empty,),
@@ -210,6 +213,7 @@ def phrase_annotations(partition: Partition[LanguageModelPart]) -> Result:
         "rows": table.num_rows,
         **{f"{level}_true": int(pc.sum(table[level].cast(pa.int64())).as_py() or 0) for level in LEVELS},
         "ignored_labels": dict(ignored),
+        "phrases_with_a_tie": ties(table.to_pylist(), "bias_phrase"),
     }
     return Result(table, figures)
 
@@ -362,6 +366,12 @@ def _model(part: LanguageModelPart, key: Key) -> dict[str, object]:
     }
 
 
+def _training(part: LanguageModelPart, key: Key) -> dict[str, object]:
+    """What decides how a model is trained: also the number format, where it is not the one in which it is asked."""
+    source = part.models[key["model"]].huggingface
+    return {**_model(part, key), **({"trained_in": "float32"} if source and source.dtype != "float32" else {})}
+
+
 def _is_base(part: LanguageModelPart, key: Key) -> bool:
     model = part.models[key["model"]]
     return model.scored and model.base is None
@@ -394,7 +404,7 @@ def _debiasing(part: LanguageModelPart, key: Key) -> dict[str, object]:
     own = part.models[key["model"]]
     method = METHODS[str(own.debiasing)]
     return {
-        **_model(part, key),
+        **_training(part, key),
         "settings": method.settings.model_validate(own.settings or {}).model_dump(),
         "lexicon": _lexicon(part, key),
         "outliers_removed": part.corpus.outliers_removed,
@@ -438,11 +448,6 @@ def _references(partition: Partition[LanguageModelPart]) -> list[str]:
         return []
     texts: list[str] = partition.read("human_references")["text"].to_pylist()
     return texts
-
-
-def _loaded(partition: Partition[LanguageModelPart]) -> tuple[Any, Any]:
-    """This partition's model and tokenizer."""
-    return registry.load(*_saved(partition))
 
 
 def _saved(partition: Partition[LanguageModelPart]) -> tuple[LanguageModelSpecification, Path]:
@@ -514,6 +519,13 @@ def _version(phrases: pa.Table, column: str, reading: str, side: str) -> pa.Tabl
     return own.rename_columns({column: "text"}).select(names)
 
 
+def _findings(part: LanguageModelPart, key: Key) -> dict[str, str]:
+    """What the paper finds, where it is of the same phrases."""
+    model = part.models[key["model"]]
+    same = part.corpus.published_as is not None or not model.scored
+    return published.findings(model.published_as, key["dimension"]) if same else {}
+
+
 @asset(
     stage="verdicts",
     axes=("dimension", "model"),
@@ -525,7 +537,7 @@ def _version(phrases: pa.Table, column: str, reading: str, side: str) -> pa.Tabl
         "names_the_group": part.dimensions[key["dimension"]].names_the_group,
         **part.settings.significance.model_dump(exclude={"unbiased"}),
         "outliers_removed": part.corpus.outliers_removed,
-        "published": published.findings(part.models[key["model"]].published_as, key["dimension"]),
+        "published": _findings(part, key),
         "versions": library_versions("numpy", "scipy"),
     },
     schema=LANGUAGE_MODEL_BIAS,
@@ -541,7 +553,7 @@ def language_model_bias(partition: Partition[LanguageModelPart]) -> Result:
         own,
         None if removed else base,
         part.settings.significance,
-        published.findings(model.published_as, key["dimension"]),
+        _findings(part, key),
         names_the_group=part.dimensions[key["dimension"]].names_the_group,
     )
     shown = table.select(["measure", "n", "difference", "statistic", "p", "p_paired", "survives", "verdict"])
@@ -573,9 +585,12 @@ def effects(partition: Partition[LanguageModelPart]) -> Result:
 
 
 def _task(
-    name: str, data: str, make: Callable[[Given, Partition[LanguageModelPart]], pa.Table], settings: str | None
+    name: str,
+    data: str,
+    make: Callable[[Given, Partition[LanguageModelPart]], pa.Table],
+    settings: DownstreamTask | None,
 ) -> list[Recipe]:
-    """A downstream task: of base models once, of debiased ones in each dimension."""
+    """A downstream task: of base models once, of debiased ones in each dimension. One with settings trains."""
     return [
         asset(
             name=f"base_{name}" if base else name,
@@ -588,7 +603,7 @@ def _task(
             settings=partial(_settings, settings),
             schema=DOWNSTREAM,
             checks=(checks.not_empty,),
-        )(partial(_done, make))
+        )(partial(_done, make, settings is not None))
         for base in (True, False)
     ]
 
@@ -599,21 +614,28 @@ def _does(data: str, base: bool, part: LanguageModelPart, key: Key) -> bool:
     return there and (_is_base if base else _is_debiased)(part, key)
 
 
-def _settings(name: str | None, part: LanguageModelPart, key: Key) -> dict[str, Any]:
-    own = getattr(part.settings, name).model_dump() if name else {}
-    return {**_model(part, key), **own, "versions": library_versions("nltk", "sacrebleu", "scikit-learn")}
+def _settings(name: DownstreamTask | None, part: LanguageModelPart, key: Key) -> dict[str, Any]:
+    own = {**_training(part, key), **getattr(part.settings, name).model_dump()} if name else _model(part, key)
+    if name:
+        own["data"] = part.corpus.data_of(name)
+    return {**own, "versions": library_versions("nltk", "sacrebleu", "scikit-learn")}
 
 
 def _done(
-    make: Callable[[Given, Partition[LanguageModelPart]], pa.Table], partition: Partition[LanguageModelPart]
+    make: Callable[[Given, Partition[LanguageModelPart]], pa.Table],
+    trains: bool,
+    partition: Partition[LanguageModelPart],
 ) -> Result:
-    model, tokenizer = _loaded(partition)
+    model, tokenizer = registry.load(*_saved(partition), trains=trains)
     table = make(Given(model, tokenizer, partition.folder, partition.seed, partition.progress), partition)
     return Result(table, tables={"metrics": table})
 
 
-def _printed(partition: Partition[LanguageModelPart]) -> dict[str, float]:
+def _printed(partition: Partition[LanguageModelPart], task: DownstreamTask) -> dict[str, float]:
+    """The paper's figures of a task, where ours are from the same data."""
     part = partition.part
+    if part.corpus.data_of(task) != published.DATA[task]:
+        return {}
     return published.downstream(part.models[partition.key["model"]].published_as, partition.key.get("dimension"))
 
 
@@ -629,7 +651,9 @@ def _tracking(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table
     from fairness_pipeline.measures.language.dialogue_state_tracking import dialogue_state_tracking
 
     settings = partition.part.settings.state_tracking
-    return dialogue_state_tracking(given, partition.read("state_turns"), settings, _printed(partition))
+    return dialogue_state_tracking(
+        given, partition.read("state_turns"), settings, _printed(partition, "state_tracking")
+    )
 
 
 def _responses(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table:
@@ -637,7 +661,7 @@ def _responses(given: Given, partition: Partition[LanguageModelPart]) -> pa.Tabl
     from fairness_pipeline.measures.language.response_generation import response_generation
 
     settings = partition.part.settings.responses
-    return response_generation(given, partition.read("response_sets"), settings, _printed(partition))
+    return response_generation(given, partition.read("response_sets"), settings, _printed(partition, "responses"))
 
 
 reddit_perplexity = _task("reddit_perplexity", "human_references", _perplexity, None)

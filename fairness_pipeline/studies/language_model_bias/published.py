@@ -5,6 +5,8 @@ from fairness_pipeline.workspace.published import rows
 
 TABLES = ("redditbias_bias_findings", "redditbias_counts", "redditbias_downstream", "redditbias_perplexities")
 """Files of `data/published`."""
+DATA = {"state_tracking": "MultiWOZ 2.0", "responses": "DSTC-7"}
+"""The data sets of the paper's downstream tasks (section 3.2)."""
 DOUBTFUL = "crg_nist2"
 """The paper's table of NIST-2 repeats that of METEOR cell for cell: which of the two it belongs to cannot be told."""
 

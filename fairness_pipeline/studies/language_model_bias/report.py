@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.corpora.language.phrase_corpus import DownstreamTask
 from fairness_pipeline.lexicons.stereotypes import attributes_of, stereotypes_of
 from fairness_pipeline.measures.language.phrase_bias import PAPER
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE, odds_ratio
@@ -22,6 +23,10 @@ _EXAMPLES = 3
 _TASKS = {
     "dialogue_state_tracking": "Dialogue state tracking (table 4, appendix C)",
     "response_generation": "Response generation (table 5, appendix C)",
+}
+_DATA: dict[str, DownstreamTask] = {
+    _TASKS["dialogue_state_tracking"]: "state_tracking",
+    _TASKS["response_generation"]: "responses",
 }
 
 
@@ -51,10 +56,12 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
         t_plot=t_values(part, measured) if measured else None,
         perplexity_plot=reference_perplexities(part, perplexities) if perplexities else None,
         findings_published=rows("redditbias_bias_findings"),
+        comments=card.figures if (card := lake.card("reddit_comments", {})) else None,
         phrases=[_phrases(part, lake, dimension) for dimension in part.dimensions],
         effects=_effects(part, lake),
         grids=_grids(part, lake),
         tasks={title: _task(tasks(part, lake, name)) for name, title in _TASKS.items()},
+        data={title: (part.corpus.data_of(own), published.DATA[own]) for title, own in _DATA.items()},
         printed={title: _printed(name) for name, title in _TASKS.items()},
         doubtful=published.DOUBTFUL,
         disagreements=[found for d in part.dimensions if (found := _disagreements(lake, d))],
@@ -99,7 +106,7 @@ def _phrases(part: LanguageModelPart, lake: Lake, dimension: str) -> dict[str, A
         "splits": split.figures["phrases"] if split else None,
         "released": split.figures.get("released") if split else None,
         "name_nobody": sum(exchanged.figures["name_nobody"].values()) if exchanged else None,
-        "published": published.counts(dimension),
+        "published": published.counts(dimension) if part.corpus.published_as else None,
         "alpha": {row["level"]: row for row in agreement},
         "terms": stereotypes_of(part.dimensions[dimension]),
         "attributes": attributes_of(part.dimensions[dimension]),

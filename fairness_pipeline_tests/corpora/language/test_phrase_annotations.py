@@ -11,6 +11,7 @@ from fairness_pipeline.corpora.language.phrase_annotations import (
     agreement,
     majority,
     read_annotations,
+    ties,
     write_template,
 )
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
@@ -115,6 +116,7 @@ def test_the_majority_and_ties() -> None:
         ("a", "1", True), ("a", "2", False), ("b", "1", True), ("b", "2", True), ("c", "1", None)
     ).to_pylist()
     assert majority(rows, "bias_phrase") == {"b": True}
+    assert ties(rows, "bias_phrase") == 1
 
 
 def test_phrases_of_a_comment_stay_in_one_split() -> None:

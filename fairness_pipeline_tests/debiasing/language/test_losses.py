@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from fairness_pipeline.debiasing.language.attribute_distance import AttributeDistance
 from fairness_pipeline.debiasing.language.counterfactual_augmentation import as_they_are, augmented
@@ -20,6 +21,7 @@ from fairness_pipeline.debiasing.language.terms import TermVectors
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 from fairness_pipeline.lexicons.stereotypes import Lexicon
 from fairness_pipeline.models.language import fine_tuning, registry
+from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.conftest import Killed
 from fairness_pipeline_tests.models.language.tiny import TEXTS, trained
@@ -93,8 +95,8 @@ def test_where_terms_stand_and_their_vectors(tmp_path: Path) -> None:
     place = terms.pairs.tolist()[2]
     assert [lexicon.pairs[2][0], lexicon.pairs[2][1]] == ["christians", "jews"]
     for row, term in zip(place, lexicon.pairs[2], strict=True):
-        tokens = tokenizer(f" {term}")["input_ids"]
-        assert torch.allclose(terms.vectors(model)[row], weights[tokens].mean(0))
+        tokens = [token for token in tokenizer(f" {term}")["input_ids"] if tokenizer.decode(token).strip()]
+        assert tokens and torch.allclose(terms.vectors(model)[row], weights[tokens].mean(0))
     text = "jews say all jews are greedy"
     (found,) = terms.places([text], None)
     tokens = tokenizer(text)["input_ids"]
@@ -103,6 +105,28 @@ def test_where_terms_stand_and_their_vectors(tmp_path: Path) -> None:
     assert begins == (0, [2]) and rows == [2] and tokenizer.decode(tokens[first:]).strip() == "jews are greedy"
     ((start, end),) = found.attributes
     assert tokenizer.decode(tokens[start:end]).strip() == "greedy"
+
+
+def test_the_blank_piece_before_a_text_is_no_part_of_a_term() -> None:
+    """A tokenizer in the form of Llama 2's: blanks become `▁`, one more stands before a text."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer(models.BPE(unk_token="<unk>"))
+    inner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    inner.decoder = decoders.Replace("▁", " ")
+    words = ["they", "say", "jews", "jewish", "christians", "christian", "are", "greedy"]
+    trainer = trainers.BpeTrainer(special_tokens=["<unk>"], show_progress=False)
+    inner.train_from_iterator(words * 9, trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<unk>")
+    blank = "▁"
+    assert tokenizer.tokenize(" jews")[0] == blank  # what this test is about
+    terms = TermVectors(tokenizer, Lexicon(load_dimension("religion1")))
+    (place,) = terms.places(["they say jews are greedy"], None)
+    (first, _), *_ = place.targets
+    inside = place.input_ids[first : first + len(terms._tokens[terms._terms.index("jews")])]
+    assert terms._tokens[terms._terms.index("jews")] == inside
+    assert tokenizer.convert_tokens_to_ids(blank) not in inside
 
 
 def test_a_phrase_without_a_term_costs_language_modelling_alone(tmp_path: Path) -> None:
@@ -193,3 +217,28 @@ def test_each_method_leaves_a_model(tmp_path: Path, method: str, monkeypatch: py
     assert (tmp_path / "killed" / "model.safetensors").read_bytes() == (
         tmp_path / "whole" / "model.safetensors"
     ).read_bytes()
+
+
+def test_a_model_in_bfloat16_is_trained_in_32_bits_and_asked_in_its_own(tmp_path: Path) -> None:
+    """In bfloat16 most weights would not move at the paper's learning rate; both formats leave the same weights."""
+    trained(tmp_path / "given")
+    weights = {}
+    for dtype in ("float32", "bfloat16"):
+        model = LanguageModelSpecification.model_validate(
+            {"architecture": "causal_lm", "huggingface": {"name": str(tmp_path / "given"), "dtype": dtype},
+             "base": "x", "debiasing": "plain"}
+        )  # fmt: skip
+        base, folder = tmp_path / f"base-{dtype}", tmp_path / dtype
+        base.mkdir(), folder.mkdir()
+        registry.prepare(model, [], base, 1)
+        debias(Task(model, Lexicon(load_dimension("religion1")), phrases(), TEXTS[:8], base, folder, 1))
+        weights[dtype] = load_file(folder / "model.safetensors")
+        assert {tensor.dtype for tensor in weights[dtype].values()} == {torch.float32}
+        for asked in (base, folder):
+            assert registry.load(model, asked)[0].dtype == getattr(torch, dtype)
+        assert registry.load(model, base, trains=True)[0].dtype == torch.float32
+    first = load_file(tmp_path / "given" / "model.safetensors")
+    for name, tensor in weights["bfloat16"].items():
+        assert torch.equal(tensor, weights["float32"][name])
+    moved = sum(int((tensor != first[name]).sum()) for name, tensor in weights["bfloat16"].items())
+    assert moved > 0.8 * sum(tensor.numel() for tensor in first.values())

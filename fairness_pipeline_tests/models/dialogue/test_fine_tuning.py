@@ -14,6 +14,7 @@ from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import fine_tuning, registry
 from fairness_pipeline.models.dialogue.fine_tuning import CausalDialogueModel, CausalDialogues
+from fairness_pipeline.models.dialogue.huggingface import HuggingFaceResponder
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.conftest import Killed
@@ -81,6 +82,19 @@ def test_it_learns_and_answers_as_it_learned(tmp_path: Path) -> None:
     contexts = pa.table({"text": ["what is the man", "what is the woman"]})
     answers = registry.responder(spec, made, made, seed=1)(contexts)["response"].to_pylist()
     assert answers == ["red", "blue"]
+
+
+def test_bfloat16_is_how_a_model_answers_and_not_how_it_is_trained(tmp_path: Path) -> None:
+    given, weights = tiny_models.causal_lm(tmp_path / "given"), {}
+    for dtype in ("float32", "bfloat16"):
+        folder = tmp_path / dtype
+        folder.mkdir()
+        own = specification(given, huggingface={"name": given, "prompt": "user : {context} bot :", "dtype": dtype})
+        registry.prepare(own, dialogues(), folder, seed=1)
+        weights[dtype] = load_file(folder / "model.safetensors")
+        answering, _ = HuggingFaceResponder(own, folder, 1)._model()
+        assert answering.dtype == getattr(torch, dtype)
+    assert all(torch.equal(weights["bfloat16"][name], tensor) for name, tensor in weights["float32"].items())
 
 
 def test_a_resumed_fine_tuning_equals_an_uninterrupted_one(tmp_path: Path) -> None:

@@ -1,0 +1,55 @@
+"""Comments of a dump: which of them are taken, and how they are named."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairness_pipeline.corpora.language.phrase_corpus import CommentColumns, CommentFile, PhraseCorpus
+from fairness_pipeline.corpora.language.reddit_comments import read_comments
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import load
+
+
+def corpus(path: Path, **columns: Any) -> PhraseCorpus:
+    file = CommentFile(path=str(path), columns=CommentColumns(**columns))
+    return PhraseCorpus(comments=(file,), licence="test", citation="test")
+
+
+def test_blank_ids_are_numbered_and_told(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.jsonl"
+    rows: list[dict[str, Any]] = [
+        {"id": "", "body": "one"}, {"id": None, "body": "two"}, {"id": " ", "body": "one"}, {"id": "x", "body": "three"},
+        {"id": "x", "body": "three again"}, {"id": "", "body": "[deleted]"}, {"id": 7, "body": "four"},
+    ]  # fmt: skip
+    dump.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    found = read_comments(corpus(dump), tmp_path)
+    assert found.table["text"].to_pylist() == ["one", "two", "one", "three", "four"]
+    assert found.table["comment_id"].to_pylist() == ["dump.jsonl:1", "dump.jsonl:2", "dump.jsonl:3", "x", "7"]
+    assert found.left_out == {"deleted or empty": 1, "the same id again": 1}
+    assert found.numbered == 3
+
+
+def test_files_without_ids_are_numbered_in_silence(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("text\nfirst\nsecond\n", encoding="utf-8")
+    found = read_comments(corpus(table, comment_id=None, text="text"), tmp_path)
+    assert (found.table["comment_id"].to_pylist(), found.numbered) == (["table.csv:1", "table.csv:2"], 0)
+
+
+@pytest.mark.parametrize(("dimension", "blank"), [("orientation", 9930), ("race", 0)])
+def test_every_released_comment_is_read(
+    corpora: Path, dimension: str, blank: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRNESS_CORPORA", str(corpora))
+    released = load(PhraseCorpus, data_file("corpora/redditbias.yaml"))
+    (own,) = (file for file in released.comments if f"/{dimension}/" in file.path)
+    found = read_comments(released.model_copy(update={"comments": (own,), "phrases": {}}), corpora)
+    with gzip.open(own.path.replace("${FAIRNESS_CORPORA}", str(corpora)), "rt", encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    kept = {row["id"] or str(place) for place, row in enumerate(rows) if row["comments_processed"].strip()}
+    assert found.numbered == blank
+    assert found.table.num_rows == len(kept)
