@@ -34,8 +34,8 @@ _LARGEST = 1 << 24
 """Bytes of a reply; a longer one is no answer."""
 _BROKEN = 10
 """Prompts in a row that get no answer, after which it is the system that is broken, and not a prompt."""
-_NOT_TAKEN = "not taken, status "
-"""How the problem begins of a prompt that the server refuses for good."""
+_SILENT = "no answer"
+"""How the problem begins where no server spoke at all."""
 _SHOWN = 200
 _SHOWN_ANSWER = 80
 _LIST_TIMEOUT = 20.0
@@ -98,6 +98,7 @@ class Chat:
             if failures:  # the server may have been away for a while
                 again = list(failures)
                 failures.clear()
+                self._in_a_row = 0
                 _run(self._ask_all(again, failures, last=True))
         return [self._answers[prompt] for prompt in prompts]
 
@@ -176,8 +177,8 @@ class Chat:
                                 return
                             if reply.kind == FAILED:
                                 failures[prompt] = reply.problem
-                                # The last time only what failed is asked: a prompt that is not taken is no sign then.
-                                self._in_a_row += not (last and reply.problem.startswith(_NOT_TAKEN))
+                                # The last time only what failed is asked: that a server says so again is no sign then.
+                                self._in_a_row += not last or reply.problem.startswith(_SILENT)
                                 if self._is_broken(last):
                                     self._failed.append(self._broken(prompt, reply))
                                     return
@@ -232,10 +233,10 @@ class Chat:
                 async with asyncio.timeout(self.source.timeout):
                     reply = await _posted(client, f"{self.source.base_url}/chat/completions", body)
             except TimeoutError:
-                problem = f"no answer within {self.source.timeout:g} s"
+                problem = f"{_SILENT} within {self.source.timeout:g} s"
                 continue
             except httpx.HTTPError as error:
-                problem = f"no answer ({self._shown(str(error)) or type(error).__name__})"
+                problem = f"{_SILENT} ({self._shown(str(error)) or type(error).__name__})"
                 continue
             if reply.status_code in _PASSING:
                 problem = f"status {reply.status_code}: {self._shown(reply.text)}"
@@ -250,7 +251,7 @@ class Chat:
                 )
             if reply.status_code != httpx.codes.OK:
                 said = f"{reply.status_code}: {self._shown(reply.text)}{self._advice(reply.status_code)}"
-                return Reply("", FAILED, problem=f"{_NOT_TAKEN}{said}")
+                return Reply("", FAILED, problem=f"not taken, status {said}")
             found = _content(reply)
             if found is None:
                 problem = f"not an answer: {self._shown(reply.text)}"

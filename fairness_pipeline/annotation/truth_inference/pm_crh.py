@@ -1,11 +1,13 @@
 """PM-CRH: truths and weights that minimise the weighted errors (Li et al. 2014, CRH; Aydin et al. 2014, PM).
 
-min over truths and weights of sum over r of w_r d_r, with sum of exp(-w_r) = 1. This gives w_r = -log(d_r / sum of d),
-where d_r is the share of the annotator's labels that are wrong. An item's truth is the weighted vote.
+w_r = -log(d_r / max of d), where d_r is how many of the annotator's labels are wrong; who errs most has no say. An
+item's truth is the weighted vote. This is the rule in the code behind Zheng et al. 2017, table 6 (products 89.81). Li
+et al. derive -log(d_r / sum of d): there its weights are nearly alike, and the result is the majority's.
 """
 
 import numpy as np
 
+from fairness_pipeline.annotation.truth_inference.base import EPSILON
 from fairness_pipeline.annotation.truth_inference.weighted_vote import WeightedVote
 
 
@@ -27,5 +29,5 @@ class PMCRH(WeightedVote):
     """
 
     def _weights(self, wrong: np.ndarray, count: np.ndarray) -> np.ndarray:
-        errors = (wrong + 0.5) / (count + 1)  # smoothed: no error rate is 0
-        return -np.log(errors / errors.sum()) if len(errors) > 1 else np.ones(1)
+        errors = np.maximum(wrong, EPSILON)
+        return EPSILON - np.log(errors / errors.max())

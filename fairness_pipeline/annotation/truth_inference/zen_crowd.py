@@ -1,14 +1,14 @@
 """ZenCrowd: one reliability per annotator, by expectation maximisation (Demartini, Difallah and Cudré-Mauroux 2012).
 
-P(z_ri = y_i) = q_r ~ Beta(3, 2): the expected share of the annotator's labels that are right, with two right labels and
-one wrong label added. If as many of each were added, an annotator who shares no item with anybody would count as
-random.
+P(z_ri = y_i) = q_r: the expected share of the annotator's labels that are right. Without a prior this is the code
+behind Zheng et al. 2017, table 6 (products 92.80). `prior` adds (right, wrong) labels: (2, 1) keeps an annotator of few
+labels from being taken for faultless, and one who shares no item with anybody from counting as random.
 """
 
 import numpy as np
 import pandas as pd
 
-from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference, two_coin_posterior
+from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference, two_coin_posterior
 
 
 class ZenCrowd(TruthInference):
@@ -17,6 +17,7 @@ class ZenCrowd(TruthInference):
     Args:
         n_iter: The maximum number of iterations.
         tol: The iterations end when no item's probability changes by more.
+        prior: Right and wrong labels that are added to each annotator's.
 
     Attributes:
         skills_: P(z = y) of each worker.
@@ -29,20 +30,21 @@ class ZenCrowd(TruthInference):
         [0, 0, 0, 1, 1, 1]
     """
 
-    def __init__(self, n_iter: int = 100, tol: float = 1e-6) -> None:
+    def __init__(self, n_iter: int = 100, tol: float = 1e-6, *, prior: tuple[float, float] = (0.0, 0.0)) -> None:
         self.n_iter = n_iter
         self.tol = tol
+        self.prior = prior
 
     def _infer(self, labels: Labels) -> np.ndarray:
-        sure = labels.shares()
+        sure, (right_before, wrong_before) = labels.shares(), self.prior
         count = labels.of_annotators(np.ones(len(labels.label)))
         for _ in range(self.n_iter):
             own = sure[labels.item]
             right = labels.of_annotators(np.where(labels.label == 1, own, 1 - own))
-            skill = (right + 2) / (count + 3)
+            skill = np.clip((right + right_before) / (count + right_before + wrong_before), EPSILON, 1 - EPSILON)
             before = sure
             sure, likelihood = two_coin_posterior(labels, skill, skill, 0.5)
-            penalty = float((2 * np.log(skill) + np.log1p(-skill)).sum())
+            penalty = float((right_before * np.log(skill) + wrong_before * np.log1p(-skill)).sum())
             self.loss_history_.append(-(float(likelihood.sum()) + penalty) / len(sure))
             if np.abs(sure - before).max() < self.tol:
                 break
