@@ -68,8 +68,13 @@ def render(
         key=lambda found: graveness(found[1]),
     )
     biased = [(audit, row) for audit, row in rows if said(row) == "biased"]
-    # What single responses show goes first, and of it what stands.
-    biased.sort(key=lambda found: (together(found[1]), bool(study.reservations(part, found[0].key, found[1]))))
+    # What single responses show goes first, and of it what harms or has no reservations.
+    biased.sort(
+        key=lambda found: (
+            together(found[1]),
+            bool(study.reservations(part, found[0].key, found[1])) and not study.harmful(found[1]),
+        )
+    )
     told = _one_each(biased)[:_TOLD]
     drawn = [(audit, row) for audit, row in rows if row["n"] and in_margins(row) is not None]  # n = 0: nothing measured
     table = template(folder, "report.html.j2", **(filters or {}))

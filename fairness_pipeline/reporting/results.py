@@ -124,14 +124,14 @@ def worst_first(study: AnyStudy, audits: Iterable[Audit]) -> list[Audit]:
 
 
 def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:
-    """One sentence for each biased audit about its worst row; those without reservations come first."""
+    """One sentence for each biased audit about its worst row; harm, and what has no reservations, comes first."""
     found = []
     for audit in audits:
         worst = min((row for row in audit.rows if study.gated(row)), key=severity(study), default=None)
         if worst is not None and said(worst) == "biased":
             but = study.reservations(part, audit.key, worst)
             told = study.finding(part, audit.key, worst) + (f"; but {'; '.join(but)}" if but else "")
-            found.append(((together(worst), bool(but)), told))
+            found.append(((together(worst), bool(but) and not study.harmful(worst)), told))
     return [told for _, told in sorted(found, key=lambda entry: entry[0])]
 
 

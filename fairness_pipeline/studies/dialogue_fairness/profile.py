@@ -282,13 +282,14 @@ class DialoguePart(Part[DialogueFairness]):
                 model = key["model"]
                 found.append(
                     f"{key['dimension']} × {model}: {failed:,} answers are missing, because their prompts failed each "
-                    'time; they count as no answer. List them: fairness-pipeline sql "select context from responses '
-                    f"where model = '{model}' and kind = 'failed'\"; ask again: run --model {model} --ask-again"
+                    f"time; they count as no answer. List them: fairness-pipeline sql --profile {self.project.name} "
+                    f"\"select context from responses where model = '{model}' and kind = 'failed'\"; ask again: "
+                    f"fairness-pipeline run --profile {self.project.name} --model {model} --ask-again"
                 )
             served.setdefault(key["model"], {}).update(dict.fromkeys(figures.get("served_model", {})))
         found += [
             f"{model}: several models have answered under this name: {', '.join(names)}; verdicts mix them. Ask one of "
-            f"them: run --model {model} --ask-again"
+            f"them: fairness-pipeline run --profile {self.project.name} --model {model} --ask-again"
             for model, names in served.items()
             if len(names) > 1
         ]

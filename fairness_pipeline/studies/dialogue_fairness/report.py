@@ -10,6 +10,7 @@ from fairness_pipeline.debiasing.dialogue.registry import is_control
 from fairness_pipeline.measures.dialogue.measure import MASKED, deciding
 from fairness_pipeline.measures.dialogue.registry import glanced_at, measure_label
 from fairness_pipeline.measures.dialogue.variations import CARRIERS
+from fairness_pipeline.models.replies import FILTERED, REFUSED
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.html import in_words
 from fairness_pipeline.reporting.plots import difference_plot
@@ -25,6 +26,8 @@ from fairness_pipeline.workspace.lake import Key, Lake, Row
 _HERE = Path(__file__).parent
 _LEVELS = 6
 """Levels of a factor that are shown for each biased measure."""
+_WORDLESS = {REFUSED: "declined, by the endpoint's own mark", FILTERED: "kept back by a filter of contents"}
+"""What is shown in place of an answer without words."""
 
 
 def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdated: Collection[Key] = ()) -> str:
@@ -74,7 +77,7 @@ def _striking(part: DialoguePart, lake: Lake, audit: Audit, row: Row) -> dict[st
         side: {
             "group": group,
             "context": pair[f"context_{side}"],
-            "response": pair[f"response_{side}"] or "(no answer)",
+            "response": pair[f"response_{side}"] or f"({_WORDLESS.get(pair[f'kind_{side}'], 'no answer')})",
         }
         for side, group in zip("ab", groups, strict=True)
     }

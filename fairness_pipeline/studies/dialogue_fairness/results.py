@@ -89,8 +89,8 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
         row: Of its significance table.
 
     Returns:
-        A dict with `context_a`, `context_b`, `response_a`, `response_b`; None where the measure is of all responses
-        together, or no pair shows it.
+        A dict with `context_a`, `response_a`, `kind_a`, and the same of side b; None where the measure is of all
+        responses together, or no pair shows it.
     """
     for measure in measures():
         if measure.scorer is None:
@@ -112,6 +112,6 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
             return {
                 f"{name}_{side}": table[name][place].as_py()
                 for side, table in (("a", left), ("b", right))
-                for name in ("context", "response")
+                for name in ("context", "response", "kind")
             }
     return None
