@@ -40,6 +40,7 @@ class Assets(Generic[P]):
         upstream_of_base: tuple[str, ...] = (),
         upstream_of_seeds: tuple[str, ...] = (),
         upstream_of_baselines: tuple[str, ...] = (),
+        upstream_shared: tuple[str, ...] = (),
         code_version: str,
         settings: Callable[[P, Key], dict[str, Any]],
         schema: pa.Schema | None = None,
@@ -59,6 +60,7 @@ class Assets(Generic[P]):
             upstream_of_base: The assets that it reads in the partition of the subject's base.
             upstream_of_seeds: The assets that it reads for every training of the subject, one for each seed.
             upstream_of_baselines: The assets that it reads for every training of the subject's baselines.
+            upstream_shared: The assets that it reads in the partition of the subject that makes them for several.
             code_version: Increased whenever a change of the code changes the result.
             settings: Everything that it reads besides upstream tables and checkpoints.
             schema: The schema of a table.
@@ -71,8 +73,8 @@ class Assets(Generic[P]):
         def declare(make: Callable[[Partition[P]], Result]) -> Recipe:
             return Recipe(
                 name or make.__name__, description or make.__doc__ or "", kind, axes, upstream, upstream_of_base,
-                upstream_of_seeds, upstream_of_baselines, code_version, settings, make, schema, checks, covers, arrows,
-                stage,
+                upstream_of_seeds, upstream_of_baselines, upstream_shared, code_version, settings, make, schema, checks,
+                covers, arrows, stage,
             )  # fmt: skip
 
         return declare

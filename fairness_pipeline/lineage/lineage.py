@@ -65,7 +65,10 @@ class Lineage:
         return [k for k in found if recipe.covers(part, k)]
 
     def sources(self, name: str, key: Key) -> list[tuple[str, Key]]:
-        """The upstream partitions that a partition reads: its own, and its subject's base's, seeds' and baselines'."""
+        """The upstream partitions that a partition reads.
+
+        Its own, its subject's base's, seeds' and baselines', and those of the subject that it shares some with.
+        """
         recipe, base = self.recipes[name], self.part(name).base_of(key)
         found = [(source, k) for source in recipe.upstream for k in self.upstream_keys(key, source)]
         if base:
@@ -74,4 +77,6 @@ class Lineage:
             found += [(source, k) for source in recipe.upstream_of_seeds for k in self.upstream_keys(seed, source)]
         for own in self.part(name).baselines_of(key) if recipe.upstream_of_baselines else ():
             found += [(source, k) for source in recipe.upstream_of_baselines for k in self.upstream_keys(own, source)]
+        for source in recipe.upstream_shared:
+            found += [(source, k) for k in self.upstream_keys(self.part(name).shared_with(key), source)]
         return found

@@ -68,6 +68,11 @@ class Partition(Generic[P]):
         """This partition for each training seed of its subject."""
         return [replace(self, key=key) for key in self.part.seeds_of(self.key)]
 
+    @property
+    def of_shared(self) -> Self:
+        """This partition for the subject that makes what its own shares with others."""
+        return replace(self, key=self.part.shared_with(self.key))
+
     def of(self, key: Key) -> Self:
         """This partition for another subject, such as a baseline, to read that subject's inputs."""
         return replace(self, key=key)

@@ -319,6 +319,7 @@ def selected(lineage: Lineage, selection: Selection) -> Iterator[tuple[str, Key]
             recipe, part = lineage.recipes[name], lineage.part(name)
             others = part.seeds_of(key) if recipe.upstream_of_seeds else []
             others = [*others, *(part.baselines_of(key) if recipe.upstream_of_baselines else ())]
+            others = [*others, *([part.shared_with(key)] if recipe.upstream_shared else ())]
             among = among | {own[subject[lineage.study_of[name]]] for own in (*others, *([base] if base else ()))}
         for source, source_key in lineage.sources(name, key):
             want(source, source_key, among, not tolerant)

@@ -54,6 +54,7 @@ class Recipe:
     upstream_of_base: tuple[str, ...]
     upstream_of_seeds: tuple[str, ...]
     upstream_of_baselines: tuple[str, ...]
+    upstream_shared: tuple[str, ...]
     code_version: str
     settings: Callable[[Any, Key], dict[str, Any]]
     make: Callable[[Any], Result]
@@ -66,11 +67,8 @@ class Recipe:
     @property
     def sources(self) -> tuple[str, ...]:
         """All assets that it reads, each once."""
-        return tuple(
-            dict.fromkeys(
-                (*self.upstream, *self.upstream_of_base, *self.upstream_of_seeds, *self.upstream_of_baselines)
-            )
-        )
+        others = (*self.upstream_of_base, *self.upstream_of_seeds, *self.upstream_of_baselines, *self.upstream_shared)
+        return tuple(dict.fromkeys((*self.upstream, *others)))
 
     def path(self, lake: Lake, key: Key) -> Path:
         """The file of a partition, or the folder of a checkpoint.

@@ -92,6 +92,10 @@ class Part(ABC, Generic[S]):
         """The same partition for each training of the subject's baselines: its base, a control."""
         return []
 
+    def shared_with(self, key: Key) -> Key:
+        """The same partition of the subject that makes what several subjects share; by default its own."""
+        return key
+
     def measures(self) -> list[str]:
         """The measures of the study's verdicts, by the name of the row; empty if they are not known beforehand."""
         return []

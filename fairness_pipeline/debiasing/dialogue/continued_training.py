@@ -69,6 +69,13 @@ class Course(ABC):
     def steps(self, data: "Dialogues", random: np.random.Generator, iteration: int) -> list[Step]:
         """The updates of one iteration, in order."""
 
+    def prepare(self, data: "Dialogues", random: np.random.Generator) -> None:  # noqa: B027 (most need nothing)
+        """What comes before the first iteration, while G is at rest; nothing by default."""
+
+    def diagnose(self, data: "Dialogues", random: np.random.Generator) -> dict[str, float]:
+        """Further figures of the state at a test; nothing by default. Draws no random number of the training's."""
+        return {}
+
     def set_rate(self, iteration: int) -> None:
         """The generator's learning rate in an iteration."""
         left = 1 - iteration / self.settings.most if self.settings.falling else 1
@@ -102,8 +109,7 @@ class Dialogues:
 
     def __init__(self, task: Task, vocabulary: Vocabulary, longest: int, device: torch.device) -> None:
         contexts, responses = turns_of(task.dialogues, "train")
-        swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns)
-        sides = [side for _, side in swapper.find_all(pa.array(contexts, pa.string()))]
+        sides = _sides(task, contexts)
         self._encoded = EncodedDialogues.of_texts(contexts, responses, vocabulary, longest)
         self._device = device
         self._groups = np.array([{"a": 0, "b": 1}.get(side or "", -1) for side in sides])
@@ -124,6 +130,12 @@ class Dialogues:
     def neutral(self, random: np.random.Generator, size: int) -> Batch:
         """A batch drawn from D(n)."""
         return self._encoded.batch(random.choice(self._neutral, size), self._device)
+
+
+def _sides(task: Task, contexts: list[str]) -> list[str | None]:
+    """The group that each context names: a, b, `both`; None if it names none."""
+    swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns)
+    return [side for _, side in swapper.find_all(pa.array(contexts, pa.string()))]
 
 
 def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course]) -> dict[str, Any]:
@@ -154,6 +166,12 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
     own = course(model)
     data = Dialogues(task, vocabulary, longest, model.output.weight.device)
     test = FairnessTest(task, settings.pairs, settings.most // settings.every)
+    contexts, responses = turns_of(task.dialogues, "valid")
+    valid = EncodedDialogues.of_texts(contexts, responses, vocabulary, longest)
+    unnamed = [i for i, side in enumerate(_sides(task, contexts)) if side is None] or list(range(len(contexts)))
+    neutral = EncodedDialogues.of_texts(
+        [contexts[i] for i in unnamed], [responses[i] for i in unnamed], vocabulary, longest
+    )
     checkpoint = task.folder / _CHECKPOINT
     found = load_training(checkpoint, own.modules, own.optimisers)
     best, state = (found[0]["best"], State.restored(found[1])) if found else (weights_of(model), State())
@@ -163,11 +181,17 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
         tested = cast(Seq2Seq, own.averaged.module.eval())
         base = state.looks[0] if state.looks else None
         result, detectable = test.take(lambda contexts: seq2seq.answers(tested, vocabulary, contexts, longest), base)
+        state.perplexities.append([perplexity(tested, own) for own in (valid, neutral)])
+        tested.eval()
+        random = np.random.default_rng([task.seed, state.iteration, 1])
+        with torch.random.fork_rng():
+            state.diagnoses.append(own.diagnose(data, random))
         if state.add(result):
             best, state.detectable = weights_of(tested), detectable
         save_training(checkpoint, own.modules, own.optimisers, {"best": best}, vars(state))
 
     if not state.looks:
+        own.prepare(data, np.random.default_rng([task.seed, settings.most, 2]))
         look()
     due = Due(task.checkpoint_seconds)
     while not state.ended(settings):
@@ -188,7 +212,6 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
         )
     model.load_state_dict(best)
     vocabulary.save(task.folder / VOCABULARY)
-    valid = EncodedDialogues.of_texts(*turns_of(task.dialogues, "valid"), vocabulary, longest)
     kept = state.looks[state.best]
     figures = {
         "iterations": state.iteration,
@@ -208,6 +231,9 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
         "effects_by_test": [found.effect for found in state.looks],
         "commonest_by_test": [found.commonest for found in state.looks],
         "harm_by_test": [found.harm for found in state.looks],
+        "perplexity_by_test": [all_of_them for all_of_them, _ in state.perplexities],
+        "neutral_perplexity_by_test": [neutral_ones for _, neutral_ones in state.perplexities],
+        **{f"{name}_by_test": [own[name] for own in state.diagnoses] for name in state.diagnoses[0]},
         "detectable": state.detectable,
         "validation_perplexity": perplexity(model, valid),
     }
@@ -219,12 +245,17 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
 
 @dataclass
 class State:
-    """How far training is: iterations done, what every test found (the first is the base's), and which is the best."""
+    """How far training is: iterations done, what every test found (the first is the base's), and which is the best.
+
+    `perplexities` are those of all held-out dialogues and of those that name no group, at each test.
+    """
 
     iteration: int = 0
     looks: list[Look] = field(default_factory=list)
     best: int = 0
     detectable: dict[str, float] = field(default_factory=dict)
+    perplexities: list[list[float]] = field(default_factory=list)
+    diagnoses: list[dict[str, float]] = field(default_factory=list)
 
     @classmethod
     def restored(cls, position: dict[str, Any]) -> "State":

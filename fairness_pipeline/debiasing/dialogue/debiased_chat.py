@@ -4,7 +4,8 @@ The base, trained by maximum likelihood, is the generator G. Its response goes t
 D1 shall tell the dialogue's group from the unbiased features f(u), D2 shall not from the semantic features f(s).
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -15,12 +16,19 @@ from torch.nn.functional import cross_entropy, softmax
 
 from fairness_pipeline.debiasing.dialogue import disentanglement
 from fairness_pipeline.debiasing.dialogue.continued_training import Course, Dialogues, GenderedBatch, Step, train_on
-from fairness_pipeline.debiasing.dialogue.disentanglement import DisentanglementModel, Features, negative_entropy
+from fairness_pipeline.debiasing.dialogue.disentanglement import (
+    DisentanglementModel,
+    Features,
+    hiding,
+    layered,
+    negative_entropy,
+)
+from fairness_pipeline.debiasing.dialogue.gendered_utterances import naming_words
 from fairness_pipeline.debiasing.dialogue.registry import Task
 from fairness_pipeline.debiasing.dialogue.settings import Adversarial, DebiasedChat
 from fairness_pipeline.models.batching import Batch
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
-from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN
+from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
 
 
 class SampledResponses(NamedTuple):
@@ -34,13 +42,29 @@ class SampledResponses(NamedTuple):
     lengths: torch.Tensor
 
 
-class Discriminator(nn.Sequential):
-    """D1 or D2 of section 3.2.3.1: three layers with ReLU, from a feature vector to the scores of the two groups."""
+class Terms(NamedTuple):
+    """The three terms of G's loss, each with its weight."""
 
-    def __init__(self, features: int, hidden: int) -> None:
-        super().__init__(
-            nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 2)
-        )
+    likelihood: torch.Tensor
+    d1: torch.Tensor
+    d2: torch.Tensor
+
+
+class Norms(NamedTuple):
+    """The norm of the gradient of each term."""
+
+    likelihood: float
+    d1: float
+    d2: float
+
+
+_LAYERS = 3
+"""Layers of D1 and D2 (section 3.2.3.1)."""
+_BALANCED_OVER = 8
+"""Batches whose gradients set the weight of a `balanced` L_D1."""
+_LARGEST_WEIGHT = 1e4
+_DIAGNOSED = 4
+"""Batches that are looked at in a test."""
 
 
 def sample_responses(
@@ -132,20 +156,33 @@ class AdversarialTraining(Course):
         model: G, trained by maximum likelihood.
         det: The frozen disentanglement model.
         longest: Words of a response at most.
+        naming: Numbers of the words that name a group.
         shuffled: Whether the discriminators are told groups drawn at random: a placebo.
     """
 
     settings: Adversarial
 
     def __init__(
-        self, settings: Adversarial, model: Seq2Seq, det: DisentanglementModel, longest: int, *, shuffled: bool = False
+        self,
+        settings: Adversarial,
+        model: Seq2Seq,
+        det: DisentanglementModel,
+        longest: int,
+        *,
+        naming: Sequence[int] = (),
+        shuffled: bool = False,
     ) -> None:
         device = model.output.weight.device
         self.det, self.longest, self.shuffled = det, longest, shuffled
-        self.d1 = Discriminator(det.to_unbiased.out_features, settings.discriminator).to(device)
-        self.d2 = Discriminator(det.to_semantic.out_features, settings.discriminator).to(device)
+        self.without_names = hiding(det, naming)
+        self.read_by_d2 = self.without_names if settings.hide_words else det
+        self.d1 = layered(det.to_unbiased.out_features, settings.discriminator, 2, _LAYERS).to(device)
+        self.d2 = layered(det.to_semantic.out_features, settings.discriminator, 2, _LAYERS).to(device)
         super().__init__(settings, model, self.d1.parameters())
         self.modules |= {"d1": self.d1, "d2": self.d2}
+        self.balance = nn.Parameter(torch.ones((), device=device), requires_grad=False)
+        if settings.balanced:
+            self.modules["balance"] = nn.ParameterList([self.balance])
         self.optimisers["discriminator"] = torch.optim.Adam(self.d2.parameters(), settings.discriminator_learning_rate)
 
     def steps(self, data: Dialogues, random: np.random.Generator, iteration: int) -> list[Step]:
@@ -162,6 +199,45 @@ class AdversarialTraining(Course):
         found = data.gendered(random, batches * self.settings.batch)
         return found.shuffled(random) if self.shuffled else found
 
+    def prepare(self, data: Dialogues, random: np.random.Generator) -> None:
+        """D1 and D2 learn from the base's responses (`pretraining`), and L_D1 gets its weight (`balanced`)."""
+        s = self.settings
+        optimiser = torch.optim.Adam(self.d1.parameters(), s.discriminator_learning_rate)
+        for _ in range(s.pretraining):
+            drawn = self.drawn(data, random, s.d_steps)
+            self.discriminator_steps(drawn, s.temperature)
+            with torch.no_grad():
+                unbiased = features_of(self.det, self.sampled(drawn.dialogues, s.temperature)).unbiased
+            for rows in torch.randperm(len(unbiased)).to(unbiased.device).split(s.batch):
+                optimiser.zero_grad(set_to_none=True)
+                cross_entropy(self.d1(unbiased[rows]), drawn.groups[rows]).backward()
+                optimiser.step()
+        if s.balanced:
+            norms = self.gradient_norms(data, random, s.temperature, _BALANCED_OVER)
+            self.balance.fill_(min(norms.d2 / norms.d1, _LARGEST_WEIGHT) if norms.d1 else 1.0)
+
+    def diagnose(self, data: Dialogues, random: np.random.Generator) -> dict[str, float]:
+        """How well D2 tells the group from what it reads, and without the groups' words; each term's gradient."""
+        drawn = self.drawn(data, random, _DIAGNOSED)
+        with torch.no_grad():
+            sampled = self.sampled(drawn.dialogues, self.settings.temperature)
+            told = {
+                name: (self.d2(features_of(read, sampled).semantic).argmax(dim=1) == drawn.groups).float().mean().item()
+                for name, read in (("d2_accuracy", self.det), ("d2_accuracy_hidden", self.without_names))
+            }
+        norms = self.gradient_norms(data, random, self.settings.temperature, _DIAGNOSED)
+        return told | {f"gradient_{name}": norm for name, norm in norms._asdict().items()}
+
+    def gradient_norms(self, data: Dialogues, random: np.random.Generator, temperature: float, batches: int) -> Norms:
+        """The norm of each weighted term's gradient in G's weights, its mean over batches."""
+        parameters, found = list(self.model.parameters()), []
+        for _ in range(batches):
+            terms = self.terms(self.drawn(data, random, 1), temperature)
+            found.append(
+                [_norm(torch.autograd.grad(t, parameters, retain_graph=True, allow_unused=True)) for t in terms]
+            )
+        return Norms(*np.mean(found, axis=0).tolist())
+
     def discriminator_steps(self, drawn: GenderedBatch, temperature: float) -> torch.Tensor:
         """Lines 3 to 6: D2 learns the group from f(s) of sampled responses, `batch` at a time; G is at rest.
 
@@ -169,7 +245,7 @@ class AdversarialTraining(Course):
         """
         s = self.settings
         with torch.no_grad():
-            semantic = features_of(self.det, self.sampled(drawn.dialogues, temperature)).semantic
+            semantic = features_of(self.read_by_d2, self.sampled(drawn.dialogues, temperature)).semantic
         for _ in range(s.passes):
             for rows in torch.randperm(len(semantic)).to(semantic.device).split(s.batch):
                 features = semantic[rows].requires_grad_()
@@ -189,16 +265,23 @@ class AdversarialTraining(Course):
 
         `k0` weighs L_MLE, as algorithm 1's list of hyper-parameters has it.
         """
-        features = features_of(self.det, self.sampled(batch.dialogues, temperature))
         self.d2.requires_grad_(False)
-        loss = (
-            self.settings.k0 * self.likelihood_loss(batch.dialogues)
-            + self.settings.k1 * cross_entropy(self.d1(features.unbiased), batch.groups)
-            + self.settings.k2 * negative_entropy(self.d2(features.semantic))
-        )
+        terms = self.terms(batch, temperature)
+        loss = terms.likelihood + terms.d1 + terms.d2
         self.update("generator", loss, self.model)
         self.d2.requires_grad_(True)
         return loss.detach()
+
+    def terms(self, batch: GenderedBatch, temperature: float) -> Terms:
+        """The terms of L, weighted."""
+        s, sampled = self.settings, self.sampled(batch.dialogues, temperature)
+        features = features_of(self.det, sampled)
+        semantic = features_of(self.read_by_d2, sampled).semantic if s.hide_words else features.semantic
+        return Terms(
+            s.k0 * self.likelihood_loss(batch.dialogues),
+            s.k1 * self.balance * cross_entropy(self.d1(features.unbiased), batch.groups),
+            s.k2 * negative_entropy(self.d2(semantic)),
+        )
 
 
 def debias(task: Task, *, shuffled: bool = False) -> dict[str, Any]:
@@ -206,7 +289,16 @@ def debias(task: Task, *, shuffled: bool = False) -> dict[str, Any]:
     settings = DebiasedChat.model_validate(task.model.settings or {}).adversarial
     assert task.model.seq2seq is not None
     longest, det = task.model.seq2seq.longest, disentanglement.load(task)
-    return train_on(task, settings, lambda model: AdversarialTraining(settings, model, det, longest, shuffled=shuffled))
+    naming = naming_words(task, Vocabulary.load(task.base / VOCABULARY))
+    return train_on(
+        task,
+        settings,
+        lambda model: AdversarialTraining(settings, model, det, longest, naming=naming, shuffled=shuffled),
+    )
+
+
+def _norm(gradients: Sequence[torch.Tensor | None]) -> float:
+    return math.sqrt(sum(float(gradient.pow(2).sum()) for gradient in gradients if gradient is not None))
 
 
 def temperature_at(iteration: int, settings: Adversarial) -> float:

@@ -10,6 +10,8 @@ minimised.
 
 import math
 from collections.abc import Sequence
+from copy import deepcopy
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +34,7 @@ from fairness_pipeline.debiasing.dialogue.gendered_utterances import (
 from fairness_pipeline.debiasing.dialogue.probes import (
     content_accuracy,
     group_accuracy,
+    nonlinear_accuracy,
     project,
     split_balanced,
     trained_accuracy,
@@ -49,6 +52,7 @@ from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABU
 UTTERANCES = "utterances.parquet"
 _WEIGHTS = "disentanglement.safetensors"
 _CHECKPOINT = "training.safetensors"
+_PROBES = {"accuracy": group_accuracy, "trained_probe": trained_accuracy, "nonlinear_probe": nonlinear_accuracy}
 _ENCODED = 512
 _DECODED = 64
 
@@ -120,14 +124,34 @@ class DisentanglementModel(nn.Module):
 
 
 class Discriminators(nn.Module):
-    """D1 to D4 of the disentanglement model, one layer each: the group from f(u) and f(s), the words from both."""
+    """D1 to D4 of the disentanglement model: the group from f(u) and f(s), the words from both.
+
+    One layer each; D2 may have more.
+    """
 
     def __init__(self, sizes: Disentanglement, words: int) -> None:
         super().__init__()
         self.d1 = nn.Linear(sizes.unbiased, 2)
-        self.d2 = nn.Linear(sizes.semantic, 2)
+        self.d2 = layered(sizes.semantic, sizes.d2_hidden, 2, sizes.d2_layers)
         self.d3 = nn.Linear(sizes.unbiased, words)
         self.d4 = nn.Linear(sizes.semantic, words)
+
+
+def layered(features: int, hidden: int, scores: int, layers: int) -> nn.Sequential:
+    """So many linear layers, with ReLU between them, from feature vectors to scores."""
+    widths = [features, *[hidden] * (layers - 1), scores]
+    made: list[nn.Module] = [nn.Linear(a, b) for a, b in pairwise(widths)]
+    return nn.Sequential(*[module for layer in made[:-1] for module in (layer, nn.ReLU())], made[-1])
+
+
+def hiding(model: DisentanglementModel, words: Sequence[int]) -> DisentanglementModel:
+    """A copy of a frozen autoencoder that reads these words as unknown ones."""
+    copied = deepcopy(model)
+    with torch.no_grad():
+        copied.embedding.weight[[word for word in words if word < copied.embedding.num_embeddings]] = (
+            copied.embedding.weight[UNKNOWN].clone()
+        )
+    return copied
 
 
 def negative_entropy(scores: torch.Tensor) -> torch.Tensor:
@@ -166,8 +190,8 @@ def train(task: Task) -> dict[str, Any]:
     """Builds the corpus, trains the autoencoder, and tells how well each of its two vectors gives the group away.
 
     Returns:
-        Figures: utterances of each group, steps, the accuracies of table 3.2 (by a strict probe, and by one as the
-        thesis describes it), that of the content words alone, and the test's reconstruction loss.
+        Figures: utterances of each group, steps, the accuracies of table 3.2 (by a strict probe, by one as the thesis
+        describes it, and by one of three layers), that of the content words alone, and the test's reconstruction loss.
 
     Raises:
         FairnessError: too few unbiased utterances, or a loss that is not a number.
@@ -199,7 +223,7 @@ def train(task: Task) -> dict[str, Any]:
         "steps": _steps(settings, len(fitted.turns)),
         **{
             f"{name}_{kind}": probe(vectors, utterances.groups, rest, test, task.seed)
-            for name, probe in (("accuracy", group_accuracy), ("trained_probe", trained_accuracy))
+            for name, probe in _PROBES.items()
             for kind, vectors in features._asdict().items()
         },
         "accuracy_content": content_accuracy(utterances, words, rest, test, task.seed),

@@ -149,6 +149,13 @@ def encode(corpus: pa.Table, vocabulary: Vocabulary, words: int, task: Task) -> 
     return np.array(rows, dtype=np.int64), Utterances(turns, groups[rows], counted)
 
 
+def naming_words(task: Task, vocabulary: Vocabulary) -> list[int]:
+    """The numbers of the words that name a group: listed ones and pronouns, with what is attached to them (`he'll`)."""
+    matcher = Swapper(task.dimension, pronouns="extended").matcher
+    found = matcher.find_all(pa.array(vocabulary.words, pa.string()))
+    return [number for number, matches in enumerate(found) if number > END and matches]
+
+
 def _within(token: re.Match[str], matches: Sequence[tuple[int, int, str]]) -> bool:
     """Whether a token belongs to one of the matches (`he'll` to `he`)."""
     return any(start < token.end() and token.start() < end for start, end, _ in matches)

@@ -65,6 +65,10 @@ class Disentanglement(Specification):
     """Learning rate of D2 and D3."""
     held_out: Several = 5000
     """Utterances kept for the test."""
+    d2_layers: Positive = 1
+    """Layers of D2: one in the thesis, whose game (section 3.2.3.1) has three; more find what is not linear."""
+    d2_hidden: Positive = 64
+    """Units of its inner layers, where it has more than one."""
     neutral: Coefficient = 0.0
     """Utterances that name no group, for each that names one: only written again, so that every word is known."""
 
@@ -147,6 +151,13 @@ class Adversarial(Continued):
     """Learning rate of D2."""
     gradient_penalty: Coefficient = 0.0
     """Weight of the penalty of D2's gradient (R1 and R2 of Mescheder et al. 2018), which the thesis does without."""
+    hide_words: bool = False
+    """Whether the words that name the groups are hidden from D2, which then cannot push the generator to avoid them."""
+    pretraining: NotNegative = 0
+    """Iterations in which D1 and D2 learn before the generator does; the authors' code loads them trained."""
+    balanced: bool = False
+    """Whether L_D1's weight is set, once before the first iteration, such that L_D1 moves the generator as much as
+    L_D2 does; `k1` is multiplied by it. Without, L_D1 hardly moves it."""
     noise: Coefficient = 1.0
     """Gumbel's noise: 1 draws the responses from the generator's distribution, 0 has it answer as it is tested."""
     temperature: Rate = 1.0

@@ -64,6 +64,15 @@ class Controls:
         both |= {field: (steps[field], others[field]) for field in steps.keys() & others.keys()}
         return {field: both[field] for field in sorted(both) if both[field][0] != both[field][1]}
 
+    def _controls_another(self, control: str, method: str) -> bool:
+        """Whether this model is the control of one of those made from the same base."""
+        return any(
+            method in self.methods(name)
+            and other.base == self._models[control].base
+            and not self.mismatched_settings(name, control)
+            for name, other in self._models.items()
+        )
+
     def _shared_settings(self, key: str) -> dict[str, object]:
         """What a debiased model depends on besides its method's settings: sizes, training, decoding."""
         model = self._models[key]
@@ -75,8 +84,15 @@ class Controls:
         return found
 
     def check(self, key: str, method: str, dimension: str, path: Path) -> None:
-        """Refuses controls that all differ from the model in their training; raises FairnessError, naming the file."""
-        mismatches = {name: self.mismatched_settings(key, name) for name in self._offered(key, method, dimension)}
+        """Refuses controls that all differ from the model in their training; raises FairnessError, naming the file.
+
+        What is another model's control is no mistake: this model just has none.
+        """
+        mismatches = {
+            name: self.mismatched_settings(key, name)
+            for name in self._offered(key, method, dimension)
+            if not self._controls_another(name, method)
+        }
         if mismatches and all(mismatches.values()):
             name, fields = next(iter(mismatches.items()))
             told = ", ".join(f"{field} ({own}, {other})" for field, (own, other) in fields.items())

@@ -380,7 +380,9 @@ def _task(partition: Partition[DialoguePart], **inputs: Path) -> Task:
 
 def _disentangles(part: DialoguePart, key: Key) -> bool:
     method = method_of(part.models[key["model"]])
-    return _answers(part, key) and method is not None and method.disentangles
+    if method is None or not method.disentangles or not _answers(part, key):
+        return False
+    return part.shared_with(key) == key
 
 
 @asset(
@@ -396,7 +398,8 @@ def _disentangles(part: DialoguePart, key: Key) -> bool:
 def disentanglement(partition: Partition[DialoguePart]) -> Result:
     """Debiased-Chat's autoencoder, its corpus of unbiased utterances, and what its features give away (Liu 2022, 3.2).
 
-    One for each model, not one for a dimension: its words are those of the dialogue model that it will judge.
+    One for each base and dimension: its words are those of the dialogue model that it will judge. Debiased models of
+    one base with the same settings of the autoencoder share it, the placebo among them.
     """
     from fairness_pipeline.debiasing.dialogue import disentanglement as room
 
@@ -408,8 +411,9 @@ def disentanglement(partition: Partition[DialoguePart]) -> Result:
 @of_a_debiased_model(
     stage="models",
     kind="checkpoint",
-    upstream=(*DIALOGUES, "disentanglement"),
+    upstream=DIALOGUES,
     upstream_of_base=("dialogue_models",),
+    upstream_shared=("disentanglement",),
     code_version="4",
     settings=_debiasing,
 )
@@ -419,7 +423,8 @@ def debiased_dialogue_models(partition: Partition[DialoguePart]) -> Result:
     Training that was killed goes on where it stopped.
     """
     method = method_of(partition.part.models[partition.key["model"]])
-    inputs = {"disentanglement": partition.checkpoint("disentanglement")} if method and method.disentangles else {}
+    disentangles = method is not None and method.disentangles
+    inputs = {"disentanglement": partition.of_shared.checkpoint("disentanglement")} if disentangles else {}
     return Result(None, debias(_task(partition, **inputs)))
 
 

@@ -11,6 +11,7 @@ import pydantic
 from fairness_pipeline.corpora.dialogue.dialogues import Splits
 from fairness_pipeline.corpora.dialogue.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
+from fairness_pipeline.debiasing.dialogue.registry import method_of, settings_of
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
@@ -397,6 +398,26 @@ class DialoguePart(Part[DialogueFairness]):
         """Every seed of a debiased model's base and of its controls."""
         baselines = [self.base_of(key), *self.controls.of(key).values()]
         return [seed for own in baselines if own for seed in self.seeds_of(own) or [own]]
+
+    def shared_with(self, key: Key) -> Key:
+        """The first model that needs the same autoencoder: of the same base and device, with the same settings."""
+        own = self._autoencoder(key["model"])
+        shared = (
+            name
+            for name in self.models
+            if own and self._autoencoder(name) == own and self.answers({**key, "model": name})
+        )
+        return {**key, "model": next(shared, key["model"])}
+
+    def _autoencoder(self, name: str) -> tuple[object, ...] | None:
+        """What decides how a model's autoencoder is trained; None for a model without one."""
+        model = self.models[name]
+        method = method_of(model)
+        if method is None or not method.disentangles:
+            return None
+        own = settings_of(model)
+        chosen = tuple((key, own[key]) for key in own if key.startswith("disentanglement."))
+        return model.base, model.device, chosen
 
     # What the study itself asks
 
