@@ -1,7 +1,8 @@
 """Infers the true label of each item from the labels of many annotators: one method per file, with crowd-kit's
 interface.
 
-`fit` and `fit_predict` take a table with `task`, `worker` and `label` (0 or 1). Attributes with results end in an
+`fit` and `fit_predict` take a table with `task`, `worker` and `label` (0 or 1, or from 0
+with `classes=`). Attributes with results end in an
 underscore.
 """
 
@@ -11,9 +12,11 @@ from fairness_pipeline.annotation.truth_inference.glad import GLAD
 from fairness_pipeline.annotation.truth_inference.group_anno import GroupAnno
 from fairness_pipeline.annotation.truth_inference.kos import KOS
 from fairness_pipeline.annotation.truth_inference.lfc_binary import LFCBinary
+from fairness_pipeline.annotation.truth_inference.mace import MACE
 from fairness_pipeline.annotation.truth_inference.majority_vote import MajorityVote
 from fairness_pipeline.annotation.truth_inference.minimax import Minimax
 from fairness_pipeline.annotation.truth_inference.pm_crh import PMCRH
+from fairness_pipeline.annotation.truth_inference.soft_labels import SoftLabels
 from fairness_pipeline.annotation.truth_inference.vi_mf import VIMF
 from fairness_pipeline.annotation.truth_inference.zen_crowd import ZenCrowd
 
@@ -21,6 +24,7 @@ __all__ = [
     "CATD",
     "GLAD",
     "KOS",
+    "MACE",
     "PMCRH",
     "VIMF",
     "DawidSkene",
@@ -28,5 +32,6 @@ __all__ = [
     "LFCBinary",
     "MajorityVote",
     "Minimax",
+    "SoftLabels",
     "ZenCrowd",
 ]

@@ -2,19 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.special import expit
 
 from fairness_pipeline.foundation.errors import FairnessError
 
 _UNDECIDED = 1e-6
-"""A probability this close to one half does not decide the label."""
+"""A probability this close to one half (or two this close to each other, twice) does not decide the label."""
 _COLUMNS = ("task", "worker", "label")
 EPSILON = 1e-10
 """Keeps logarithms finite."""
@@ -25,21 +24,24 @@ and returns P(y_i = 1 | x_i)."""
 
 @dataclass(frozen=True)
 class Labels:
-    """Binary labels as integers: the item, the annotator and the value of each label, and the ids of items and
-    annotators."""
+    """Labels as integers: the item, the annotator and the class (from 0) of each label.
+
+    `items` and `annotators` are their ids, `classes` is the number of classes. Of two classes 1 is the positive one.
+    """
 
     item: np.ndarray
     annotator: np.ndarray
     label: np.ndarray
     items: pd.Index
     annotators: pd.Index
+    classes: int = 2
 
     @classmethod
-    def of(cls, data: pd.DataFrame) -> Self:
+    def of(cls, data: pd.DataFrame, classes: int = 2) -> Self:
         """Reads a table with `task`, `worker` and `label`, in any order.
 
         Raises:
-            FairnessError: a column is missing, a label is neither 0 nor 1, or an annotator labelled an item twice.
+            FairnessError: a column is missing, a label is no number of a class, or an annotator labelled an item twice.
         """
         missing = [name for name in _COLUMNS if name not in data.columns]
         if missing:
@@ -49,11 +51,12 @@ class Labels:
         for name in _COLUMNS[:2]:
             if data[name].isna().any():
                 raise FairnessError(f"{int(data[name].isna().sum()):,} rows have no {name}; leave them out")
-        wrong = data[~data["label"].isin([0, 1])]
+        wrong = data[~data["label"].isin(range(classes))]
         if len(wrong):
             first = wrong.iloc[0]
+            expected = "neither 0 nor 1" if classes == 2 else f"none of 0 to {classes - 1}"
             raise FairnessError(
-                f"{len(wrong):,} labels are neither 0 nor 1, such as {first['label']} of '{first['worker']}' for "
+                f"{len(wrong):,} labels are {expected}, such as {first['label']} of '{first['worker']}' for "
                 f"'{first['task']}'"
             )
         item, items = pd.factorize(data["task"])
@@ -62,21 +65,47 @@ class Labels:
         if (pairs[1:] == pairs[:-1]).any():
             first = data[data.duplicated(["task", "worker"])].iloc[0]
             raise FairnessError(f"'{first['worker']}' labelled '{first['task']}' more than once; keep one label")
-        return cls(item, annotator, data["label"].to_numpy().astype(np.int64), pd.Index(items), pd.Index(annotators))
+        label = data["label"].to_numpy().astype(np.int64)
+        return cls(item, annotator, label, pd.Index(items), pd.Index(annotators), classes)
 
     @cached_property
+    def said(self) -> tuple[csr_array, ...]:
+        """For each class, (items, annotators): 1 if the annotator gave the item this class."""
+        return tuple(self._where(each) for each in range(self.classes))
+
+    @property
     def positive(self) -> csr_array:
         """(items, annotators): 1 if the annotator called the item positive."""
-        return self._where(1)
+        return self.said[1]
 
-    @cached_property
+    @property
     def negative(self) -> csr_array:
         """(items, annotators): 1 if the annotator called the item negative."""
-        return self._where(0)
+        return self.said[0]
 
     @cached_property
-    def _by_annotator(self) -> tuple[csr_array, csr_array]:
-        return self.positive.T.tocsr(), self.negative.T.tocsr()
+    def votes(self) -> np.ndarray:
+        """(items, classes): the number of labels."""
+        places = self.item * self.classes + self.label
+        found: np.ndarray = np.bincount(places, minlength=len(self.items) * self.classes)
+        return found.reshape(-1, self.classes)
+
+    def one_against_rest(self, which: int) -> "Labels":
+        """The same labels of two classes: this one, and all others."""
+        return replace(self, label=(self.label == which).astype(np.int64), classes=2)
+
+    def confusion(self, sure: np.ndarray) -> np.ndarray:
+        """(annotators, classes, classes): how often an annotator is expected to have said of a class (second) another
+        one (third).
+
+        Args:
+            sure: (items, classes) the probability of each class.
+        """
+        return np.stack([labels @ sure for labels in self._by_annotator], axis=2)
+
+    @cached_property
+    def _by_annotator(self) -> tuple[csr_array, ...]:
+        return tuple(labels.T.tocsr() for labels in self.said)
 
     def counts(self, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Each annotator's expected positive and negative labels of positive items, then of negative items.
@@ -84,9 +113,8 @@ class Labels:
         Args:
             sure: P(y = 1) of each item.
         """
-        both = np.stack([sure, 1 - sure], axis=1)
-        positive, negative = (labels @ both for labels in self._by_annotator)
-        return positive[:, 0], negative[:, 0], positive[:, 1], negative[:, 1]
+        found = self.confusion(np.stack([1 - sure, sure], axis=1))
+        return found[:, 1, 1], found[:, 1, 0], found[:, 0, 1], found[:, 0, 0]
 
     def _where(self, value: int) -> csr_array:
         own = self.label == value
@@ -102,50 +130,92 @@ class Labels:
         return np.bincount(self.annotator, values, len(self.annotators))
 
     def shares(self) -> np.ndarray:
+        """(items, classes): the share of each item's labels."""
+        return self.votes / self.votes.sum(axis=1, keepdims=True)
+
+    def positive_shares(self) -> np.ndarray:
         """The share of each item's labels that are 1."""
-        return self.of_items(self.label.astype(float)) / np.bincount(self.item, minlength=len(self.items))
+        found: np.ndarray = self.shares()[:, 1]
+        return found
 
 
 class TruthInference(ABC):
     """The interface of a truth inference method.
 
     Attributes:
-        labels_: The inferred label of each task, 0 or 1. If the method is undecided, it is the majority's label; if
-            that is a tie, it is 1.
-        probas_: The probability that a task's label is 1. Methods without probabilities give a share or a score in
-            0..1.
+        several: Whether the method knows more than two classes.
+        labels_: The inferred class of each task, from 0. If the method is undecided, it is the majority's; if that is
+            a tie, it is the last one (of two classes 1).
+        probas_: The probability that a task's label is 1; of more than two classes a table with a column per class.
+            Methods without probabilities give a share or a score in 0..1.
         loss_history_: The loss after each iteration. Empty for methods that minimise no loss.
     """
 
+    several: ClassVar[bool] = False
     labels_: pd.Series
-    probas_: pd.Series
+    probas_: pd.Series | pd.DataFrame
     loss_history_: list[float]
 
-    def fit(self, data: pd.DataFrame) -> Self:
+    def fit(self, data: pd.DataFrame, classes: int = 2) -> Self:
         """Infers the label of each task.
 
         Args:
-            data: A table with `task`, `worker` and `label` (0 or 1), one row per label.
+            data: A table with `task`, `worker` and `label` (from 0), one row per label.
+            classes: The number of classes.
 
         Raises:
-            FairnessError: as `Labels.of`.
+            FairnessError: as `Labels.of`, or the method knows two classes only.
         """
-        labels = Labels.of(data)
+        if classes > 2 and not self.several:
+            raise FairnessError(f"{type(self).__name__} infers one of two classes, not of {classes}")
+        labels = Labels.of(data, classes)
         self.loss_history_ = []
         sure = self._infer(labels)
+        if sure.ndim == 1:
+            sure = np.stack([1 - sure, sure], axis=1)
         index = labels.items.rename("task")
-        self.probas_ = pd.Series(sure, index=index, name="proba")
-        decided = np.where(np.abs(sure - 0.5) < _UNDECIDED, labels.shares() >= 0.5 - EPSILON, sure > 0.5)
-        self.labels_ = pd.Series(decided.astype(np.int64), index=index, name="label")
+        if classes == 2:
+            self.probas_ = pd.Series(sure[:, 1], index=index, name="proba")
+        else:
+            self.probas_ = pd.DataFrame(sure, index=index)
+        undecided = sure > sure.max(axis=1, keepdims=True) - 2 * _UNDECIDED
+        self.labels_ = pd.Series(last_of_the_highest(np.where(undecided, labels.votes, -1)), index=index, name="label")
         return self
 
-    def fit_predict(self, data: pd.DataFrame) -> pd.Series:
+    def fit_predict(self, data: pd.DataFrame, classes: int = 2) -> pd.Series:
         """The inferred label of each task. See `fit`."""
-        return self.fit(data).labels_
+        return self.fit(data, classes).labels_
 
     @abstractmethod
     def _infer(self, labels: Labels) -> np.ndarray:
-        """The probability or score that each item's label is 1."""
+        """The probability or score of each class, (items, classes); of two classes (items,) is that of 1."""
+
+
+def last_of_the_highest(values: np.ndarray) -> np.ndarray:
+    """The class with the highest value in each row (items, classes); of several the last one.
+
+    Examples:
+        >>> last_of_the_highest(np.array([[0.5, 0.5, 0.0], [0.2, 0.5, 0.3]]))
+        array([1, 1])
+    """
+    highest = values >= values.max(axis=1, keepdims=True) - EPSILON
+    found: np.ndarray = values.shape[1] - 1 - highest[:, ::-1].argmax(axis=1)
+    return found
+
+
+def class_posterior(labels: Labels, log_said: np.ndarray, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """P(y | labels) of each item (items, classes), and the log-likelihood of its labels.
+
+    Args:
+        labels: The labels of the items.
+        log_said: (annotators, classes, classes): log P(z | y) of each annotator, y first.
+        log_prior: log P(y), (classes,) or (items, classes).
+    """
+    told = log_prior + sum(said @ log_said[:, :, each] for each, said in enumerate(labels.said))
+    highest = told.max(axis=1, keepdims=True)
+    shares = np.exp(told - highest)
+    whole = shares.sum(axis=1, keepdims=True)
+    return shares / whole, (highest + np.log(whole))[:, 0]
 
 
 def two_coin_posterior(
@@ -160,7 +230,15 @@ def two_coin_posterior(
         prior: P(y = 1), one value per item or one for all.
     """
     alpha, beta, p = (np.clip(values, EPSILON, 1 - EPSILON) for values in (sensitivity, specificity, prior))
-    told = labels.positive @ np.stack([np.log(alpha), np.log1p(-beta)], axis=1)
-    told += labels.negative @ np.stack([np.log1p(-alpha), np.log(beta)], axis=1)
-    a, b = told[:, 0] + np.log(p), told[:, 1] + np.log1p(-p)
-    return expit(a - b), np.logaddexp(a, b)
+    of_negative = np.stack([np.log(beta), np.log1p(-beta)], axis=1)
+    of_positive = np.stack([np.log1p(-alpha), np.log(alpha)], axis=1)
+    log_prior = np.stack([np.log1p(-p), np.log(p)], axis=-1)
+    sure, likelihood = class_posterior(labels, np.stack([of_negative, of_positive], axis=1), log_prior)
+    return sure[:, 1], likelihood
+
+
+def one_coin(skill: np.ndarray, classes: int) -> np.ndarray:
+    """(annotators, classes, classes): P(z | y) if `skill` is right, and every wrong class is as likely."""
+    wrong = (1 - skill) / (classes - 1)
+    found: np.ndarray = np.where(np.eye(classes, dtype=bool), skill[:, None, None], wrong[:, None, None])
+    return found

@@ -11,7 +11,7 @@ from fairness_pipeline.annotation.truth_inference.weighted_vote import WeightedV
 
 
 class CATD(WeightedVote):
-    """Confidence-aware truth discovery.
+    """Confidence-aware truth discovery, of two or more classes.
 
     Args:
         n_iter: The maximum number of iterations.

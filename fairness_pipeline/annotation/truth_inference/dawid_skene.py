@@ -1,33 +1,37 @@
 """Dawid-Skene: each annotator's confusion matrix and the truth, by expectation maximisation (Dawid and Skene 1979).
 
-P(z_ri = 1 | y_i = 1) = alpha_r, P(z_ri = 0 | y_i = 0) = beta_r, P(y_i = 1) = p; all by maximum likelihood.
+P(z_ri = k | y_i = c) is the annotator's share of k among the items of class c, P(y_i = c) the share of c; all by
+maximum likelihood.
 """
 
 import numpy as np
 import pandas as pd
 
-from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference, two_coin_posterior
+from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference, class_posterior
 
 
 class DawidSkene(TruthInference):
-    """Binary Dawid-Skene.
+    """Dawid-Skene, of two or more classes.
 
     Args:
         n_iter: The maximum number of iterations.
         tol: The iterations end when the mean log-likelihood of an item grows by less.
 
     Attributes:
-        sensitivity_: P(z = 1 | y = 1) of each worker. NaN for a worker who saw no such item.
+        confusion_: P(z | y): a row per worker and true class, a column per class. NaN if the worker saw no such item.
+        sensitivity_: P(z = 1 | y = 1) of each worker.
         specificity_: P(z = 0 | y = 0) of each worker.
-        prior_: P(y = 1).
+        prior_: P(y = c) of each class c.
 
     Examples:
         >>> import pandas as pd
-        >>> rows = [(t, w, int(t > 2) if w < "c" else 0) for t in range(6) for w in "abcd"]
+        >>> rows = [(t, w, t // 2 if w < "c" else 0) for t in range(6) for w in "abcd"]
         >>> data = pd.DataFrame(rows, columns=["task", "worker", "label"])
-        >>> DawidSkene().fit_predict(data).tolist()
-        [0, 0, 0, 1, 1, 1]
+        >>> DawidSkene().fit_predict(data, classes=3).tolist()
+        [0, 0, 1, 1, 2, 2]
     """
+
+    several = True
 
     def __init__(self, n_iter: int = 100, tol: float = 1e-5) -> None:
         self.n_iter = n_iter
@@ -36,20 +40,23 @@ class DawidSkene(TruthInference):
     def _infer(self, labels: Labels) -> np.ndarray:
         sure = labels.shares()
         for _ in range(self.n_iter):
-            alpha, beta, prior = self._m_step(labels, sure)
-            sure, likelihood = two_coin_posterior(labels, alpha, beta, prior)
+            confusion, prior = self._m_step(labels, sure)
+            logs = (np.log(np.clip(own, EPSILON, 1 - EPSILON)) for own in (confusion, prior))
+            sure, likelihood = class_posterior(labels, *logs)
             self.loss_history_.append(-float(likelihood.mean()))
             if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
                 break
-        hits, misses, false_alarms, rejections = labels.counts(sure)
-        alpha = np.where(hits + misses > EPSILON, alpha, np.nan)
-        beta = np.where(false_alarms + rejections > EPSILON, beta, np.nan)
-        self.sensitivity_, self.specificity_ = (pd.Series(own, index=labels.annotators) for own in (alpha, beta))
+        seen = labels.confusion(sure).sum(axis=2, keepdims=True) > EPSILON
+        confusion = np.where(seen, confusion, np.nan)
+        index = pd.MultiIndex.from_product([labels.annotators, range(labels.classes)], names=["worker", "true"])
+        self.confusion_ = pd.DataFrame(confusion.reshape(len(index), -1), index=index)
+        self.specificity_, self.sensitivity_ = (
+            pd.Series(confusion[:, each, each], index=labels.annotators) for each in (0, 1)
+        )
         self.prior_ = prior
         return sure
 
-    def _m_step(self, labels: Labels, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        hits, misses, false_alarms, rejections = labels.counts(sure)
-        alpha = hits / np.maximum(hits + misses, EPSILON)
-        beta = rejections / np.maximum(false_alarms + rejections, EPSILON)
-        return alpha, beta, float(sure.mean())
+    def _m_step(self, labels: Labels, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        counts = labels.confusion(sure)
+        prior: np.ndarray = sure.mean(axis=0)
+        return counts / np.maximum(counts.sum(axis=2, keepdims=True), EPSILON), prior

@@ -1,19 +1,19 @@
 """GLAD: each annotator's ability and each item's ease, by expectation maximisation (Whitehill et al. 2009).
 
-P(z_ri = y_i) = sigmoid(a_r exp(b_i)). a_r and b_i have the prior N(1, 1), as in the paper's experiments. Both classes
-have the same prior probability.
+P(z_ri = y_i) = sigmoid(a_r exp(b_i)). a_r and b_i have the prior N(1, 1), as in the paper's experiments. All classes
+have the same prior probability, and all wrong labels of an item are as likely as each other.
 """
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logsumexp, softmax
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 
 
 class GLAD(TruthInference):
-    """Models the ability of each annotator and the ease of each item.
+    """Models the ability of each annotator and the ease of each item, of two or more classes.
 
     Args:
         n_iter: The maximum number of iterations.
@@ -31,6 +31,8 @@ class GLAD(TruthInference):
         [0, 0, 0, 1, 1, 1]
     """
 
+    several = True
+
     def __init__(self, n_iter: int = 100, tol: float = 1e-5) -> None:
         self.n_iter = n_iter
         self.tol = tol
@@ -38,11 +40,10 @@ class GLAD(TruthInference):
     def _infer(self, labels: Labels) -> np.ndarray:
         workers = len(labels.annotators)
         point = np.ones(workers + len(labels.items))
-        sign = np.where(labels.label == 1, 1.0, -1.0)
-        sure, _ = self._e_step(labels, point, sign)
+        sure, _ = self._e_step(labels, point)
         for _ in range(self.n_iter):
             point = self._m_step(labels, point, sure)
-            sure, likelihood = self._e_step(labels, point, sign)
+            sure, likelihood = self._e_step(labels, point)
             penalty = np.square(point - 1).sum() / 2
             self.loss_history_.append(-float(likelihood.sum() - penalty) / len(sure))
             if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
@@ -57,16 +58,18 @@ class GLAD(TruthInference):
         ease = np.exp(point[len(labels.annotators) :])[labels.item]
         return point[labels.annotator] * ease, ease
 
-    def _e_step(self, labels: Labels, point: np.ndarray, sign: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """P(y = 1 | labels) of each item, and the log-likelihood of its labels."""
+    def _e_step(self, labels: Labels, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """P(y | labels) of each item (items, classes), and the log-likelihood of its labels."""
         logits, _ = self._logits(labels, point)
-        a = labels.of_items(log_expit(sign * logits)) + np.log(0.5)
-        b = labels.of_items(log_expit(-sign * logits)) + np.log(0.5)
-        return expit(a - b), np.logaddexp(a, b)
+        wrong = log_expit(-logits) - np.log(labels.classes - 1)
+        gained = log_expit(logits) - wrong  # of the class that a label names
+        places = labels.item * labels.classes + labels.label
+        told = np.bincount(places, gained, len(labels.items) * labels.classes).reshape(-1, labels.classes)
+        told += labels.of_items(wrong)[:, None] - np.log(labels.classes)
+        return softmax(told, axis=1), logsumexp(told, axis=1)
 
     def _m_step(self, labels: Labels, point: np.ndarray, sure: np.ndarray) -> np.ndarray:
-        own = sure[labels.item]
-        right = np.where(labels.label == 1, own, 1 - own)
+        right = sure[labels.item, labels.label]
 
         def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
             logits, ease = self._logits(labels, at)

@@ -157,7 +157,7 @@ class GroupAnno(TruthInference):
     def _infer(self, labels: Labels) -> np.ndarray:
         self._labels = labels
         self._design = self._designed(labels)
-        sure, prior = labels.shares(), np.full(len(labels.items), 0.5)
+        sure, prior = labels.positive_shares(), np.full(len(labels.items), 0.5)
         start = np.zeros(self._design.shape[1])
         start[0] = _START
         sd = self.individual_sd if self.individual_sd is not None else _AS_ONE_MORE

@@ -2,14 +2,14 @@
 
 With z = +1 or -1: x_{i->r} = sum over r' != r of z_{r'i} y_{r'->i}; y_{r->i} = sum over i' != i of z_{ri'} x_{i'->r}. y
 starts with draws of N(1, 1), one per row. If the labels say little, the order of the rows therefore matters. The label
-is the sign of sum over r of z_ri y_{r->i}.
+is the sign of sum over r of z_ri y_{r->i}. Of several classes each is inferred against the rest.
 """
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
+from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference
 
 _FAINT = 1e-6
 """If an item's sum of messages is a smaller share of the largest sum, it does not decide the label."""
@@ -30,11 +30,20 @@ class KOS(TruthInference):
         [0, 0, 0, 1, 1, 1]
     """
 
+    several = True
+
     def __init__(self, n_iter: int = 100, random_state: int = 0) -> None:
         self.n_iter = n_iter
         self.random_state = random_state
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        if labels.classes == 2:
+            return self._infer_sign(labels)
+        scores = [self._infer_sign(labels.one_against_rest(each)) for each in range(labels.classes)]
+        return np.stack(scores, axis=1) / np.maximum(np.sum(scores, axis=0), EPSILON)[:, None]
+
+    def _infer_sign(self, labels: Labels) -> np.ndarray:
+        """The score of the positive class."""
         signs = np.where(labels.label == 1, 1.0, -1.0)
         first = np.random.default_rng(self.random_state).normal(1, 1, len(signs))
         total = self._messages(labels, signs, first)
@@ -43,8 +52,8 @@ class KOS(TruthInference):
             apart = self._messages(labels, signs, first, _components(labels))
             total = np.where(faint, apart, total / max(np.abs(total).max(), 1e-300))
         largest = np.abs(total).max()
-        sure = (total / largest + 1) / 2 if largest > 0 else labels.shares()
-        return np.where(total == 0, labels.shares(), sure)
+        sure = (total / largest + 1) / 2 if largest > 0 else labels.positive_shares()
+        return np.where(total == 0, labels.positive_shares(), sure)
 
     def _messages(
         self, labels: Labels, signs: np.ndarray, first: np.ndarray, component: np.ndarray | None = None

@@ -56,7 +56,7 @@ class LFCBinary(TruthInference):
         self.prevalence = prevalence
 
     def _infer(self, labels: Labels) -> np.ndarray:
-        sure = labels.shares()
+        sure = labels.positive_shares()
         a, b = self.prior
         p, q = self.prevalence
         for _ in range(self.n_iter):

@@ -1,4 +1,4 @@
-"""MV: the label that most annotators give. A tie is 1."""
+"""MV: the label that most annotators give. A tie is 1 (of several classes the last one)."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInfer
 
 
 class MajorityVote(TruthInference):
-    """Majority vote: `probas_` is the share of an item's labels that are 1.
+    """Majority vote: `probas_` is the share of an item's labels that are 1, or that of each of several classes.
 
     Examples:
         >>> import pandas as pd
@@ -14,6 +14,8 @@ class MajorityVote(TruthInference):
         >>> MajorityVote().fit_predict(data).to_dict()
         {1: 1, 2: 0}
     """
+
+    several = True
 
     def _infer(self, labels: Labels) -> np.ndarray:
         return labels.shares()

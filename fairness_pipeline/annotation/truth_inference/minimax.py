@@ -50,7 +50,7 @@ class Minimax(TruthInference):
         penalty = np.repeat([of_sigma / 4, of_sigma * items / workers / 4], [2 * workers, items])
         point = np.zeros(2 * workers + items)
         sign = np.where(labels.label == 1, 1.0, -1.0)
-        sure = labels.shares()
+        sure = labels.positive_shares()
         for _ in range(self.n_iter):
             point = self._m_step(labels, point, sure, penalty, sign)
             negative, positive = self._logits(labels, point)

@@ -12,7 +12,7 @@ from fairness_pipeline.annotation.truth_inference.weighted_vote import WeightedV
 
 
 class PMCRH(WeightedVote):
-    """Conflict resolution by block coordinate descent.
+    """Conflict resolution by block coordinate descent, of two or more classes.
 
     Args:
         n_iter: The maximum number of iterations.

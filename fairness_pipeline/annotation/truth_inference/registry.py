@@ -15,9 +15,11 @@ from fairness_pipeline.annotation.truth_inference.glad import GLAD
 from fairness_pipeline.annotation.truth_inference.group_anno import GroupAnno
 from fairness_pipeline.annotation.truth_inference.kos import KOS
 from fairness_pipeline.annotation.truth_inference.lfc_binary import LFCBinary
+from fairness_pipeline.annotation.truth_inference.mace import MACE
 from fairness_pipeline.annotation.truth_inference.majority_vote import MajorityVote
 from fairness_pipeline.annotation.truth_inference.minimax import Minimax
 from fairness_pipeline.annotation.truth_inference.pm_crh import PMCRH
+from fairness_pipeline.annotation.truth_inference.soft_labels import SoftLabels
 from fairness_pipeline.annotation.truth_inference.vi_mf import VIMF
 from fairness_pipeline.annotation.truth_inference.zen_crowd import ZenCrowd
 from fairness_pipeline.foundation.yaml_files import Specification
@@ -45,6 +47,8 @@ METHODS: dict[str, Method] = {
     "vi_mf": Method(VIMF, "VI-MF"),
     "dawid_skene": Method(DawidSkene, "Dawid-Skene"),
     "glad": Method(GLAD, "GLAD"),
+    "mace": Method(MACE, "MACE"),
+    "soft_labels": Method(SoftLabels, "Soft labels", probabilistic=False),
     "group_anno": Method(GroupAnno, "GroupAnno", learns=True, of_groups=True),
 }
 """In the order of table 5.5. Methods that the table lacks come before GroupAnno."""

@@ -41,7 +41,7 @@ class VIMF(TruthInference):
         self.prior = prior
 
     def _infer(self, labels: Labels) -> np.ndarray:
-        sure, (a, b) = labels.shares(), self.prior
+        sure, (a, b) = labels.positive_shares(), self.prior
         for _ in range(self.n_iter):
             hits, misses, alarms, rejections = labels.counts(sure)
             of_positive, of_negative = (a + hits, b + misses), (a + rejections, b + alarms)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 import numpy as np
 import pandas as pd
 
-from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference
+from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference, last_of_the_highest
 
 
 class WeightedVote(TruthInference):
@@ -19,6 +19,8 @@ class WeightedVote(TruthInference):
         skills_: The weight of each worker.
     """
 
+    several = True
+
     def __init__(self, n_iter: int = 100) -> None:
         self.n_iter = n_iter
 
@@ -26,12 +28,12 @@ class WeightedVote(TruthInference):
         count = labels.of_annotators(np.ones(len(labels.label)))
         sure = labels.shares()
         for _ in range(self.n_iter):
-            truth = sure >= 0.5 - EPSILON
+            truth = last_of_the_highest(sure)
             wrong = labels.of_annotators((labels.label != truth[labels.item]).astype(float))
             weight = self._weights(wrong, count)
-            own = weight[labels.annotator]
-            sure = labels.of_items(own * labels.label) / labels.of_items(own)
-            if np.array_equal(sure >= 0.5 - EPSILON, truth):
+            votes = np.stack([said @ weight for said in labels.said], axis=1)
+            sure = votes / votes.sum(axis=1, keepdims=True)
+            if np.array_equal(last_of_the_highest(sure), truth):
                 break
         self.skills_ = pd.Series(weight, index=labels.annotators)
         return sure

@@ -8,11 +8,19 @@ labels from being taken for faultless, and one who shares no item with anybody f
 import numpy as np
 import pandas as pd
 
-from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference, two_coin_posterior
+from fairness_pipeline.annotation.truth_inference.base import (
+    EPSILON,
+    Labels,
+    TruthInference,
+    class_posterior,
+    one_coin,
+)
 
 
 class ZenCrowd(TruthInference):
-    """One reliability per annotator. Both classes have the same prior probability.
+    """One reliability per annotator, of two or more classes, which have the same prior probability.
+
+    A wrong label is as likely to be any of the other classes.
 
     Args:
         n_iter: The maximum number of iterations.
@@ -30,6 +38,8 @@ class ZenCrowd(TruthInference):
         [0, 0, 0, 1, 1, 1]
     """
 
+    several = True
+
     def __init__(self, n_iter: int = 100, tol: float = 1e-6, *, prior: tuple[float, float] = (0.0, 0.0)) -> None:
         self.n_iter = n_iter
         self.tol = tol
@@ -39,11 +49,11 @@ class ZenCrowd(TruthInference):
         sure, (right_before, wrong_before) = labels.shares(), self.prior
         count = labels.of_annotators(np.ones(len(labels.label)))
         for _ in range(self.n_iter):
-            own = sure[labels.item]
-            right = labels.of_annotators(np.where(labels.label == 1, own, 1 - own))
+            right = labels.of_annotators(sure[labels.item, labels.label])
             skill = np.clip((right + right_before) / (count + right_before + wrong_before), EPSILON, 1 - EPSILON)
             before = sure
-            sure, likelihood = two_coin_posterior(labels, skill, skill, 0.5)
+            log_said = np.log(one_coin(skill, labels.classes))
+            sure, likelihood = class_posterior(labels, log_said, np.full(labels.classes, -np.log(labels.classes)))
             penalty = float((right_before * np.log(skill) + wrong_before * np.log1p(-skill)).sum())
             self.loss_history_.append(-(float(likelihood.sum()) + penalty) / len(sure))
             if np.abs(sure - before).max() < self.tol:

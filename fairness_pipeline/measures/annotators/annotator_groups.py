@@ -297,7 +297,7 @@ def against_majority(labels: Labels) -> dict[str, np.ndarray]:
     Args:
         labels: The labels of all annotators.
     """
-    truth = np.asarray(labels.shares() >= 0.5 - EPSILON)[labels.item]
+    truth = np.asarray(labels.positive_shares() >= 0.5 - EPSILON)[labels.item]
     right = labels.label == truth
     found = {}
     for response, about in zip(RESPONSES, (truth, ~truth), strict=True):
