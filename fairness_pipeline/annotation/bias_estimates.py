@@ -26,7 +26,8 @@ BIAS_ESTIMATES = schema(
     name=(pa.string(), "the annotator, or the group"),
     response=(
         pa.string(),
-        "sensitivity (share of positive items called positive) or specificity (of negative ones negative)",
+        "sensitivity (share of positive items called positive) or specificity (of negative ones negative); of several "
+        "classes the class whose items are called so",
     ),
     value=(pa.float64(), "the estimate; of scores the mean over draws or seeds"),
     ci_low=optional(pa.float64(), "lower end of the 95% interval: of a difference, of a contrast, of a score"),
@@ -56,10 +57,13 @@ def pooled(
     """
     rows = []
     for draw, (inferred, labels, who) in draws(truths, annotations, annotators):
-        sure = inferred.to_pandas().set_index("item_id")["probability" if METHODS[name].probabilistic else "label"]
-        own = Labels.of(task_table(labels))
-        p = sure.reindex(own.items).to_numpy()[own.item]
-        values = {"sensitivity": (p, p * own.label), "specificity": (1 - p, (1 - p) * (1 - own.label))}
+        own = Labels.of(task_table(labels), len(corpus.labels.class_names))
+        table = inferred.to_pandas().set_index("item_id").reindex(own.items)
+        sure = np.stack(table["probabilities"]) if METHODS[name].probabilistic else np.eye(own.classes)[table["label"]]
+        values = {}
+        for response, number in _responses(corpus):
+            p = sure[own.item, number]
+            values[response] = p, p * (own.label == number)
         sums = {response: tuple(own.of_annotators(each) for each in two) for response, two in values.items()}
         given = np.bincount(own.annotator, minlength=len(own.annotators)).astype(float)
         true = _simulated(who)
@@ -76,6 +80,13 @@ def pooled(
                             _row(draw, GROUP, str(category), group, response, value, float(given[inside].sum()))
                         )
     return pa.Table.from_pylist(rows, schema=BIAS_ESTIMATES)
+
+
+def _responses(corpus: AnnotatedCorpus) -> list[tuple[str, int]]:
+    """What is estimated, and of which class: how many of its items are said to be of it."""
+    if corpus.several:
+        return [(name, number) for number, name in enumerate(corpus.labels.class_names)]
+    return [(SIDES[0], 1), (SIDES[1], 0)]
 
 
 def of_model(
@@ -102,22 +113,24 @@ def of_model(
     for draw, (labels, who) in draws(annotations, annotators):
         report(progress, draw - 1, None, f"draw {draw}")
         known, data = people(who), task_table(labels)
-        model = method(name, settings, known).fit(data)
+        model = method(name, settings, known).fit(data, len(corpus.labels.class_names))
         assert isinstance(model, GroupAnno)
         given = data["worker"].value_counts()
         true = _simulated(who)
-        for response in SIDES:
-            rates = getattr(model, f"{response}_")
+        spoken = dict(zip(model.recognised_.columns, (name for name, _ in _responses(corpus)), strict=True))
+        for column, response in spoken.items():
+            rates = model.recognised_[column]
             counts = given.reindex(rates.index).to_numpy().astype(float)
             rows += _of_annotators(draw, response, rates.index, rates.to_numpy(), counts, true)
             for category, mark in model.effects_.index:
                 group = corpus.groups[category]["ab".index(mark)]
-                value = model.level_[response] + float(model.effects_.loc[(category, mark), response])
+                value = model.level_[column] + float(model.effects_.loc[(category, mark), column])
                 count = float(given[given.index.isin(known.index[known[category] == mark])].sum())
                 rows.append(_row(draw, GROUP, category, group, response, value, count))
         contrasts = model.contrasts()
         adjusted = holm([own.p_zero() for own in contrasts.values()])
-        for ((category, response), own), p_holm in zip(contrasts.items(), adjusted, strict=True):
+        for ((category, column), own), p_holm in zip(contrasts.items(), adjusted, strict=True):
+            response = spoken[column]
             low, high = own.interval(0.95)
             a, b = corpus.groups[category]
             row = _row(draw, CONTRAST, category, f"{a} - {b}", response, own.centre, None)
@@ -132,7 +145,7 @@ def of_model(
 def _of_annotators(
     draw: int, response: str, names: pd.Index, values: np.ndarray, given: np.ndarray, true: pd.DataFrame
 ) -> list[dict[str, Any]]:
-    truths = true[response].reindex(names).to_numpy()
+    truths = true[response].reindex(names).to_numpy() if response in true else np.full(len(names), np.nan)
     return [
         _row(draw, ANNOTATOR, "", str(name), response, float(value), float(count))
         | {"truth": None if np.isnan(truth) else float(truth)}

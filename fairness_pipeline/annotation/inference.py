@@ -15,6 +15,7 @@ from fairness_pipeline.annotation.item_classifiers import (
     PointClassifier,
     TextClassifier,
 )
+from fairness_pipeline.annotation.truth_inference.base import last_of_the_highest
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
 from fairness_pipeline.corpora.annotators.annotations import ANNOTATIONS
 from fairness_pipeline.foundation.errors import FairnessError
@@ -24,11 +25,12 @@ from fairness_pipeline.foundation.schemas import fields, schema
 
 INFERRED = schema(
     **fields(ANNOTATIONS, "draw", "item_id"),
-    probability=(pa.float64(), "that the item is positive"),
+    probability=(pa.float64(), "that the item is positive; of more than two classes, that it is of the inferred one"),
     **fields(ANNOTATIONS, "label"),
+    probabilities=(pa.list_(pa.float64()), "of each class, from 0"),
 )
-"""One row per item: the inferred label and P(y = 1). Methods without probabilities give a share or score in 0..1
-instead."""
+"""One row per item: the inferred label and P(y = 1), and P of each class. Methods without probabilities give a share or
+score in 0..1 instead."""
 PREDICTED = schema(
     seed=(pa.int64(), "which training; of a simulated corpus the draw"),
     **fields(ANNOTATIONS, "draw", "item_id"),
@@ -66,7 +68,12 @@ def draws(*tables: pa.Table) -> Iterator[tuple[int, tuple[pa.Table, ...]]]:
 
 
 def inferred(
-    name: str, settings: Mapping[str, Any], annotations: pa.Table, annotators: pa.Table, progress: Progress | None
+    name: str,
+    settings: Mapping[str, Any],
+    annotations: pa.Table,
+    annotators: pa.Table,
+    progress: Progress | None,
+    classes: int = 2,
 ) -> pa.Table:
     """A table of `INFERRED`, from the labels alone.
 
@@ -76,13 +83,18 @@ def inferred(
         annotations: As `ANNOTATIONS`.
         annotators: As `ANNOTATORS`.
         progress: Receives the number of draws done.
+        classes: The number of classes.
     """
     found = []
     for draw, (labels, who) in draws(annotations, annotators):
         report(progress, draw - 1, None, f"draw {draw}" if draw > 1 else METHODS[name].title)
-        fitted = method(name, settings, people(who)).fit(task_table(labels))
-        columns = [np.full(len(fitted.labels_), draw), fitted.labels_.index, fitted.probas_, fitted.labels_]
-        found.append(pa.table([pa.array(own) for own in columns], schema=INFERRED))
+        fitted = method(name, settings, people(who)).fit(task_table(labels), classes)
+        said, p = fitted.labels_, fitted.probas_.to_numpy()
+        each = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+        own = p if p.ndim == 1 else p[np.arange(len(p)), said]
+        columns = [np.full(len(said), draw), said.index, own, said]
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(each.ravel()), classes).cast(pa.list_(pa.float64()))
+        found.append(pa.table([*(pa.array(column) for column in columns), lists], schema=INFERRED))
     return pa.concat_tables(found)
 
 
@@ -148,9 +160,17 @@ def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> pd.Seri
     known = items.select(["draw", "item_id", "gold"]).to_pandas().set_index(["draw", "item_id"])["gold"].dropna()
     if len(known):
         return known.astype(np.int64)
-    shares = annotations.to_pandas().groupby(["draw", "item_id"])["label"].mean()
-    clear = shares[np.maximum(shares, 1 - shares) > agreement]
-    return (clear >= 0.5).astype(np.int64)
+    shares = vote_shares(annotations)
+    clear = shares[shares.max(axis=1) > agreement]
+    return pd.Series(last_of_the_highest(clear.to_numpy()), index=clear.index)
+
+
+def vote_shares(annotations: pa.Table) -> pd.DataFrame:
+    """The share of each class among an item's labels: a row per draw and item, a column per class that occurs."""
+    counts = annotations.to_pandas().groupby(["draw", "item_id", "label"]).size().unstack(fill_value=0)
+    return counts.reindex(columns=range(max(2, int(counts.columns.max()) + 1)), fill_value=0).pipe(
+        lambda own: own.div(own.sum(axis=1), axis=0)
+    )
 
 
 def beside_gold(table: pa.Table, gold: pd.Series, by: str) -> tuple[list[np.ndarray], list[np.ndarray]]:

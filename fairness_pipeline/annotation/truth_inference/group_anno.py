@@ -3,6 +3,10 @@
 alpha_r = u + sum over categories p of pi_{p, g_r} + pi_r (equation 5.1, a plain sum), kept in (0, 1). The specificity
 beta_r has the same form. The levels of a category are not identified, so its effects sum to zero. pi_r ~ N(0, sd^2).
 
+Of several classes c each has such a probability of being recognised, P(z = c | y = c). Which wrong label an annotator
+gives instead is the same for all: P(z = k | y = c, z != c) = e_ck. The thesis has two classes, the sensitivity and the
+specificity.
+
 The E-step is the thesis' (equation 5.5), with one change: it uses the posterior mean of log alpha_r over pi_r instead
 of the logarithm of one estimate. If a sum exceeds 1, the labels only show that it does; an effect fitted to the clipped
 value would be too small. The M-step is Newton's on the likelihood with pi_r integrated out, with backtracking. The
@@ -13,14 +17,21 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import entr, expit
+from scipy.special import entr
 
-from fairness_pipeline.annotation.truth_inference.base import EPSILON, Classifier, Labels, TruthInference
+from fairness_pipeline.annotation.truth_inference.base import (
+    EPSILON,
+    Classifier,
+    Labels,
+    TruthInference,
+    class_posterior,
+)
 from fairness_pipeline.annotation.truth_inference.clipped_normal import Posterior, posterior
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.statistics.intervals import Estimate
 
 SIDES = ("sensitivity", "specificity")
+"""What is estimated of two classes: of the positive and of the negative one."""
 
 _START = 0.7
 _STEPS = 30
@@ -56,11 +67,14 @@ class GroupAnno(TruthInference):
 
     Attributes:
         effects_: One row per category and level: the `sensitivity` and `specificity` that the level adds to the mean.
+            Of several classes these and the following are named 0, 1, ...: P(z = c | y = c) of each class c.
         level_: The mean `sensitivity` and `specificity` (u).
+        recognised_: P(z = c | y = c) of each worker (rows), of two classes `sensitivity` and `specificity`.
         sensitivity_: P(z = 1 | y = 1) of each worker.
         specificity_: P(z = 0 | y = 0) of each worker.
+        wrong_: (classes, classes) P(z = k | y = c, z != c), e_ck.
         individual_sd_: The sd of the individual effects on `sensitivity` and `specificity`.
-        prior_: P(y = 1) of each task.
+        prior_: P(y = 1) of each task; of several classes (tasks, classes).
         converged_: Whether the iterations ended before `n_iter`.
 
     Examples:
@@ -74,6 +88,9 @@ class GroupAnno(TruthInference):
         >>> bool(method.effects_.loc[("age", "young"), "sensitivity"] > 0.2)
         True
     """
+
+    several = True
+    prior_: pd.Series | pd.DataFrame
 
     def __init__(
         self,
@@ -121,13 +138,13 @@ class GroupAnno(TruthInference):
         size = len(self._biases[0].shared)
         moved = [
             (self._slope(side, place, _NUDGE) - self._slope(side, place, -_NUDGE)) / (2 * _NUDGE)
-            for side in range(2)
+            for side in range(len(self._biases))
             for place in range(size)
         ]
         information = -np.array(moved)
         covariance = np.linalg.pinv((information + information.T) / 2)
         found = {}
-        for side, name in enumerate(SIDES):
+        for side, name in enumerate(self._names):
             for place, category in enumerate(self.levels, start=1):
                 scale, freedom = self._heterogeneity(side, place)
                 variance = scale * covariance[side * size + place, side * size + place]
@@ -155,37 +172,49 @@ class GroupAnno(TruthInference):
         return max(1.0, float(scale)), max(1.0, min(freedom, len(design) - design.shape[1]))
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        if labels.classes > 2 and self.classifier is not None:
+            raise FairnessError("a classifier of the items learns two classes")
         self._labels = labels
         self._design = self._designed(labels)
-        sure, prior = labels.positive_shares(), np.full(len(labels.items), 0.5)
+        self._names = SIDES if labels.classes == 2 else tuple(map(str, range(labels.classes)))
+        self._sides = (1, 0) if labels.classes == 2 else tuple(range(labels.classes))
+        sure = labels.shares()
         start = np.zeros(self._design.shape[1])
         start[0] = _START
         sd = self.individual_sd if self.individual_sd is not None else _AS_ONE_MORE
-        biases = [_Bias(start, sd), _Bias(start, sd)]
+        biases = [_Bias(start, sd) for _ in self._sides]
         for _ in range(self.n_iter):
-            counts = self._counts(sure)
+            confusion = labels.confusion(sure)
+            counts, wrong = self._counts(confusion), _wrong(confusion)
             biases = [self._m_step(bias, *own) for bias, own in zip(biases, counts, strict=True)]
             prior = self._prior(sure)
             known = [self._posterior(bias, *own) for bias, own in zip(biases, counts, strict=True)]
-            bound = self._bound(sure, prior, known) + sum(map(self._log_prior, biases))
+            bound = self._bound(sure, prior, known, confusion, wrong) + sum(map(self._log_prior, biases))
             self.loss_history_.append(-bound / len(sure))
-            sure = self._e_step(known, prior)
+            sure = self._e_step(known, prior, wrong)
             self.converged_ = len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol
             if self.converged_:
                 break
         self._biases, self._sure, self._known = biases, sure, known
         self._sds = self._told_sds(biases, known, sure)
-        self.sensitivity_, self.specificity_ = (pd.Series(own.probability, index=labels.annotators) for own in known)
-        self.prior_ = pd.Series(prior, index=labels.items.rename("task"))
-        self.individual_sd_ = dict(zip(SIDES, self._sds, strict=True))
-        self.level_ = {name: float(bias.shared[0]) for name, bias in zip(SIDES, biases, strict=True)}
+        found = {name: own.probability for name, own in zip(self._names, known, strict=True)}
+        self.recognised_ = pd.DataFrame(found, index=labels.annotators)
+        self.wrong_ = wrong
+        index = labels.items.rename("task")
+        if labels.classes == 2:
+            self.sensitivity_, self.specificity_ = (self.recognised_[name] for name in SIDES)
+            self.prior_ = pd.Series(prior[:, 1], index=index)
+        else:
+            self.prior_ = pd.DataFrame(prior, index=index)
+        self.individual_sd_ = dict(zip(self._names, self._sds, strict=True))
+        self.level_ = {name: float(bias.shared[0]) for name, bias in zip(self._names, biases, strict=True)}
         rows = {
             (category, level): [sign * bias.shared[place] for bias in biases]
             for place, (category, levels) in enumerate(self.levels.items(), start=1)
             for sign, level in zip((1, -1), levels, strict=True)
         }
         index = pd.MultiIndex.from_tuples(list(rows), names=["category", "group"])
-        self.effects_ = pd.DataFrame(list(rows.values()), columns=list(SIDES), index=index if rows else None)
+        self.effects_ = pd.DataFrame(list(rows.values()), columns=list(self._names), index=index if rows else None)
         return sure
 
     def _designed(self, labels: Labels) -> np.ndarray:
@@ -203,33 +232,39 @@ class GroupAnno(TruthInference):
             columns.append(sides[0].astype(float) - sides[1])
         return np.stack([np.ones(len(own)), *columns], axis=1)
 
-    def _counts(self, sure: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Each annotator's expected numbers of right and wrong labels: of positive items, then of negative items."""
-        hits, misses, false_alarms, rejections = self._labels.counts(sure)
-        return [(hits, misses), (rejections, false_alarms)]
+    def _counts(self, confusion: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Each annotator's expected numbers of right and wrong labels, of the items of each class."""
+        return [(confusion[:, c, c], confusion[:, c].sum(axis=1) - confusion[:, c, c]) for c in self._sides]
 
     def _prior(self, sure: np.ndarray) -> np.ndarray:
-        """P(y = 1) of each item."""
+        """P(y = c) of each item (items, classes)."""
         if self.classifier is not None:
-            return np.clip(self.classifier(sure), EPSILON, 1 - EPSILON)
-        return np.full(len(sure), (1 + float(sure.sum())) / (2 + len(sure)))
+            positive = np.clip(self.classifier(sure[:, 1]), EPSILON, 1 - EPSILON)
+            return np.stack([1 - positive, positive], axis=1)
+        shares: np.ndarray = (1 + sure.sum(axis=0)) / (sure.shape[1] + len(sure))
+        return np.broadcast_to(shares, sure.shape)
 
     def _posterior(self, bias: _Bias, right: np.ndarray, wrong: np.ndarray) -> Posterior:
         return posterior(self._design @ bias.shared, bias.sd, right, wrong)
 
-    def _e_step(self, known: list[Posterior], prior: np.ndarray) -> np.ndarray:
-        """mu (equation 5.5)."""
-        alpha, beta = known
-        told = self._labels.positive @ (alpha.log_right - beta.log_wrong)
-        told += self._labels.negative @ (alpha.log_wrong - beta.log_right)
-        sure: np.ndarray = expit(told + np.log(prior) - np.log1p(-prior))
-        return sure
+    def _e_step(self, known: list[Posterior], prior: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+        """mu (equation 5.5), (items, classes)."""
+        size = self._labels.classes
+        log_said = np.zeros((len(self._labels.annotators), size, size))
+        for c, own in zip(self._sides, known, strict=True):
+            log_said[:, c] = own.log_wrong[:, None] + np.log(np.where(wrong[c] > 0, wrong[c], 1.0))
+            log_said[:, c, c] = own.log_right
+        return class_posterior(self._labels, log_said, np.log(prior))[0]
 
-    def _bound(self, sure: np.ndarray, prior: np.ndarray, known: list[Posterior]) -> float:
-        """The bound on the log-likelihood. Without a classifier it includes the prevalence's Beta(2, 2) prior."""
-        of_items = sure * np.log(prior) + (1 - sure) * np.log1p(-prior) + entr(sure) + entr(1 - sure)
-        shared = 0.0 if self.classifier is not None else float(np.log(prior[0]) + np.log1p(-prior[0]))
-        return float(of_items.sum()) + sum(float(own.evidence.sum()) for own in known) + shared
+    def _bound(
+        self, sure: np.ndarray, prior: np.ndarray, known: list[Posterior], confusion: np.ndarray, wrong: np.ndarray
+    ) -> float:
+        """The bound on the log-likelihood. It includes the priors of e (flat, of one label more each) and, without a
+        classifier, of the classes' shares (Dirichlet(2, ..., 2))."""
+        of_items = float((sure * np.log(prior) + entr(sure)).sum())
+        shared = 0.0 if self.classifier is not None else float(np.log(prior[0]).sum())
+        of_wrong = (confusion.sum(axis=0) + 1) * np.log(np.where(wrong > 0, wrong, 1.0))
+        return of_items + sum(float(own.evidence.sum()) for own in known) + shared + float(of_wrong.sum())
 
     def _log_prior(self, bias: _Bias) -> float:
         """The log prior of the effects and of the sd. The sd's part is one more annotator at `_AS_ONE_MORE` and the
@@ -277,9 +312,9 @@ class GroupAnno(TruthInference):
         if self.individual_sd is not None:
             return [bias.sd for bias in biases]
         found = []
-        doubt = (sure * (1 - sure))[self._labels.item]
-        rights = self._labels.label == 1, self._labels.label == 0
-        for bias, own, counts, right in zip(biases, known, self._counts(sure), rights, strict=True):
+        counted = self._counts(self._labels.confusion(sure))
+        for c, bias, own, counts in zip(self._sides, biases, known, counted, strict=True):
+            doubt, right = (sure[:, c] * (1 - sure[:, c]))[self._labels.item], self._labels.label == c
             p = own.probability[self._labels.annotator]
             lost = self._labels.of_annotators(doubt / np.square(np.where(right, p, 1 - p)))
             sd = bias.sd
@@ -302,20 +337,34 @@ class GroupAnno(TruthInference):
         """The prior precision of each shared parameter. It is 0 for u."""
         return np.array([0.0] + [1 / self.effect_sd**2] * len(self.levels))
 
+    def _known_prior(self) -> np.ndarray:
+        """The classifier's last P(y) of each item."""
+        positive = self.prior_.to_numpy()
+        return np.stack([1 - positive, positive], axis=1)
+
     def _slope(self, side: int, place: int, by: float) -> np.ndarray:
         """The slope of the bound in all shared effects, with one of them moved and the items' mu fitted again."""
         biases = [b._replace(sd=sd) for b, sd in zip(self._biases, self._sds, strict=True)]
         biases[side] = biases[side]._replace(shared=biases[side].shared + by * np.eye(len(biases[side].shared))[place])
         sure, before = self._sure, -np.inf
         for _ in range(self.n_iter):
-            prior = self._prior(sure) if self.classifier is None else self.prior_.to_numpy()
-            known = [self._posterior(b, *own) for b, own in zip(biases, self._counts(sure), strict=True)]
-            bound = self._bound(sure, prior, known)
+            prior = self._prior(sure) if self.classifier is None else self._known_prior()
+            confusion = self._labels.confusion(sure)
+            wrong = _wrong(confusion)
+            known = [self._posterior(b, *own) for b, own in zip(biases, self._counts(confusion), strict=True)]
+            bound = self._bound(sure, prior, known, confusion, wrong)
             if bound - before < self.tol * len(sure) * 0.01:
                 break
-            sure, before = self._e_step(known, prior), bound
+            sure, before = self._e_step(known, prior, wrong), bound
         slopes = [
             self._design.T @ (own.mean - self._design @ bias.shared) / bias.sd**2 - self._ridge() * bias.shared
             for own, bias in zip(known, biases, strict=True)
         ]
         return np.concatenate(slopes)
+
+
+def _wrong(confusion: np.ndarray) -> np.ndarray:
+    """e (classes, classes), its diagonal 0: which wrong label stands for a class, over all annotators."""
+    counts = (confusion.sum(axis=0) + 1) * (1 - np.eye(confusion.shape[1]))
+    found: np.ndarray = counts / counts.sum(axis=1, keepdims=True)
+    return found

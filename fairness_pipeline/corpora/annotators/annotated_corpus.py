@@ -1,5 +1,6 @@
 """The contents of a file of `data/corpora` about items that several people labelled (Liu 2022, chapter 5)."""
 
+import math
 from typing import Annotated, Literal, Self
 
 import pydantic
@@ -99,16 +100,44 @@ class Category(Specification):
 
 
 class AnnotationLabels(Labels):
-    """The two classes of labels. A label that is not listed is refused."""
+    """The classes of labels: two, or `classes`. A label that is not listed is refused."""
+
+    classes: dict[str, tuple[str, ...]] = {}
+    """For more than two classes, instead of the lists: the labels of each class, by its name. Groups are compared on
+    each class against the rest; the thesis' tables and its method are for two classes."""
 
     at_least: float | None = None
     """For ratings, instead of the lists: numbers from this one on are positive, and numbers below it are negative."""
 
     @pydantic.model_validator(mode="after")
     def _one_or_the_other(self) -> Self:
-        if self.at_least is not None and self.model_fields_set & {"positive", "negative"}:
-            raise ValueError("'at_least' stands instead of 'positive' and 'negative': keep one of the two ways")
+        ways = {"at_least", "classes"} & self.model_fields_set
+        if len(ways) > 1 or (ways and self.model_fields_set & {"positive", "negative"}):
+            raise ValueError("'positive' and 'negative', 'at_least' and 'classes' are three ways: keep one of them")
+        if self.classes:
+            values = [value for own in self.classes.values() for value in own]
+            if len(self.classes) < 3:
+                raise ValueError("'classes' are three or more; two are 'positive' and 'negative'")
+            if len(values) > len(set(values)):
+                raise ValueError("a label is in two of the 'classes'")
         return self
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The name of each class, from 0; of two classes the positive one is 1."""
+        return tuple(self.classes) or self.names[::-1]
+
+    def class_of(self, said: str) -> int | None:
+        """The number of a label's class; None for a label of no class."""
+        if self.classes:
+            return next((number for number, own in enumerate(self.classes.values()) if said in own), None)
+        if self.at_least is not None:
+            try:
+                rating = float(said)
+            except ValueError:
+                return None
+            return int(rating >= self.at_least) if math.isfinite(rating) else None
+        return 1 if said in self.positive else 0 if said in self.negative else None
 
 
 class SimulatedCategory(Specification):
@@ -153,8 +182,13 @@ class Simulated(Specification):
         return self
 
 
+def of_class(category: str, name: str) -> str:
+    """The name of a comparison of a category's groups on one of several classes."""
+    return f"{category}: {name}"
+
+
 class AnnotatedCorpus(Specification):
-    """Items that several people labelled as one of two classes, and what is known about these people."""
+    """Items that several people labelled as one of two or more classes, and what is known about these people."""
 
     task: str
     """What is labelled, in words for a report."""
@@ -167,9 +201,11 @@ class AnnotatedCorpus(Specification):
     items: ItemsFile | None = None
     """The file with the items."""
     labels: AnnotationLabels = AnnotationLabels()
-    """The two classes of the annotations and the gold labels."""
+    """The classes of the annotations and the gold labels."""
     categories: dict[str, Category] = {}
     """The categories that divide annotators into groups, by name."""
+    modelled: tuple[str, ...] = ()
+    """The categories that GroupAnno models; all of them by default. The others are compared, too."""
     repeated: Literal["refuse", "first"] = "refuse"
     """What to do if an annotator labelled an item twice: refuse the corpus, or count the first label."""
     inconsistent: Literal["refuse", "unknown"] = "refuse"
@@ -193,7 +229,15 @@ class AnnotatedCorpus(Specification):
             raise ValueError("expected one of 'simulated' and 'annotations'")
         if self.simulated and (self.annotators or self.items or self.categories):
             raise ValueError("a simulated corpus has no 'annotators', 'items' or 'categories' of its own")
-        if self.labels.at_least is None and set(self.labels.positive) & set(self.labels.negative):
+        if unknown := set(self.modelled) - set(self.groups):
+            raise ValueError(f"'modelled' names no category: {', '.join(sorted(unknown))}")
+        if self.simulated and self.labels.classes:
+            raise ValueError("a simulated corpus has two classes")
+        if (
+            self.labels.at_least is None
+            and not self.labels.classes
+            and set(self.labels.positive) & set(self.labels.negative)
+        ):
             raise ValueError("a label is in 'labels.positive' and in 'labels.negative'")
         return self
 
@@ -205,10 +249,24 @@ class AnnotatedCorpus(Specification):
         return {name: (own.a.name, own.b.name) for name, own in self.categories.items()}
 
     @property
+    def several(self) -> bool:
+        """Whether there are more than two classes."""
+        return bool(self.labels.classes)
+
+    @property
+    def compared(self) -> dict[str, tuple[str, str]]:
+        """The names of both groups of each comparison: a category, or of several classes a category and a class."""
+        if not self.several:
+            return self.groups
+        return {of_class(name, own): groups for name, groups in self.groups.items() for own in self.labels.classes}
+
+    @property
     def learnable(self) -> bool:
-        """Whether a classifier can read the items."""
+        """Whether a classifier can read the items; it learns two classes."""
         if self.simulated:
             return True
+        if self.several:
+            return False
         if self.items and (self.items.columns.text or self.items.columns.features):
             return True
         return any(file.form != "table" or file.columns.text for file in self.annotations)

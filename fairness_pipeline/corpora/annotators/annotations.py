@@ -1,6 +1,5 @@
 """Reads items, their annotators and their labels from tables or exports, checks them, and makes tables of them."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -11,7 +10,6 @@ import pyarrow as pa
 
 from fairness_pipeline.corpora.annotators.annotated_corpus import (
     AnnotatedCorpus,
-    AnnotationLabels,
     AnnotationsFile,
     Category,
 )
@@ -28,9 +26,9 @@ ANNOTATIONS = schema(
     draw=(pa.int64(), "of a simulated corpus, from 1; 1 is the only one of others"),
     item_id=(pa.string(), "the item, as the corpus names it"),
     annotator_id=(pa.string(), "who labelled, as the corpus names them"),
-    label=(pa.int64(), "1 (positive) or 0"),
+    label=(pa.int64(), "1 (positive) or 0; of more than two classes the place of the class, from 0"),
 )
-"""One row for each label: 1 (positive) or 0. `draw` numbers the draws of a simulated corpus; it is 1 for others."""
+"""One row for each label. `draw` numbers the draws of a simulated corpus; it is 1 for others."""
 ITEMS = schema(
     **fields(ANNOTATIONS, "draw", "item_id"),
     text=(pa.string(), "what was labelled; empty where it is not known"),
@@ -89,7 +87,7 @@ def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | N
     for where, record, file in track(records, progress, note="labels"):
         item, annotator = (_cell(where, record, name) for name in (file.columns.item, file.columns.annotator))
         said = _said(column(where, record, file.columns.label))
-        label = _class(corpus.labels, said)
+        label = corpus.labels.class_of(said)
         if label is None:
             if is_ignored(said, corpus.labels.ignored):
                 left_out["of an ignored label"] += 1
@@ -113,10 +111,14 @@ def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | N
     if wrong:
         told = ", ".join(f"{value!r} ({count:,})" for value, count in wrong.most_common(_EXAMPLES))
         said = next(iter(wrong))
-        raise FairnessError(
-            f"{first_wrong[said]}: label {said!r} is not mapped; {len(wrong)} such: {told}. There are two classes: put "
-            "each under labels.positive, labels.negative or labels.ignored ('*' is every other), or say labels.at_least"
+        where_to = (
+            f"The classes are {', '.join(corpus.labels.classes)}: put each under one of labels.classes, or under "
+            "labels.ignored ('*' is every other)"
+            if corpus.several
+            else "There are two classes: put each under labels.positive, labels.negative or labels.ignored ('*' is "
+            "every other), or say labels.at_least; for more than two, labels.classes"
         )
+        raise FairnessError(f"{first_wrong[said]}: label {said!r} is not mapped; {len(wrong)} such: {told}. {where_to}")
     if not rows:
         raise FairnessError(
             f"{', '.join(file.path for file in corpus.annotations)}: expected labels, found none{_left(left_out)}"
@@ -191,9 +193,9 @@ class _Items:
 
     def _gold(self, where: str, record: dict[str, Any], name: str) -> int | None:
         said = _said(column(where, record, name))
-        label = _class(self._corpus.labels, said)
+        label = self._corpus.labels.class_of(said)
         if label is None and said and not is_ignored(said, self._corpus.labels.ignored):
-            raise FairnessError(f"{where}: gold label {said!r} is neither class; see 'labels'")
+            raise FairnessError(f"{where}: gold label {said!r} is of no class; see 'labels'")
         return label
 
     def _drawn(self, item: str) -> str:
@@ -290,17 +292,6 @@ def _records(
 def _left(left_out: Counter[str]) -> str:
     """The counts of what was left out, for an error message."""
     return "".join(f"; left out, {reason}: {count:,}" for reason, count in left_out.items())
-
-
-def _class(labels: AnnotationLabels, said: str) -> int | None:
-    """1 or 0, or None for a label of neither class."""
-    if labels.at_least is not None:
-        try:
-            rating = float(said)
-        except ValueError:
-            return None
-        return int(rating >= labels.at_least) if math.isfinite(rating) else None
-    return 1 if said in labels.positive else 0 if said in labels.negative else None
 
 
 def _side(where: str, category: Category, said: str) -> str | None:

@@ -5,7 +5,7 @@ sensitivities and specificities against the majority vote (table 5.3).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from scipy.stats import f as f_distribution
 from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES
 from fairness_pipeline.annotation.inference import people, task_table
 from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels
+from fairness_pipeline.corpora.annotators.annotated_corpus import of_class
 from fairness_pipeline.corpora.annotators.annotations import ANNOTATORS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import fields, optional, schema
@@ -32,7 +33,7 @@ from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
 RESPONSES = ("sensitivity", "specificity")
 GROUP_POSITIVE_RATES = schema(
     COMPARISON,
-    measure="the category whose two groups are compared",
+    measure="the category whose two groups are compared; of several classes with the class",
     n="items that both groups labelled",
     value_a="mean over these items of the share of the first group's labels that are positive",
     value_b="the same of the second group",
@@ -102,10 +103,26 @@ class Labelled(NamedTuple):
     sides: dict[str, np.ndarray]
 
     @classmethod
-    def of(cls, annotations: pa.Table, annotators: pa.Table) -> "Labelled":
+    def of(cls, annotations: pa.Table, annotators: pa.Table, classes: int = 2) -> "Labelled":
         """Reads tables of `ANNOTATIONS` and `ANNOTATORS`, of one draw."""
-        labels = Labels.of(task_table(annotations))
+        labels = Labels.of(task_table(annotations), classes)
         return cls(labels, {str(name): _sides(own, labels) for name, own in people(annotators).items()})
+
+    def against_rest(self, names: Sequence[str]) -> list["Labelled"]:
+        """Labels of two classes: these, or of several classes each against the rest, its name behind the category's.
+
+        Args:
+            names: The names of the classes.
+        """
+        if self.labels.classes == 2:
+            return [self]
+        return [
+            Labelled(
+                self.labels.one_against_rest(number),
+                {of_class(category, name): own for category, own in self.sides.items()},
+            )
+            for number, name in enumerate(names)
+        ]
 
 
 class Rates(NamedTuple):
@@ -197,14 +214,20 @@ def rates_of(labelled: Labelled, category: str) -> Rates | None:
 
 
 def compare_positive_rates(
-    labelled: Labelled, settings: AnnotatorGroupsSettings, published: Mapping[str, Published]
+    labelled: Labelled,
+    settings: AnnotatorGroupsSettings,
+    published: Mapping[str, Published],
+    classes: Sequence[str] = (),
 ) -> pa.Table:
     """A table of `GROUP_POSITIVE_RATES`. `test` and `p` are over items only; the verdict is over annotators and items.
+
+    Of several classes each is compared against the rest, and p is adjusted over all of them.
 
     Args:
         labelled: Labels of one draw.
         settings: Margin and level.
         published: The values that the thesis prints, by category.
+        classes: The names of several classes.
 
     Raises:
         FairnessError: no item was labelled by both groups of any category.
@@ -223,8 +246,9 @@ def compare_positive_rates(
     """
     rows, own = [], {}
     items: dict[str, ItemsByGroup] = {}
-    for category in labelled.sides:
-        found = rates_of(labelled, category)
+    compared = [(part, category) for part in labelled.against_rest(classes) for category in part.sides]
+    for part, category in compared:
+        found = rates_of(part, category)
         if found is None:
             continue
         rows.append(
@@ -246,7 +270,7 @@ def compare_positive_rates(
         }
         for side in "ab":
             own[category][f"pooled_{side}"] *= 100
-        items[category] = items_by_group(labelled.labels, labelled.sides[category])
+        items[category] = items_by_group(part.labels, part.sides[category])
     if not rows:
         raise FairnessError(
             f"no item was labelled by both groups of any category ({', '.join(labelled.sides)}); they cannot be "

@@ -12,7 +12,10 @@ from fairness_pipeline.statistics.intervals import Estimate
 
 TRUTH, PREDICTION = "truth_inference", "prediction"
 TRUTH_SCORES = schema(
-    metric=(pa.string(), "truth_inference_ or prediction_, accuracy or f1 (of the positive class)"),
+    metric=(
+        pa.string(),
+        "truth_inference_ or prediction_, accuracy or f1 (of the positive class; of several the mean)",
+    ),
     items=(pa.int64(), "items with a known truth"),
     **fields(BIAS_ESTIMATES, "value"),
     values=(pa.list_(pa.float64()), "of each draw or seed"),
@@ -20,22 +23,28 @@ TRUTH_SCORES = schema(
     **fields(BIAS_ESTIMATES, "ci_low", "ci_high"),
     published_value=optional(pa.float64(), "what the thesis prints"),
 )
-"""Accuracy and F1 (of the positive class), as shares. `values` are those of each draw or seed, and `value` is their
-mean. The 95% interval is `over` draws or seeds, or over items if there is only one."""
+"""Accuracy and F1 (of the positive class, or the mean over several), as shares.
+
+`values` are those of each draw or seed, and `value` is their mean. The 95% interval is `over` draws or seeds, or over
+items if there is only one.
+"""
 _BINS = 5
 _DRAWS = 4000
 
 
-def scores(kind: str, said: Sequence[np.ndarray], truth: Sequence[np.ndarray], over: str) -> list[dict[str, object]]:
+def scores(
+    kind: str, said: Sequence[np.ndarray], truth: Sequence[np.ndarray], over: str, classes: int = 2
+) -> list[dict[str, object]]:
     """Rows of `TRUTH_SCORES` without published values. Empty without items.
 
     Args:
         kind: `TRUTH` or `PREDICTION`.
-        said: The inferred or predicted labels of each draw or seed, 0 or 1.
+        said: The inferred or predicted labels of each draw or seed, from 0.
         truth: The true labels.
         over: What the elements are: draws or seeds.
+        classes: The number of classes.
     """
-    tables = [_table(own, true) for own, true in zip(said, truth, strict=True)]
+    tables = [_table(own, true, classes) for own, true in zip(said, truth, strict=True)]
     tables = [own for own in tables if own.sum()]
     if not tables:
         return []
@@ -91,24 +100,27 @@ def _of_items(name: str, table: np.ndarray) -> tuple[float, float]:
     """The 95% interval over items: Wilson's for the accuracy, and the bootstrap's for F1 if F1 is defined."""
     count = int(table.sum())
     if name == "accuracy":
-        interval = binomtest(int(table[0] + table[3]), count).proportion_ci(method="wilson")
+        interval = binomtest(int(np.trace(table)), count).proportion_ci(method="wilson")
         return float(interval.low), float(interval.high)
-    drawn = np.random.default_rng(0).multinomial(count, table / count, _DRAWS)
-    found = _f1(drawn[drawn[:, :3].sum(axis=1) > 0])
+    drawn = np.random.default_rng(0).multinomial(count, table.ravel() / count, _DRAWS).reshape(-1, *table.shape)
+    found = _f1(drawn[drawn.sum(axis=(1, 2)) > drawn[:, 0, 0]] if len(table) == 2 else drawn)
     low, high = np.quantile(found, (0.025, 0.975)) if len(found) else (0.0, 1.0)
     return float(low), float(high)
 
 
-def _table(said: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """True positives, false positives, false negatives, true negatives."""
-    return np.bincount(2 * (1 - truth) + (1 - said), minlength=4)[[0, 2, 1, 3]]
+def _table(said: np.ndarray, truth: np.ndarray, classes: int) -> np.ndarray:
+    """(classes, classes): how many items of a class (first) were said to be of another one (second)."""
+    return np.bincount(classes * truth + said, minlength=classes**2).reshape(classes, classes)
 
 
 def _accuracy(table: np.ndarray) -> np.ndarray:
-    right: np.ndarray = (table[..., 0] + table[..., 3]) / table.sum(axis=-1)
+    right: np.ndarray = np.trace(table, axis1=-2, axis2=-1) / table.sum(axis=(-2, -1))
     return right
 
 
 def _f1(table: np.ndarray) -> np.ndarray:
-    score: np.ndarray = 2 * table[..., 0] / np.maximum(2 * table[..., 0] + table[..., 1] + table[..., 2], 1)
+    """Of the positive class; of several classes the mean over them."""
+    right = np.diagonal(table, axis1=-2, axis2=-1)
+    of_classes = 2 * right / np.maximum(table.sum(axis=-1) + table.sum(axis=-2), 1)
+    score: np.ndarray = of_classes[..., 1] if table.shape[-1] == 2 else of_classes.mean(axis=-1)
     return score

@@ -17,7 +17,7 @@ _PREFERRED = ("group_anno", "dawid_skene")
 
 def add_commands(command: Command) -> None:
     """Adds it to the command line."""
-    labels = command("export-labels", _export_labels, "Write inferred labels, and what each group would have said.")
+    labels = command("export-labels", _export_labels, "Write inferred and soft labels, and what each group says.")
     labels.add_argument("--corpus", required=True, help="which of the profile's corpora")
     labels.add_argument("--method", choices=METHODS, help=f"of truth inference; {' or '.join(_PREFERRED)} if left out")
     labels.add_argument("--output", metavar="FILE", required=True, help=".csv, .jsonl or .parquet")
@@ -45,8 +45,17 @@ def _export_labels(arguments: argparse.Namespace) -> int:
     make(part.project, NAME, "annotator_bias_estimates", subject=arguments.corpus)
     lake = Lake(part.project.workspace)
     truths, estimates = (lake.read(name, key) for name in ("truth_inference", "annotator_bias_estimates"))
-    items = lake.read("annotated_items", {"corpus": arguments.corpus})
+    names = ("annotated_items", "annotations", "annotators")
+    items, labels, who = (lake.read(name, {"corpus": arguments.corpus}) for name in names)
+    corpus = part.corpora[arguments.corpus]
     with replacing(path) as temporary:
-        count = write_labels(truths, estimates, items, temporary, path.suffix)
-    print(f"{path}: {count:,} items with the label and the probability that {METHODS[method].title} infers")
+        found = write_labels(truths, estimates, items, labels, who, corpus, temporary, path.suffix)
+    title = METHODS[method].title
+    print(f"{path}: {found.items:,} items with the label and the probability that {title} infers")
+    if found.doubtful and METHODS[method].probabilistic:
+        print(
+            f"Do not take its probabilities at their word: {found.doubtful:,} items are called all but certain "
+            "although a tenth or more of their annotators say the contrary. It takes labels for independent given the "
+            "truth. The columns 'share' are what annotators said (--method soft_labels smooths them)."
+        )
     return 0

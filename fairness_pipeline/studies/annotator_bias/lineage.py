@@ -47,7 +47,7 @@ def _source(part: AnnotatorBiasPart, key: Key) -> dict[str, Any]:
     corpus, folder = part.corpora[key["corpus"]], part.folders[key["corpus"]]
     return {
         "files": {file.path: file_version(file, folder) for file in corpus.all_files()},
-        "corpus": corpus.model_dump(exclude={"licence", "citation", "published_as", "task"}),
+        "corpus": corpus.model_dump(exclude={"licence", "citation", "published_as", "task", "modelled"}),
     }
 
 
@@ -66,14 +66,20 @@ def _first_draw(table: pa.Table) -> pa.Table:
 
 @of_a_corpus(stage="labels", code_version="1", settings=_source, schema=ANNOTATIONS, checks=(checks.not_empty,))
 def annotations(partition: Partition[AnnotatorBiasPart]) -> Result:
-    """Who labelled what as which of two classes (section 5.2.1)."""
+    """Who labelled what as which class (section 5.2.1)."""
     found = _read(partition)
     first = _first_draw(found.annotations)
+    classes = _classes(partition)
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(first["label"]).to_pylist()}
     figures = {
         "labels": first.num_rows,
         "items": len(pc.unique(first["item_id"])),
         "annotators": len(pc.unique(first["annotator_id"])),
-        "positive": round(float(pc.mean(first["label"]).as_py()), 4),
+        **(
+            {"positive": round(counts.get(1, 0) / first.num_rows, 4)}
+            if len(classes) == 2
+            else {"classes": {name: counts.get(number, 0) for number, name in enumerate(classes)}}
+        ),
         "draws": int(pc.max(found.annotations["draw"]).as_py()),
         "left_out": found.left_out,
     }
@@ -104,7 +110,12 @@ def _grouped(part: AnnotatorBiasPart, key: Key) -> bool:
 
 
 def _labelled(partition: Partition[AnnotatorBiasPart]) -> Labelled:
-    return Labelled.of(_first_draw(partition.read("annotations")), _first_draw(partition.read("annotators")))
+    labels, who = (_first_draw(partition.read(name)) for name in ("annotations", "annotators"))
+    return Labelled.of(labels, who, len(_classes(partition)))
+
+
+def _classes(partition: Partition[AnnotatorBiasPart]) -> tuple[str, ...]:
+    return partition.part.corpora[partition.key["corpus"]].labels.class_names
 
 
 @of_a_corpus(
@@ -124,8 +135,10 @@ def group_positive_rates(partition: Partition[AnnotatorBiasPart]) -> Result:
     """Positive rates of both groups of each category over the items that both labelled, compared (table 5.2)."""
     part, key = partition.part, partition.key
     corpus = part.corpora[key["corpus"]]
-    table = compare_positive_rates(_labelled(partition), part.settings.significance, published.positive_rates(corpus))
-    missing = [name for name in corpus.groups if name not in table["measure"].to_pylist()]
+    table = compare_positive_rates(
+        _labelled(partition), part.settings.significance, published.positive_rates(corpus), _classes(partition)
+    )
+    missing = [name for name in corpus.compared if name not in table["measure"].to_pylist()]
     shown = table.select(["measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict"])
     says = summary(STUDY, part, key, table.to_pylist())
     return Result(table, {"no_item_of_both_groups": missing}, tables={"significance": shown}, says=says)
@@ -133,7 +146,7 @@ def group_positive_rates(partition: Partition[AnnotatorBiasPart]) -> Result:
 
 @of_a_corpus(
     stage="verdicts",
-    covers=_grouped,
+    covers=lambda part, key: part.grouped(key["corpus"]) and not part.corpora[key["corpus"]].several,
     upstream=("annotations", "annotators"),
     code_version="1",
     settings=lambda part, key: {
@@ -150,14 +163,19 @@ def annotator_anova(partition: Partition[AnnotatorBiasPart]) -> Result:
 
 
 def _method(part: AnnotatorBiasPart, key: Key) -> dict[str, Any]:
-    return {"settings": part.settings.methods[key["method"]], "versions": library_versions("numpy", "scipy")}
+    modelled = part.modelled(key)
+    return {
+        "settings": part.settings.methods[key["method"]],
+        "versions": library_versions("numpy", "scipy"),
+        **({"categories": modelled} if modelled else {}),
+    }
 
 
 @of_a_method(
     stage="truths",
     covers=lambda part, key: part.infers(key),
     upstream=("annotations", "annotators"),
-    code_version="1",
+    code_version="2",
     settings=_method,
     schema=INFERRED,
     checks=(checks.not_empty,),
@@ -165,12 +183,17 @@ def _method(part: AnnotatorBiasPart, key: Key) -> dict[str, Any]:
 def truth_inference(partition: Partition[AnnotatorBiasPart]) -> Result:
     """The inferred label of each item, and how sure it is (section 5.3, tables 5.5 and 5.6)."""
     own = partition.part.settings.methods[partition.key["method"]]
-    found = inferred(partition.key["method"], own, *_two(partition), partition.progress)
-    return Result(found, {"positive": round(float(pc.mean(found["label"]).as_py()), 4)})
+    classes = len(_classes(partition))
+    found = inferred(partition.key["method"], own, *_two(partition), partition.progress, classes)
+    return Result(found, {"positive": round(float(pc.mean(found["label"]).as_py()), 4)} if classes == 2 else {})
 
 
 def _two(partition: Partition[AnnotatorBiasPart]) -> tuple[pa.Table, pa.Table]:
-    return partition.read("annotations"), partition.read("annotators")
+    """The labels, and the annotators in the categories that the method models."""
+    annotators, modelled = partition.read("annotators"), partition.part.modelled(partition.key)
+    if modelled:
+        annotators = annotators.filter(pc.is_in(annotators["category"], pa.array(modelled)))
+    return partition.read("annotations"), annotators
 
 
 @of_a_method(
@@ -244,7 +267,8 @@ def truth_inference_scores(partition: Partition[AnnotatorBiasPart]) -> Result:
     rows = []
     if items["gold"].null_count < items.num_rows:
         gold = gold_of(items, labels, 1.0)
-        rows += scores(TRUTH, *beside_gold(partition.read("truth_inference"), gold, "draw"), "draws")
+        found = beside_gold(partition.read("truth_inference"), gold, "draw")
+        rows += scores(TRUTH, *found, "draws", len(_classes(partition)))
     if part.learns(key):
         gold = gold_of(items, labels, part.settings.agreement)
         rows += scores(PREDICTION, *beside_gold(partition.read("learned_classifiers"), gold, "seed"), "seeds")

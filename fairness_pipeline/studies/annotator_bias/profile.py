@@ -90,8 +90,8 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
             if key not in self.corpora or not self.corpora[key].learnable:
                 known = [name for name, own in self.corpora.items() if own.learnable]
                 raise FairnessError(
-                    f"{project.path}: {NAME}.learn: '{key}' is no corpus of the profile whose items have texts or "
-                    f"features; those: {', '.join(known) or 'none'}"
+                    f"{project.path}: {NAME}.learn: '{key}' is no corpus of the profile with two classes and items "
+                    f"with texts or features; those: {', '.join(known) or 'none'}"
                 )
         self.subjects: Mapping[str, Subject] = {key: Annotators(own) for key, own in self.corpora.items()}
         self.axes = {"corpus": list(self.corpora), "method": list(settings.methods)}
@@ -109,7 +109,7 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
 
     def measures(self) -> list[str]:
         """The categories of all corpora."""
-        return list(dict.fromkeys(name for own in self.corpora.values() for name in own.groups))
+        return list(dict.fromkeys(name for own in self.corpora.values() for name in own.compared))
 
     def files(self) -> Iterator[Path]:
         """Corpus files."""
@@ -126,8 +126,14 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
         return bool(self.corpora[corpus].groups)
 
     def infers(self, key: Key) -> bool:
-        """Whether a method can be used on a corpus: one that models groups needs some."""
-        return not METHODS[key["method"]].of_groups or self.grouped(key["corpus"])
+        """Whether a method can be used on a corpus: one that models groups needs some; many know two classes only."""
+        method, corpus = METHODS[key["method"]], key["corpus"]
+        known = method.kind.several or not self.corpora[corpus].several
+        return known and (self.grouped(corpus) or not method.of_groups)
+
+    def modelled(self, key: Key) -> tuple[str, ...]:
+        """The categories that a method models where they are not all."""
+        return self.corpora[key["corpus"]].modelled if METHODS[key["method"]].of_groups else ()
 
     def learns(self, key: Key) -> bool:
         """Whether classifiers learn from what a method infers."""

@@ -41,7 +41,7 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
         audits: All of them.
     """
     measured = dict.fromkeys(audit.key["corpus"] for audit in audits if audit.measured)
-    items = {corpus: disputed(lake, corpus, max(part.settings.examples, _LOOKED_AT)) for corpus in measured}
+    items = {corpus: disputed(part, lake, corpus, max(part.settings.examples, _LOOKED_AT)) for corpus in measured}
     return page.render(
         STUDY,
         part.project,
@@ -49,7 +49,7 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
         audits,
         _HERE,
         striking=lambda audit, row: _striking(part, items, audit, row),
-        groups={key: own.groups for key, own in part.corpora.items()},
+        groups={key: {**own.groups, **own.compared} for key, own in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
         titles={name: METHODS[name].title for name in part.settings.methods},
@@ -116,7 +116,7 @@ def _striking(
     for item in items[corpus][row["measure"]]:
         rates = [positive / count for positive, count in zip(item["positive"], item["labels"], strict=True)]
         if rates[side] > rates[1 - side]:
-            names = part.corpora[corpus].groups[row["measure"]]
+            names = part.corpora[corpus].compared[row["measure"]]
             return {
                 mark: {
                     "group": names[place],

@@ -3,10 +3,12 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.compute as pc
 
 from fairness_pipeline.annotation.bias_estimates import ANNOTATOR, CONTRAST
-from fairness_pipeline.annotation.inference import gold_of
+from fairness_pipeline.annotation.inference import gold_of, vote_shares
+from fairness_pipeline.annotation.truth_inference.base import last_of_the_highest
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.measures.annotators.annotator_groups import RESPONSES, Labelled, rates_of
 from fairness_pipeline.measures.annotators.truth_scores import calibration
@@ -80,26 +82,28 @@ def _groups_of(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, st
 
 
 def against_the_vote(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, dict[str, float]]:
-    """Of each method the share of items that it calls positive, and of those on which it differs from the vote."""
+    """Of each method the share of items that it calls positive (of two classes), and of those on which it differs from
+    the vote."""
     if not lake.card("annotations", {"corpus": corpus}):
         return {}
-    labels = lake.read("annotations", {"corpus": corpus}).to_pandas()
-    vote = (labels.groupby(["draw", "item_id"])["label"].mean() >= 0.5).astype(int)  # a tie is positive
+    shares = vote_shares(lake.read("annotations", {"corpus": corpus}))
+    vote = pd.Series(last_of_the_highest(shares.to_numpy()), index=shares.index)
     found = {}
     for name in part.settings.methods:
         if lake.card("truth_inference", own := {"corpus": corpus, "method": name}):
             rows = lake.read("truth_inference", own).to_pandas().set_index(["draw", "item_id"])["label"]
             found[name] = {
-                "positive": float(rows.mean()),
+                **({} if part.corpora[corpus].several else {"positive": float(rows.mean())}),
                 "differs": float((rows != vote.reindex(rows.index)).mean()),
             }
     return found
 
 
-def disputed(lake: Lake, corpus: str, count: int) -> dict[str, list[dict[str, Any]]]:
+def disputed(part: AnnotatorBiasPart, lake: Lake, corpus: str, count: int) -> dict[str, list[dict[str, Any]]]:
     """Of each category the items on which its groups differ most: by d^2 n_a n_b / (n_a + n_b), the first draw's.
 
     Args:
+        part: The profile's part of the study.
         lake: What has been made.
         corpus: Which.
         count: How many items of a category.
@@ -107,11 +111,13 @@ def disputed(lake: Lake, corpus: str, count: int) -> dict[str, list[dict[str, An
     key = {"corpus": corpus}
     tables = [lake.read(name, key) for name in ("annotations", "annotators", "annotated_items")]
     labels, who, items = (table.filter(pc.equal(table["draw"], 1)) for table in tables)
-    labelled = Labelled.of(labels, who)
+    classes = part.corpora[corpus].labels.class_names
+    labelled = Labelled.of(labels, who, len(classes))
     texts = dict(zip(items["item_id"].to_pylist(), items["text"].to_pylist(), strict=True))
     found = {}
-    for category in labelled.sides:
-        rates = rates_of(labelled, category)
+    two = labelled.against_rest(classes)
+    for own_labels, category in ((own, category) for own in two for category in own.sides):
+        rates = rates_of(own_labels, category)
         if rates is None:
             continue
         weight = rates.counts.prod(axis=1) / rates.counts.sum(axis=1)
@@ -149,7 +155,7 @@ def calibrated(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, li
     if not lake.card("annotated_items", key) or not lake.card("annotations", key):
         return {}
     items = lake.read("annotated_items", key)
-    if items["gold"].null_count == items.num_rows:
+    if items["gold"].null_count == items.num_rows or part.corpora[corpus].several:
         return {}
     gold = gold_of(items, lake.read("annotations", key), 1.0).rename("gold")
     found = {}

@@ -1,6 +1,6 @@
 """Study 5: which annotators lean which way?"""
 
-from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus, of_class
 from fairness_pipeline.measures.annotators.annotator_groups import OTHER_ITEMS, SAME_RATE
 from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart
@@ -8,15 +8,22 @@ from fairness_pipeline.workspace.lake import Key, Row
 
 
 def _groups(part: AnnotatorBiasPart, key: Key) -> tuple[str, str]:
-    groups = part.corpora[key["corpus"]].groups
+    groups = part.corpora[key["corpus"]].compared
     return groups.get(key.get("measure", ""), ("first group", "second group"))
 
 
+def _label(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
+    """What is counted: positive labels, or those of one of several classes."""
+    corpus = part.corpora[key["corpus"]]
+    named = (name for name in corpus.labels.classes for own in corpus.groups if of_class(own, name) == row["measure"])
+    return next((f"'{name}'" for name in named), "positive")
+
+
 def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
-    groups = _groups(part, {**key, "measure": row["measure"]})
+    groups, label = _groups(part, {**key, "measure": row["measure"]}), _label(part, key, row)
     if row["note"] in (SAME_RATE, OTHER_ITEMS):
         many = (
-            "label as many items positive" if row["note"] == SAME_RATE else "are not shown to differ in their mean rate"
+            f"label as many items {label}" if row["note"] == SAME_RATE else "are not shown to differ in their mean rate"
         )
         return (
             f"{key['corpus']}: '{groups[0]}' and '{groups[1]}' {many}, but do not label the same ones: their rates of "
@@ -24,7 +31,7 @@ def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
         )
     more, less = groups[:: 1 if row["difference"] > 0 else -1]
     return (
-        f"{key['corpus']}: annotators '{more}' label the same items positive {abs(row['difference']):.3g} points more "
+        f"{key['corpus']}: annotators '{more}' label the same items {label} {abs(row['difference']):.3g} points more "
         f"often than '{less}' ({row['measure']})"
     )
 
