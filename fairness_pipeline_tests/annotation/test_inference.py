@@ -115,17 +115,29 @@ def test_labels_as_a_file(tmp_path: Path) -> None:
     estimates = of_model("group_anno", {}, own.annotations, own.annotators, CIRCLE, {}, None)
     for form in (".csv", ".jsonl", ".parquet"):
         path = tmp_path / f"labels{form}"
-        assert write_labels(truths, estimates, own.items, path, form) == 800
+        tables = own.items, own.annotations, own.annotators
+        assert write_labels(truths, estimates, *tables, CIRCLE, path, form).items == 800
     with (tmp_path / "labels.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert list(rows[0]) == [
         "item_id", "text", "label", "probability", "said by category 0: group 0", "said by category 0: group 1",
-        "said by category 1: group 0", "said by category 1: group 1",
+        "said by category 1: group 0", "said by category 1: group 1", "labels", "share",
+        "labels of category 0: group 0", "share of category 0: group 0", "labels of category 0: group 1",
+        "share of category 0: group 1", "labels of category 1: group 0", "share of category 1: group 0",
+        "labels of category 1: group 1", "share of category 1: group 1",
     ]  # fmt: skip
+    first = [r for r in own.annotations.to_pylist() if r["item_id"] == rows[0]["item_id"]]
+    assert int(rows[0]["labels"]) == len(first) == 4
+    assert float(rows[0]["share"]) == np.mean([r["label"] for r in first])
+    for row in rows:
+        given = [int(row[f"labels of category 0: group {g}"]) for g in (0, 1)]
+        assert sum(given) == 4 and [n == 0 for n in given] == [
+            not row[f"share of category 0: group {g}"] for g in (0, 1)
+        ]
     with (tmp_path / "labels.jsonl").open(encoding="utf-8") as stream:
         assert [str(json.loads(line)["label"]) for line in stream] == [row["label"] for row in rows]
     assert pq.read_table(tmp_path / "labels.parquet").num_rows == 800
-    mean = {name: np.mean([float(row[name]) for row in rows]) for name in list(rows[0])[4:]}
+    mean = {name: np.mean([float(row[name]) for row in rows]) for name in list(rows[0])[4:8]}
     seen = {}
     side = {(r["annotator_id"], r["category"]): r["side"] for r in own.annotators.to_pylist()}
     for category in ("category 0", "category 1"):

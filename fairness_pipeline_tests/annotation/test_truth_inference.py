@@ -130,10 +130,10 @@ def test_dawid_skene_by_hand() -> None:
     """One M-step from the votes: two workers agree on both tasks, a third contradicts them."""
     rows = [("x", "a", 1), ("x", "b", 1), ("x", "c", 0), ("y", "a", 0), ("y", "b", 0), ("y", "c", 1)]
     labels = Labels.of(pd.DataFrame(rows, columns=["task", "worker", "label"]))
-    alpha, beta, prior = DawidSkene()._m_step(labels, labels.shares())
-    assert (
-        alpha == pytest.approx([2 / 3, 2 / 3, 1 / 3]) and beta == pytest.approx([2 / 3, 2 / 3, 1 / 3]) and prior == 0.5
-    )
+    confusion, prior = DawidSkene()._m_step(labels, labels.shares())
+    for each in (0, 1):
+        assert confusion[:, each, each] == pytest.approx([2 / 3, 2 / 3, 1 / 3])
+    assert confusion.sum(axis=2) == pytest.approx(np.ones((3, 2))) and prior.tolist() == [0.5, 0.5]
 
 
 def test_sensitivities_are_recovered() -> None:

@@ -121,7 +121,7 @@ def test_what_export_labels_refuses(
         ({"methods": {"oracle": {}}}, "annotator_bias.methods: expected some of mv, zencrowd"),
         ({"methods": {"kos": {"rounds": 3}}}, "annotator_bias.methods.kos.rounds"),
         ({"corpora": ["nowhere"]}, "nowhere"),
-        ({"learn": ["moon"]}, "annotator_bias.learn: 'moon' is no corpus of the profile whose items have texts or features; those: circle"),
+        ({"learn": ["moon"]}, "annotator_bias.learn: 'moon' is no corpus of the profile with two classes and items with texts or features; those: circle"),
     ],
 )  # fmt: skip
 def test_a_wrong_section_is_named(data: Path, section: dict[str, Any], said: str) -> None:
@@ -175,6 +175,58 @@ def test_a_users_own_tables(data: Path, tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").open("a").write(json.dumps({"id": 1, "by": "p1", "said": "so so", "shown": ""}) + "\n")
     broken = command("run", "--profile", "mine")
     assert broken.returncode == 1 and "line 1201: label 'so so' is not mapped" in broken.stdout + broken.stderr
+
+
+def test_several_classes_from_a_table_to_labels(data: Path, tmp_path: Path) -> None:
+    """Women often miss what is unclear; nothing else differs. Classes are compared each against the rest."""
+    draw = np.random.default_rng(5)
+    names = ("fine", "unclear", "rude")
+    lines = ["item,who,sex,said"]
+    for item in range(240):
+        for who in draw.choice(40, 8, replace=False):
+            truth, woman = item % 3, who % 2
+            right = 0.5 if truth == 1 and woman else 0.85
+            said = truth if draw.random() < right else (truth + draw.integers(1, 3)) % 3
+            lines.append(f"{item},p{who},{'w' if woman else 'm'},{names[said]}")
+    (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
+    corpus = {
+        "task": "how rude", "annotations": [{"path": str(tmp_path / "labels.csv"), "columns": {"item": "item", "annotator": "who", "label": "said"}}],
+        "labels": {"classes": {name: [name] for name in names}},
+        "categories": {"sex": {"column": "sex", "a": {"name": "men", "values": ["m"]}, "b": {"name": "women", "values": ["w"]}}},
+        "licence": "ours", "citation": "internal",
+    }  # fmt: skip
+    write_yaml(data / "corpora" / "three.yaml", corpus)
+    methods = {"mv": {}, "mace": {}, "minimax": {}, "group_anno": {}}
+    write_yaml(data / "profiles" / "three.yaml", {**SMALL, STUDY: {"corpora": ["three"], "methods": methods}})
+    done = run("--profile", "three")
+    assert "three: annotators 'men' label the same items 'unclear'" in done.stdout
+    lake = Lake(Project("three").workspace)
+    rows = {row["measure"]: row for row in lake.read("group_positive_rates", {"corpus": "three"}).to_pylist()}
+    assert list(rows) == ["sex: fine", "sex: unclear", "sex: rude"] and rows["sex: unclear"]["verdict"] == "biased"
+    assert not lake.card("truth_inference", {"corpus": "three", "method": "minimax"})  # it knows two classes
+    assert not lake.card("annotator_anova", {"corpus": "three"})
+    table = lake.read("annotator_bias_estimates", {"corpus": "three", "method": "group_anno"}).to_pylist()
+    found = {r["response"]: r for r in table if r["kind"] == "contrast"}
+    assert found["unclear"]["ci_low"] < 0.35 < found["unclear"]["ci_high"] and found["unclear"]["p_holm"] < 0.001
+    assert found["fine"]["p_holm"] > 0.01
+    output = tmp_path / "out.csv"
+    told = command("export-labels", "--profile", "three", "--corpus", "three", "--output", str(output))
+    assert "240 items" in told.stdout
+    with output.open(newline="") as stream:
+        written = list(csv.DictReader(stream))
+    assert np.mean([row["label"] == names[int(row["item_id"]) % 3] for row in written]) > 0.95
+    for row in written:
+        assert sum(float(row[f"share of {name}"]) for name in names) == pytest.approx(1)
+        assert int(row["labels of sex: men"]) + int(row["labels of sex: women"]) == int(row["labels"]) == 8
+    page = (Project("three").workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
+    assert "said 'unclear'" in page
+
+
+def test_what_group_anno_models_is_a_setting() -> None:
+    """The thesis models age and language of those who label attacks and aggression, and the gender for toxicity."""
+    path = data_file("corpora/detox_attack.yaml")
+    assert load(AnnotatedCorpus, path).modelled == ("age", "language")
+    assert load(AnnotatedCorpus, data_file("corpora/detox_toxicity.yaml")).modelled == ("gender",)
 
 
 def test_on_public_sets_methods_are_as_good_as_published(corpora: Path) -> None:

@@ -5,7 +5,7 @@ from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.studies.annotator_bias.results import calibrated, contrasts
 from fairness_pipeline.workspace.lake import Lake
 
-_COLOURS = {"sensitivity": "#0b57d0", "specificity": "#b3261e"}
+_COLOURS = ("#0b57d0", "#b3261e", "#1e7d32", "#8a5a00", "#6a1b9a")
 
 
 def effects_plot(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> bytes | None:
@@ -21,10 +21,11 @@ def effects_plot(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> bytes | No
     rows = contrasts(part, lake, corpus)
     if not rows:
         return None
+    responses = list(dict.fromkeys(row["response"] for row in rows))
     figure = Figure(figsize=(7.6, 0.9 + 0.3 * len(rows)), dpi=110, layout="constrained")
     axes = figure.add_subplot()
     for place, row in enumerate(reversed(rows)):
-        colour = _COLOURS[row["response"]]
+        colour = _COLOURS[responses.index(row["response"]) % len(_COLOURS)]
         axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=2.2)
         axes.plot(row["value"], place, "o", color=colour, markersize=5, label=None)
         if row["truth"] is not None:

@@ -18,7 +18,7 @@ from fairness_pipeline.studies.annotator_bias.results import (
     leaning,
     scores,
 )
-from fairness_pipeline.studies.annotator_bias.study import STUDY
+from fairness_pipeline.studies.annotator_bias.study import STUDY, label_of
 from fairness_pipeline.workspace.lake import Lake, Row
 
 _HERE = Path(__file__).parent
@@ -116,12 +116,12 @@ def _striking(
     for item in items[corpus][row["measure"]]:
         rates = [positive / count for positive, count in zip(item["positive"], item["labels"], strict=True)]
         if rates[side] > rates[1 - side]:
-            names = part.corpora[corpus].compared[row["measure"]]
+            names, said = part.corpora[corpus].compared[row["measure"]], label_of(part, audit.key, row)
             return {
                 mark: {
                     "group": names[place],
                     "context": item["text"] or f"item {item['item']}",
-                    "response": f"{item['positive'][place]} of {item['labels'][place]} said positive",
+                    "response": f"{item['positive'][place]} of {item['labels'][place]} said {said}",
                 }
                 for place, mark in enumerate("ab")
             }

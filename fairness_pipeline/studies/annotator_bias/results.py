@@ -50,13 +50,13 @@ def contrasts(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str
 
 
 def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, Any]]:
-    """Annotators of many labels who lean farthest to either side, by the model of groups; the first draw's.
+    """Annotators of many labels who lean farthest to either of two classes, by the model of groups; the first draw's.
 
     `lean` is half of (sensitivity above the mean) - (specificity above the mean): above 0 for those who say positive
     more readily than others of their accuracy.
     """
     rows = [row for row in estimates(part, lake, corpus, ANNOTATOR) if row["draw"] == 1 and row["labels"] >= _FEWEST]
-    if not rows:
+    if not rows or part.corpora[corpus].several:
         return []
     mean = {name: np.mean([r["value"] for r in rows if r["response"] == name] or [0]) for name in RESPONSES}
     people: dict[str, dict[str, Any]] = {}

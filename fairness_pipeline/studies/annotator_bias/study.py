@@ -12,7 +12,7 @@ def _groups(part: AnnotatorBiasPart, key: Key) -> tuple[str, str]:
     return groups.get(key.get("measure", ""), ("first group", "second group"))
 
 
-def _label(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
+def label_of(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
     """What is counted: positive labels, or those of one of several classes."""
     corpus = part.corpora[key["corpus"]]
     named = (name for name in corpus.labels.classes for own in corpus.groups if of_class(own, name) == row["measure"])
@@ -20,7 +20,7 @@ def _label(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
 
 
 def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
-    groups, label = _groups(part, {**key, "measure": row["measure"]}), _label(part, key, row)
+    groups, label = _groups(part, {**key, "measure": row["measure"]}), label_of(part, key, row)
     if row["note"] in (SAME_RATE, OTHER_ITEMS):
         many = (
             f"label as many items {label}" if row["note"] == SAME_RATE else "are not shown to differ in their mean rate"

@@ -98,7 +98,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"rows": []}, r"labels.csv: expected labels, found none"),
     ({"of": [*ITEMS, ("t3", "", "", "train")]}, r"items.csv, line 4: item 't3' has no label; 1 such items"),
     ({"of": [*ITEMS, ("t2", "", "", "train")]}, r"items.csv, line 4: item 't2' stands there already"),
-    ({"of": [("t1", "", "so so", "train"), ITEMS[1]]}, r"items.csv, line 2: gold label 'so so' is neither class"),
+    ({"of": [("t1", "", "so so", "train"), ITEMS[1]]}, r"items.csv, line 2: gold label 'so so' is of no class"),
     ({"people": [("ann", "x", "31"), *PEOPLE[1:]]}, r"people.csv, line 2: 'sex' is 'x', which is in neither group"),
     ({"people": [*PEOPLE, ("ann", "m", "31")]}, r"line 5: annotator 'ann' is in another group of 'gender'"),
     ({"people": [("ann", "f", "31"), ("bob", "f", "24"), PEOPLE[2]]}, r"'gender' has one group only: .* 'men'"),
@@ -117,7 +117,7 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], said: str, tmp_path: Pa
     ("changes", "said"),
     [
         ({"simulated": {"shape": "moon", "categories": {"x": {"sensitivity": [0, 1], "specificity": [0, 1]}}}}, "expected one of 'simulated' and 'annotations'"),
-        ({"labels": {"at_least": 3, "positive": ["1"]}}, "'at_least' stands instead of 'positive' and 'negative'"),
+        ({"labels": {"at_least": 3, "positive": ["1"]}}, "are three ways: keep one of them"),
         ({"categories": {"x": {"column": "x", "a": {"name": "a", "between": [1, 4]}, "b": {"name": "b", "between": [4, 9]}}}}, "'a' and 'b' overlap"),
         ({"labels": {"positive": ["1"], "negative": ["1"]}}, "is in 'labels.positive' and in 'labels.negative'"),
         ({"categories": {"x": {"column": "x", "a": {"name": "a"}, "b": {"name": "b", "values": ["b"]}}}}, "needs 'values'"),
