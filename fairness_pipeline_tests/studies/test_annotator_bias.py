@@ -1,6 +1,7 @@
 """Study 5 from labels to the report, on simulated labels and on a user's own three tables; its command; what is refused."""
 
 import csv
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -219,7 +220,7 @@ def test_several_classes_from_a_table_to_labels(data: Path, tmp_path: Path) -> N
         assert sum(float(row[f"share of {name}"]) for name in names) == pytest.approx(1)
         assert int(row["labels of sex: men"]) + int(row["labels of sex: women"]) == int(row["labels"]) == 8
     page = (Project("three").workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
-    assert "said 'unclear'" in page
+    assert "said 'unclear'" in html.unescape(page)
 
 
 def test_what_group_anno_models_is_a_setting() -> None:
