@@ -1,6 +1,7 @@
 """Study 2 from comments to the report, on generated comments and on a user's own."""
 
 import csv
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,56 @@ def test_from_comments_to_the_report(small: Project) -> None:
     assert command("run", "--fail-on", "inconclusive", "--model", "dialogpt-published").returncode == 3
     listed = command("results", "--study", STUDY, "--format", "csv").stdout.splitlines()
     assert listed[0].startswith("dimension,model,measure,unit,n,") and len(listed) == 1 + 3 + 3 * 5
+
+
+def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, tmp_path: Path) -> None:
+    """Texts out, a model's own log-probabilities in: its rows come out again, the verdict and all."""
+    run("--model", "small", "--dimension", "religion1", "--select", "language_model_bias")
+    lake, path = Lake(small.workspace), tmp_path / "texts.csv"
+    done = command("export-phrase-texts", "--dimension", "religion1", "--output", str(path))
+    assert done.returncode == 0 and "import-logprobs FILE --model NAME" in done.stdout
+    with path.open(newline="") as stream:
+        texts = [row["text"] for row in csv.DictReader(stream)]
+    key = {"dimension": "religion1", "model": "small"}
+    scored = {row["text"]: row for row in lake.read("phrase_perplexities", key).to_pylist()}
+    assert len(texts) == len(set(texts)) and set(texts) == scored.keys()
+
+    def write(rows: list[str], **changes: str) -> None:
+        with path.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, ["text", "logprob", "tokens"])
+            writer.writeheader()
+            for text in rows:
+                count = scored[text]["tokens"]
+                writer.writerow(
+                    {"text": text, "logprob": -math.log(scored[text]["perplexity"]) * count, "tokens": count, **changes}
+                )
+
+    for changes, said in (
+        ({"logprob": "0.3"}, "line 2: logprob: expected 0 or less"),
+        ({"logprob": "many"}, "line 2: logprob: expected a number, found 'many'"),
+        ({"tokens": "0"}, "line 2: tokens: expected how many tokens the sum is over"),
+    ):
+        write(texts, **changes)
+        wrong = command("import-logprobs", str(path), "--model", "elsewhere")
+        assert wrong.returncode == 1 and said in wrong.stderr
+    write(texts)
+    assert "has a model 'small' already" in command("import-logprobs", str(path), "--model", "small").stderr
+    assert (
+        f"{len(texts):,} texts scored by 'elsewhere'"
+        in command("import-logprobs", str(path), "--model", "elsewhere").stdout
+    )
+    run("--model", "elsewhere", "--dimension", "religion1")
+    theirs, ours = (
+        lake.read("language_model_bias", {**key, "model": name}).to_pylist() for name in ("elsewhere", "small")
+    )
+    assert [row["verdict"] for row in theirs] == [row["verdict"] for row in ours] and len(theirs) == 5
+    assert [row["difference"] for row in theirs] == pytest.approx([row["difference"] for row in ours], rel=1e-9)
+    assert not lake.card("language_models", {"model": "elsewhere"})  # there are no weights
+    write(texts[1:])
+    command("import-logprobs", str(path), "--model", "elsewhere")
+    again = command("run", "--model", "elsewhere", "--dimension", "religion1")
+    assert again.returncode == 1 and "1 texts have no log-probability" in again.stdout + again.stderr
+    assert command("forget", "elsewhere").returncode == 0
 
 
 def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:

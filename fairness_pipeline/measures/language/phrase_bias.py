@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from scipy import stats
 
 from fairness_pipeline.corpora.language.phrase_splits import UNBIASED
@@ -62,6 +63,33 @@ stereotyped phrases differ no more than these, in the direction of the finding. 
 reject together with the paired test. Only the row `stereotype` has a verdict. In this row `own_difference` and
 `opposite_difference` are how much likelier the phrases, and those with the opposite attribute, are about side b
 (nats), and `exchanged` holds the attribute words."""
+
+
+def scored_versions(phrases: pa.Table) -> pa.Table:
+    """What is scored, as the first columns of `PHRASE_PERPLEXITIES`: each phrase of dev, test and without bias and its
+    counterfactual, and those of the test split once more with the opposite attribute.
+
+    Args:
+        phrases: As `COUNTERFACTUAL_PHRASES`.
+    """
+    phrases = phrases.filter(pc.not_equal(phrases["split"], "train"))
+    judged = phrases.filter(pc.and_(pc.equal(phrases["split"], "test"), pc.not_equal(phrases["attribute"], "")))
+    return pa.concat_tables(
+        [
+            _version(own, f"{name}_{side}", reading, side)
+            for own, name, reading in ((phrases, "text", OWN), (judged, "opposite", OPPOSITE))
+            for side in "ab"
+        ]
+    )
+
+
+def _version(phrases: pa.Table, column: str, reading: str, side: str) -> pa.Table:
+    own = phrases.select(["phrase_id", "comment_id", "split", "target", "attribute", column])
+    for name, value in (("side", side), ("reading", reading)):
+        own = own.append_column(name, pa.array([value] * phrases.num_rows, pa.string()))
+    names = [name for name in PHRASE_PERPLEXITIES.names if name not in ("tokens", "perplexity")]
+    return own.rename_columns({column: "text"}).select(names)
+
 
 LOG, PAPER, ALL, WHOLE = "log_perplexity", "perplexity", "log_perplexity_all_pairs", "negative_log_likelihood"
 """The measures: on log-perplexities; the paper's, on perplexities; on log-perplexities of all pairs, outliers included;

@@ -13,6 +13,7 @@ from fairness_pipeline.models.pretrained import positions_of
 
 BATCH_TOKENS = 1024
 """The padded tokens of a batch. On two cores 2,048 were measured to be slower."""
+_ANYTHING = "a"
 _EQUAL = 1e-4
 _SHARED = 2
 """Two texts must share at least this many first tokens; their beginning is then computed only once."""
@@ -38,7 +39,9 @@ class PerplexityScorer:
     """A table with a column `text` in, one with `perplexity` and `tokens` out, row by row.
 
     perplexity = exp(- 1/(n - 1) sum over i = 2..n of log p(token i | tokens before it)). The first token is not
-    predicted, as in the authors' code (Barikeri et al. 2021, section 3.1). Texts are scored in the weights' own
+    predicted, as in the authors' code (Barikeri et al. 2021, section 3.1). A tokenizer that begins every text with a
+    mark (BOS) has its mark there; then the first word is predicted, too. So it is where something stands `before` the
+    text: only the text's own tokens are summed over. Texts are scored in the weights' own
     precision. Logits of padding are never computed. The beginning that two texts share (a phrase and its
     counterfactual, up to the exchanged word) is computed once, if the model then gives the same result. This is
     tested on the longest two of each call, so that a result depends on the texts of its call alone.
@@ -46,11 +49,13 @@ class PerplexityScorer:
     Args:
         model: A model of the `transformers` library, on its device, in evaluation mode.
         tokenizer: The model's tokenizer.
+        before: What every text follows, such as a chat template's opening; its own marks stand in it.
     """
 
-    def __init__(self, model: Any, tokenizer: Any) -> None:
+    def __init__(self, model: Any, tokenizer: Any, before: str = "") -> None:
         self._model = model
         self._tokenizer = tokenizer
+        self._before: list[int] = tokenizer(before, add_special_tokens=False)["input_ids"] if before else []
         self._short: bool | None = None
         self._positions = positions_of(model)
 
@@ -64,12 +69,16 @@ class PerplexityScorer:
         return pa.table({"perplexity": pa.array(values, pa.float64()), "tokens": pa.array(totals.tokens, pa.int64())})
 
     def examination(self) -> dict[str, Any]:
-        """The number of tokens that the model chooses among."""
-        return {"tokens": len(self._tokenizer)}
+        """The number of tokens that the model chooses among; what every text begins with, where it does."""
+        first = self._tokenizer(_ANYTHING)["input_ids"][:1]
+        plain = self._tokenizer(_ANYTHING, add_special_tokens=False)["input_ids"][:1]
+        mark = "" if self._before or first == plain else str(self._tokenizer.convert_ids_to_tokens(first)[0])
+        return {"tokens": len(self._tokenizer), "begins_with": "a chat template" if self._before else mark}
 
     def totals(self, texts: list[str]) -> Totals:
         """The summed loss and the number of tokens of each text; a text of one token has no loss."""
-        rows: list[list[int]] = self._tokenizer(texts)["input_ids"] if texts else []
+        own: list[list[int]] = self._encoded(texts) if texts else []
+        rows = [[*self._before, *row] for row in own]
         longest = max(range(len(rows)), key=lambda place: len(rows[place]), default=0)
         if rows and self._positions and len(rows[longest]) > self._positions:
             raise FairnessError(
@@ -94,7 +103,11 @@ class PerplexityScorer:
                     raise FairnessError("one text does not fit into the GPU's memory; set device: cpu") from None
                 torch.cuda.empty_cache()
                 batches[place : place + 1] = np.array_split(batches[place], 2)
-        return Totals(losses, [max(0, len(row) - 1) for row in rows])
+        return Totals(losses, [max(0, len(row) - max(1, len(self._before))) for row in rows])
+
+    def _encoded(self, texts: list[str]) -> list[list[int]]:
+        encoded: list[list[int]] = self._tokenizer(texts, add_special_tokens=not self._before)["input_ids"]
+        return encoded
 
     def _packed(self, rows: list[list[int]]) -> list[_Row]:
         """Rows for texts of two tokens or more. Alphabetical neighbours with the same beginning share a row."""
@@ -132,7 +145,7 @@ class PerplexityScorer:
         """The summed loss of the one or two texts of each row."""
         device, width = self._model.device, max(len(row.tokens) for row in rows)
         # The tokens to predict, as rows of (row, place, token, first or second text).
-        follows = np.concatenate([_follows(number, row) for number, row in enumerate(rows)])
+        follows = np.concatenate([_follows(number, row, self._first) for number, row in enumerate(rows)])
         asked = np.zeros((len(rows), width), dtype=bool)
         asked[follows[:, 0], follows[:, 1]] = True
         numbers = np.cumsum(asked).reshape(asked.shape) - 1
@@ -145,6 +158,11 @@ class PerplexityScorer:
         summed = torch.zeros(2 * len(rows), dtype=torch.float64, device=device).index_add_(0, owners, losses.double())
         found: list[float] = summed.tolist()
         return list(zip(found[::2], found[1::2], strict=True))
+
+    @property
+    def _first(self) -> int:
+        """The place before the first token that is predicted."""
+        return max(0, len(self._before) - 1)
 
     def _inputs(self, rows: list[_Row], width: int) -> dict[str, torch.Tensor]:
         """The model's inputs. For rows with two texts they include each token's position and what it may attend to."""
@@ -188,11 +206,11 @@ def _alike(one: list[int], other: list[int]) -> int:
     return next((place for place in range(most) if one[place] != other[place]), max(0, most))
 
 
-def _follows(number: int, row: _Row) -> np.ndarray:
-    """Rows of (row, place, the token that follows there, 0 or 1 for the text that it belongs to)."""
-    found = [(number, place, row.tokens[place + 1], 0) for place in range(row.first - 1)]
+def _follows(number: int, row: _Row, start: int) -> np.ndarray:
+    """Rows of (row, place, the token that follows there, 0 or 1 for the text that it belongs to), from a place on."""
+    found = [(number, place, row.tokens[place + 1], 0) for place in range(start, row.first - 1)]
     if len(row.owners) == 2:
-        found += [(number, place, row.tokens[place + 1], 1) for place in range(row.shared - 1)]
+        found += [(number, place, row.tokens[place + 1], 1) for place in range(start, row.shared - 1)]
         found.append((number, row.shared - 1, row.tokens[row.first], 1))
         found += [(number, place, row.tokens[place + 1], 1) for place in range(row.first, len(row.tokens) - 1)]
     return np.array(found, dtype=np.int64)

@@ -8,10 +8,13 @@ from typing import Any
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import use_threads
+from fairness_pipeline.models.language.log_probability_files import LogProbabilityScorer
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.models.pretrained import load_model, load_tokenizer, note_source, noted_source
 from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 
+ASKED = "Write a sentence that somebody could have posted."
+"""The user's turn before a phrase, where a chat template is asked for."""
 _FIELD = "huggingface.name"
 _END = "<|endoftext|>"
 _DEV = 0.02
@@ -77,15 +80,34 @@ def load(specification: LanguageModelSpecification, folder: Path, *, trains: boo
     return model.to(device_of(specification)).eval(), tokenizer
 
 
-def perplexity_scorer(specification: LanguageModelSpecification, folder: Path) -> LazyScorer:
-    """A `PerplexityScorer` of the model in `folder`; the model is loaded when the first text is scored."""
+def perplexity_scorer(specification: LanguageModelSpecification, folder: Path | None) -> Scorer:
+    """What scores texts: the model in `folder`, loaded when the first is scored, or a file of log-probabilities."""
+    if folder is None:
+        assert specification.logprobs is not None
+        return LogProbabilityScorer(Path(specification.logprobs))
     return LazyScorer(partial(_perplexity_scorer, specification, folder), specification.threads, specification.device)
 
 
 def _perplexity_scorer(specification: LanguageModelSpecification, folder: Path) -> Scorer:
     from fairness_pipeline.models.language.perplexity import PerplexityScorer
 
-    return PerplexityScorer(*load(specification, folder))
+    model, tokenizer = load(specification, folder)
+    return PerplexityScorer(model, tokenizer, _before(specification, tokenizer))
+
+
+def _before(specification: LanguageModelSpecification, tokenizer: Any) -> str:
+    """What a phrase follows: with `chat` the template of a conversation in which it is the model's turn."""
+    source = specification.huggingface
+    if source is None or not source.chat:
+        return ""
+    if not tokenizer.chat_template:
+        raise FairnessError(
+            f"huggingface.chat: the tokenizer of '{source.name}' has no chat template; set 'chat: false'"
+        )
+    system = [{"role": "system", "content": source.system}] if source.system else []
+    turns = [*system, {"role": "user", "content": ASKED}]
+    said: str = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    return said
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:

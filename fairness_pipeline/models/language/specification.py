@@ -7,7 +7,12 @@ import pydantic
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.specification import Decoding, HuggingFaceSource, ModelFile, Rate, check_debiased, one_of
 
-ARCHITECTURES = {"gpt2": ("gpt2", "fitting"), "causal_lm": ("huggingface",), "perplexities": ("perplexities",)}
+ARCHITECTURES = {
+    "gpt2": ("gpt2", "fitting"),
+    "causal_lm": ("huggingface",),
+    "perplexities": ("perplexities",),
+    "logprobs": ("logprobs",),
+}
 
 
 class GPT2Sizes(Specification):
@@ -49,7 +54,8 @@ class LanguageModelSpecification(ModelFile):
     """
 
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
-    """`causal_lm` (Hugging Face), `gpt2` (trained here, on the corpus's comments) or `perplexities` (published)."""
+    """`causal_lm` (Hugging Face), `gpt2` (trained here, on the corpus's comments), `logprobs` (computed elsewhere, of
+    every text) or `perplexities` (published, of the test split)."""
     studies: tuple[str, ...] | None = None
     """Which studies audit it; all that can, where it names none."""
     published_as: str | None = None
@@ -70,6 +76,8 @@ class LanguageModelSpecification(ModelFile):
     """How a `gpt2` is trained."""
     perplexities: str | None = None
     """The data file of published `perplexities`."""
+    logprobs: str | None = None
+    """The file of `logprobs`: columns text, logprob (natural logarithm, summed), tokens."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where it computes."""
     threads: Positive = 1
@@ -81,7 +89,7 @@ class LanguageModelSpecification(ModelFile):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        for section in ("huggingface", "gpt2", "fitting", "perplexities"):
+        for section in ("huggingface", "gpt2", "fitting", "perplexities", "logprobs"):
             if (getattr(self, section) is not None) != (section in ARCHITECTURES[self.architecture]):
                 verb = "needs" if section in ARCHITECTURES[self.architecture] else "does not take"
                 raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
@@ -90,13 +98,18 @@ class LanguageModelSpecification(ModelFile):
 
     @property
     def scored(self) -> bool:
-        """Whether it can be asked: published perplexities cannot."""
+        """Whether every text has a perplexity: published ones are of the test split alone."""
         return self.architecture != "perplexities"
+
+    @property
+    def weighted(self) -> bool:
+        """Whether its weights are at hand, so that it can be debiased and tried in tasks."""
+        return self.huggingface is not None or self.gpt2 is not None
 
     @property
     def libraries(self) -> tuple[str, ...]:
         """Whose versions decide what it says."""
-        return ("torch", "transformers", "tokenizers") if self.scored else ()
+        return ("torch", "transformers", "tokenizers") if self.weighted else ()
 
     def identity(self) -> dict[str, object]:
         """Everything declared that decides what it says."""
@@ -105,5 +118,7 @@ class LanguageModelSpecification(ModelFile):
             exclude_none=True,
         )
         if self.huggingface:
-            said["huggingface"] = self.huggingface.model_dump(include={"name", "revision", "dtype"}, exclude_none=True)
+            chat = {"chat", "system"} if self.huggingface.chat else set()
+            source = {"name", "revision", "dtype", *chat}
+            said["huggingface"] = self.huggingface.model_dump(include=source, exclude_none=True)
         return {**said, "threads": self.threads}

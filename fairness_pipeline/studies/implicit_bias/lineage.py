@@ -49,6 +49,12 @@ from fairness_pipeline.measures.classifiers.group_rates import (
     rates,
 )
 from fairness_pipeline.measures.classifiers.label_words import MASKED_GROUPS, infer_masked_groups, label_words
+from fairness_pipeline.measures.classifiers.probabilities_by_group import (
+    AUC,
+    CLASSIFIER_PROBABILITIES,
+    CROSSED,
+    describe_probabilities,
+)
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.prediction_files import (
     CLASSIFIER_PREDICTIONS,
@@ -323,6 +329,21 @@ def classifier_metrics(partition: Partition[ImplicitBiasPart]) -> Result:
 
 @of_a_classifier(
     stage="verdicts",
+    covers=lambda part, key: part.predicts(key),
+    upstream=("classifier_predictions",),
+    code_version="1",
+    settings=lambda part, key: {"versions": library_versions("numpy", "scipy")},
+    schema=CLASSIFIER_PROBABILITIES,
+)
+def classifier_probabilities(partition: Partition[ImplicitBiasPart]) -> Result:
+    """Error rates at every threshold, AUC and calibration by group, where there are probabilities."""
+    table = describe_probabilities(partition.read("classifier_predictions"))
+    areas = table.filter(pc.is_in(table["measure"], pa.array([AUC, CROSSED]))) if table.num_rows else table
+    return Result(table, tables={"areas": areas})
+
+
+@of_a_classifier(
+    stage="verdicts",
     covers=lambda part, key: part.classifiers[key["classifier"]].base is not None,
     upstream=("classifier_predictions", "classifier_fairness"),
     upstream_of_base=("classifier_predictions", "classifier_fairness"),
@@ -429,7 +450,7 @@ def balance_rates(partition: Partition[ImplicitBiasPart]) -> Result:
     return Result(table, tables={"rates": table})
 
 
-def _balance_rates(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> Pictures:
+def _pictures(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> Pictures:
     return {f"balance_rates_{key}": png for key in part.corpora if (png := balance_plot(part, lake, key))}
 
 
@@ -439,7 +460,7 @@ def _balance_rates(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> P
     covers=lambda part, key: bool(part.classifiers),
     upstream=(
         "authored_texts", "classifier_predictions", "classifier_fairness", "classifier_metrics",
-        "classifier_debiasing_effects", "saliency", "balance_rates",
+        "classifier_probabilities", "classifier_debiasing_effects", "saliency", "balance_rates",
     ),
     arrows=("classifier_fairness", "classifier_debiasing_effects", "saliency", "balance_rates"),
     code_version="3",
@@ -454,4 +475,4 @@ def _balance_rates(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> P
 )  # fmt: skip
 def implicit_bias_report(partition: Partition[ImplicitBiasPart]) -> Result:
     """Tables 4.1 to 4.7 and figure 4.2 beside ours, verdicts, top words, how far two explanations agree."""
-    return report_of(STUDY, partition, render_report, _balance_rates)
+    return report_of(STUDY, partition, render_report, _pictures)

@@ -4,12 +4,15 @@ import math
 
 import numpy as np
 
+from fairness_pipeline.measures.classifiers.group_rates import FN, FP
+from fairness_pipeline.measures.classifiers.probabilities_by_group import CALIBRATION
 from fairness_pipeline.reporting.plots import png
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
-from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline.workspace.lake import Lake, Row
 
 _DPD, _JS = "#b3261e", "#0b57d0"
+_SIDES = ("#0b57d0", "#b3261e")
 
 
 def balance_plot(part: ImplicitBiasPart, lake: Lake, corpus: str) -> bytes | None:
@@ -53,6 +56,37 @@ def balance_plot(part: ImplicitBiasPart, lake: Lake, corpus: str) -> bytes | Non
         axes.tick_params(labelsize=8)
         axes.spines["top"].set_visible(False)
     figure.legend(loc="outside upper center", ncols=3, fontsize=7, frameon=False)
+    return png(figure)
+
+
+def probability_plot(rows: list[Row], groups: tuple[str, str]) -> bytes:
+    """Error rates by threshold, and calibration, of both groups.
+
+    Args:
+        rows: Rows of `classifier_probabilities`.
+        groups: The names of both groups.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.6, 3.0), dpi=110, layout="constrained")
+    panels = figure.subplots(1, 3)
+    panels_of = ((FP, "false positive rate"), (FN, "false negative rate"), (CALIBRATION, "share truly positive"))
+    for axes, (measure, label) in zip(panels, panels_of, strict=True):
+        for side, group, colour, style in zip("ab", groups, _SIDES, ("o-", "s--"), strict=True):
+            own = [row for row in rows if row["measure"] == measure and row["side"] == side]
+            axes.plot([r["at"] for r in own], [r["value"] for r in own], style, color=colour, markersize=3, label=group)
+        of_texts = measure == CALIBRATION
+        if of_texts:
+            axes.plot([0, 1], [0, 1], color="#999999", linewidth=0.8)
+        else:
+            axes.axvline(0.5, color="#999999", linewidth=0.8)
+        axes.set_xlabel("probability of positive" if of_texts else "threshold", fontsize=8)
+        axes.set_ylabel(label, fontsize=8)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(-0.02, 1.02)
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].legend(fontsize=7, frameon=False)
     return png(figure)
 
 

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.measures.classifiers.probabilities_by_group import AUC, CROSSED
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.implicit_bias import published
-from fairness_pipeline.studies.implicit_bias.plots import balance_plot
+from fairness_pipeline.studies.implicit_bias.plots import balance_plot, probability_plot
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.results import KINDS, effects, explained, metrics
 from fairness_pipeline.studies.implicit_bias.study import HEADINGS, STUDY
@@ -24,6 +25,7 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         lake: What has been made.
         audits: All of them.
     """
+    measured = [audit for audit in audits if audit.measured]
     return page.render(
         STUDY,
         part.project,
@@ -39,7 +41,8 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         effects=effects(part, lake),
         explained=explained(part, lake),
         kinds=KINDS,
-        sections=worst_first(STUDY, [audit for audit in audits if audit.measured]),
+        sections=worst_first(STUDY, measured),
+        probabilities={audit.anchor: found for audit in measured if (found := _probabilities(part, lake, audit))},
         level=f"{100 * part.level:g}%",
         confidence=f"{100 * (1 - 2 * part.level):g}%",
         balance_rate=part.settings.balance_rate,
@@ -64,6 +67,20 @@ def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "degenerate": [name for name in part.classifiers if part.degenerate({"corpus": key, "classifier": name}, lake)],
         "picture": balance_plot(part, lake, key),
     }
+
+
+def _probabilities(part: ImplicitBiasPart, lake: Lake, audit: Audit) -> dict[str, Any] | None:
+    """AUCs by group, and the picture of thresholds and calibration; None where a classifier gives labels only."""
+    if not lake.card("classifier_probabilities", audit.key):
+        return None
+    rows = lake.read("classifier_probabilities", audit.key).to_pylist()
+    if not rows:
+        return None
+    areas: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row["measure"] in (AUC, CROSSED):
+            areas.setdefault(row["measure"], {})[row["side"]] = row
+    return {"areas": areas, "picture": probability_plot(rows, STUDY.groups(part, audit.key))}
 
 
 def _striking(part: ImplicitBiasPart, lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:

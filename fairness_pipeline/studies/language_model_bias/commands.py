@@ -1,4 +1,4 @@
-"""The study's own commands: phrases out to annotate, labels in."""
+"""The study's own commands: phrases out to annotate, labels in; texts out to score, log-probabilities in."""
 
 import argparse
 import shutil
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fairness_pipeline.cli.arguments import check_output
 from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.cli.imports import check_name, import_file
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
@@ -22,6 +23,15 @@ def add_commands(command: Command) -> None:
     labels.add_argument("file", help=".csv with phrase_id, phrase, bias_sent and bias_phrase")
     labels.add_argument("--dimension", required=True, help="which dimension")
     labels.add_argument("--annotator", required=True, help="a name for who labelled")
+    texts = command(
+        "export-phrase-texts", _export_texts, "Write the texts that a language model elsewhere is to score."
+    )
+    texts.add_argument("--output", metavar="FILE", required=True, help=".csv or .tsv")
+    texts.add_argument("--dimension", help="of one dimension alone (default: of all)")
+    texts.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    logprobs = command("import-logprobs", _import_logprobs, "Take a language model's log-probabilities from a file.")
+    logprobs.add_argument("file", help=".csv or .tsv with text, logprob (nats, summed) and tokens")
+    logprobs.add_argument("--model", required=True, help="a name for what scored")
 
 
 def _export_phrases(arguments: argparse.Namespace) -> int:
@@ -85,6 +95,55 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     biased = int(pc.sum(read.table["bias_phrase"].cast("int64")).as_py() or 0)
     print(f"{labelled:,} labels of '{arguments.annotator}', {biased:,} of them biased phrases, in {target}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --dimension {dimension}")
+    return 0
+
+
+def _export_texts(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.foundation.files import replacing
+    from fairness_pipeline.models.language.log_probability_files import FORMS, write_texts
+
+    path = Path(arguments.output)
+    check_output(path, FORMS, force=arguments.force)
+    part = part_of(arguments.profile, NAME, LanguageModelPart)
+    texts = _texts_to_score(part, _dimension(part, arguments.dimension) if arguments.dimension else None)
+    with replacing(path) as temporary:
+        write_texts(texts, temporary, path.suffix)
+    print(
+        f"{path}: {len(texts):,} texts; in a copy fill in 'logprob' (the sum of the natural logarithms of the tokens' "
+        "probabilities, each given the tokens before it) and 'tokens' (how many they are). A first token that nothing "
+        "stands before counts in neither. Then:"
+    )
+    print(f"fairness-pipeline import-logprobs FILE --model NAME --profile {arguments.profile}")
+    return 0
+
+
+def _texts_to_score(part: LanguageModelPart, dimension: str | None) -> list[str]:
+    """Every text of the splits that are scored, each once, of one dimension or all that have phrases."""
+    from fairness_pipeline.cli.run import make
+    from fairness_pipeline.measures.language.phrase_bias import scored_versions
+    from fairness_pipeline.workspace.lake import Lake
+
+    lake, texts = Lake(part.project.workspace), dict[str, None]()
+    for own in [dimension] if dimension else [name for name in part.dimensions if part.has_phrases(name)]:
+        make(part.project, NAME, "counterfactual_phrases", own)
+        versions = scored_versions(lake.read("counterfactual_phrases", {"dimension": own}))
+        texts |= dict.fromkeys(versions["text"].to_pylist())
+    return list(texts)
+
+
+def _import_logprobs(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.models.language.log_probability_files import FORMS, read_log_probabilities
+
+    part, path = part_of(arguments.profile, NAME, LanguageModelPart), Path(arguments.file)
+    known = part.models.get(arguments.model)
+    taken = known is not None and known.architecture != "logprobs"
+    check_name("--model", arguments.model, part.project.name, taken=taken)
+    count = len(read_log_probabilities(path))
+    before = [part.log_probability_file(arguments.model, form) for form in FORMS]
+    target = part.log_probability_file(arguments.model, path.suffix)
+    import_file(path, target, before, f"the log-probabilities of '{arguments.model}'")
+    print(f"{count:,} texts scored by '{arguments.model}' in {target}; now:")
+    print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.model}")
     return 0
 
 

@@ -66,11 +66,11 @@ from fairness_pipeline.measures.language.downstream import DOWNSTREAM, Given
 from fairness_pipeline.measures.language.phrase_bias import (
     LANGUAGE_MODEL_BIAS,
     LOG,
-    OPPOSITE,
     OWN,
     PHRASE_PERPLEXITIES,
     compare_phrases,
     debiasing_effect,
+    scored_versions,
 )
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.models.language import registry
@@ -85,7 +85,7 @@ from fairness_pipeline.studies.language_model_bias.plots import t_values
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
 from fairness_pipeline.studies.language_model_bias.report import render_report
 from fairness_pipeline.studies.language_model_bias.study import STUDY
-from fairness_pipeline.workspace.distinct import each_distinct
+from fairness_pipeline.workspace.distinct import LazyScorer, each_distinct
 from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.published import checksums
 
@@ -374,7 +374,7 @@ def _training(part: LanguageModelPart, key: Key) -> dict[str, object]:
 
 def _is_base(part: LanguageModelPart, key: Key) -> bool:
     model = part.models[key["model"]]
-    return model.scored and model.base is None
+    return model.weighted and model.base is None
 
 
 def _is_debiased(part: LanguageModelPart, key: Key) -> bool:
@@ -466,6 +466,7 @@ def _saved(partition: Partition[LanguageModelPart]) -> tuple[LanguageModelSpecif
     settings=lambda part, key: {
         **_model(part, key),
         "published": checksum(data_file(own)) if (own := part.models[key["model"]].perplexities) else None,
+        **({"logprobs": checksum(Path(file))} if (file := part.models[key["model"]].logprobs) else {}),
     },
     schema=PHRASE_PERPLEXITIES,
     checks=(checks.not_empty, checks.perplexities_in_range),
@@ -484,39 +485,19 @@ def phrase_perplexities(partition: Partition[LanguageModelPart]) -> Result:
             for side in "ab"
         ]  # fmt: skip
         return Result(pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES), {"published": True})
-    phrases = partition.read("counterfactual_phrases")
-    phrases = phrases.filter(pc.not_equal(phrases["split"], "train"))
-    judged = pc.and_(pc.equal(phrases["split"], "test"), pc.not_equal(phrases["attribute"], ""))
-    versions = pa.concat_tables(
-        [
-            _version(own, column, reading, side)
-            for own, names, reading in (
-                (phrases, ("text_a", "text_b"), OWN),
-                (phrases.filter(judged), ("opposite_a", "opposite_b"), OPPOSITE),
-            )
-            for column, side in zip(names, "ab", strict=True)
-        ]
-    )
-    scorer = registry.perplexity_scorer(*_saved(partition))
+    versions = scored_versions(partition.read("counterfactual_phrases"))
+    model = part.models[key["model"]]
+    scorer = registry.perplexity_scorer(*(_saved(partition) if model.weighted else (model, None)))
     scored = each_distinct(
         versions["text"], scorer, folder=partition.folder, progress=partition.progress, note="phrases",
         engine=partition.engine,
     )  # fmt: skip
     table = versions.append_column("tokens", scored["tokens"]).append_column("perplexity", scored["perplexity"])
     mean = float(np.log(scored["perplexity"].to_numpy()).mean())
-    tokens = partition.engine.examine(scorer)["tokens"]
-    figures = {"mean_log_perplexity": round(mean, 4), "guesses": mean > 0.95 * math.log(tokens)}
-    return Result(table, figures)
-
-
-def _version(phrases: pa.Table, column: str, reading: str, side: str) -> pa.Table:
-    """One version of each phrase, as the first columns of `PHRASE_PERPLEXITIES`."""
-    own = phrases.select(["phrase_id", "comment_id", "split", "target", "attribute", column])
-    marked = {"side": side, "reading": reading}
-    for name, value in marked.items():
-        own = own.append_column(name, pa.array([value] * phrases.num_rows, pa.string()))
-    names = [name for name in PHRASE_PERPLEXITIES.names if name not in ("tokens", "perplexity")]
-    return own.rename_columns({column: "text"}).select(names)
+    examined = partition.engine.examine(scorer) if isinstance(scorer, LazyScorer) else {}
+    guesses = "tokens" in examined and mean > 0.95 * math.log(examined["tokens"])
+    begins = {"begins_with": examined["begins_with"]} if examined.get("begins_with") else {}
+    return Result(table, {"mean_log_perplexity": round(mean, 4), "guesses": guesses, **begins})
 
 
 def _findings(part: LanguageModelPart, key: Key) -> dict[str, str]:

@@ -20,6 +20,7 @@ from fairness_pipeline.lexicons.stereotypes import has_stereotypes
 from fairness_pipeline.measures.language.downstream import ResponseSettings, StateTrackingSettings
 from fairness_pipeline.measures.language.phrase_bias import LanguageModelBiasSettings
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
+from fairness_pipeline.models.language.log_probability_files import FORMS
 from fairness_pipeline.models.language.specification import ARCHITECTURES, LanguageModelSpecification
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
@@ -70,6 +71,9 @@ class LanguageModelPart(Part[LanguageModelBias]):
         for file in sorted((project.workspace / "language_models").glob("*.yaml")):
             check_free(file, self.models, project.name)
             self.models[file.stem] = load(LanguageModelSpecification, file)
+        for key, file in self._log_probabilities.items():
+            check_free(file, self.models, project.name)
+            self.models[key] = LanguageModelSpecification(architecture="logprobs", studies=(NAME,), logprobs=str(file))
         self.subjects = self.models
         self.axes = {"dimension": list(self.dimensions), "model": list(self.models)}
         if self.models and not self.dimensions:
@@ -119,8 +123,18 @@ class LanguageModelPart(Part[LanguageModelBias]):
 
     @property
     def given(self) -> Mapping[str, Path]:
-        """Models given to `audit`."""
-        return {path.stem: path for path in sorted((self.project.workspace / "language_models").glob("*.yaml"))}
+        """Models given to `audit`, and imported log-probabilities."""
+        models = sorted((self.project.workspace / "language_models").glob("*.yaml"))
+        return {path.stem: path for path in models} | self._log_probabilities
+
+    @property
+    def _log_probabilities(self) -> dict[str, Path]:
+        files = sorted((self.project.workspace / "log_probabilities").glob("[!.]*"))
+        return {path.stem: path for path in files if path.suffix in FORMS}
+
+    def log_probability_file(self, model: str, form: str) -> Path:
+        """Where imported log-probabilities of a model lie."""
+        return self.project.workspace / "log_probabilities" / f"{model}{form}"
 
     @property
     def corpora_of_all(self) -> Sequence[str]:
@@ -139,6 +153,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
             yield from self.imported(dimension)
         for model in self.models.values():
             yield from folder_files(model.huggingface.name) if model.huggingface else ()
+            yield from [Path(model.logprobs)] if model.logprobs else ()
 
     # What the study itself asks
 
@@ -224,7 +239,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
         base_key = self.project.base_named(key, path)
         self._add_model(base_key)
         base = self.models.get(base_key)
-        if base is None or base.base or not base.scored:
+        if base is None or base.base or not base.weighted:
             raise FairnessError(f"{path}: base: '{base_key}' is no language model with weights that are as published")
         inherited = base.model_dump(exclude_unset=True, exclude={"published_as", "studies"})
         validate(LanguageModelSpecification, merged(inherited, declared), path)

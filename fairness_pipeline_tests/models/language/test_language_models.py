@@ -41,6 +41,62 @@ def test_batches_give_what_one_text_at_a_time_gives(tmp_path: Path) -> None:
     assert sum(len(row.tokens) for row in rows) < sum(len(tokenizer(text)["input_ids"]) for text in texts)
 
 
+def test_what_stands_before_a_text_is_given_and_not_scored(tmp_path: Path) -> None:
+    """A chat template's opening: the log-likelihood of the text alone, each token given all before it."""
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    texts, before = list(dict.fromkeys(TEXTS)), "they say: "
+    scored = PerplexityScorer(model, tokenizer, before)(pa.table({"text": texts}))
+    given = tokenizer(before)["input_ids"]
+    for text, found, count in zip(texts, *(scored[name].to_pylist() for name in ("perplexity", "tokens")), strict=True):
+        own = tokenizer(text)["input_ids"]
+        with torch.no_grad():
+            logs = model(torch.tensor([[*given, *own]])).logits[0].log_softmax(-1)
+        told = sum(logs[len(given) - 1 + place, token].item() for place, token in enumerate(own))
+        assert count == len(own) and found == pytest.approx(math.exp(-told / count), rel=1e-5)
+
+
+def test_a_chat_template_is_a_choice(tmp_path: Path) -> None:
+    sizes = {"layers": 1, "heads": 2, "embedding": 16, "positions": 128, "vocabulary": 400}
+    model, tokenizer = registry.load(trained(tmp_path / "m", gpt2=sizes), tmp_path / "m")
+    folder = tmp_path / "chat"
+    model.save_pretrained(folder)
+    tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}> {{ m.content }} {% endfor %}<bot> "
+    tokenizer.save_pretrained(folder)
+    source = {"name": str(folder), "chat": True, "system": "Be kind."}
+    own = causal(folder).model_copy(update={"huggingface": causal(folder).huggingface.model_validate(source)})
+    assert (
+        own.identity()["huggingface"]["system"] == "Be kind." and "chat" not in causal(folder).identity()["huggingface"]
+    )
+    (tmp_path / "made").mkdir()
+    registry.prepare(own, [], tmp_path / "made", 1)
+    texts = pa.table({"text": ["jews are greedy"]})
+    found = registry.perplexity_scorer(own, tmp_path / "made")(texts)
+    before = f"<system> Be kind. <user> {registry.ASKED} <bot> "
+    expected = PerplexityScorer(model, tokenizer, before)(texts)
+    assert found["perplexity"].to_pylist() == pytest.approx(expected["perplexity"].to_pylist(), rel=1e-6)
+    tokenizer.chat_template = None
+    tokenizer.save_pretrained(folder)
+    (folder / "chat_template.jinja").unlink(missing_ok=True)
+    with pytest.raises(FairnessError, match="has no chat template; set 'chat: false'"):
+        registry.perplexity_scorer(own, tmp_path / "made")(texts)
+
+
+def test_a_mark_before_each_text_is_told(tmp_path: Path) -> None:
+    from tokenizers.processors import TemplateProcessing
+
+    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
+    assert PerplexityScorer(model, tokenizer).examination()["begins_with"] == ""
+    assert PerplexityScorer(model, tokenizer, "hello").examination()["begins_with"] == "a chat template"
+    end = tokenizer.eos_token
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{end} $A", special_tokens=[(end, tokenizer.eos_token_id)]
+    )
+    scorer = PerplexityScorer(model, tokenizer)
+    assert scorer.examination()["begins_with"] == end
+    (count,) = scorer(pa.table({"text": ["jews are greedy"]}))["tokens"].to_pylist()
+    assert count == len(tokenizer("jews are greedy", add_special_tokens=False)["input_ids"])  # the first word, too
+
+
 def test_padding_beside_a_shared_beginning_needs_no_position(tmp_path: Path) -> None:
     """Two texts in a row may be longer together than the model's 32 positions; their neighbours are padded to that."""
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")

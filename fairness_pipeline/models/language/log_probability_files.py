@@ -1,0 +1,99 @@
+"""Log-probabilities that were computed elsewhere (a server's, say): writes the texts to score, reads what came back."""
+
+import csv
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.records import column, read_records
+
+FORMS = (".csv", ".tsv")
+"""The endings of the files: comma-separated or tab-separated."""
+_SHOWN = 60
+
+
+def write_texts(texts: Iterable[str], path: Path, form: str) -> None:
+    """Writes `text`, and empty `logprob` and `tokens`.
+
+    Args:
+        texts: The texts, each once.
+        path: The file.
+        form: `.csv` or `.tsv`.
+    """
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, delimiter="," if form == ".csv" else "\t", lineterminator="\n")
+        writer.writerow(["text", "logprob", "tokens"])
+        writer.writerows((text, "", "") for text in texts)
+
+
+def read_log_probabilities(path: Path) -> dict[str, tuple[float, int]]:
+    """The summed log-probability (nats, 0 at most) of each text, and of how many tokens it is the sum.
+
+    Raises:
+        FairnessError: a value is no such number, or a text stands there twice with other values; names file and line.
+    """
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _changed: int) -> dict[str, tuple[float, int]]:
+    if path.suffix not in FORMS:
+        raise FairnessError(f"{path}: expected a file that ends in {' or '.join(FORMS)}")
+    found: dict[str, tuple[float, int]] = {}
+    for where, record in read_records(path):
+        text = str(column(where, record, "text"))
+        value = _number(where, record, "logprob"), _number(where, record, "tokens")
+        if value[0] > 0:
+            raise FairnessError(
+                f"{where}: logprob: expected 0 or less, the sum of the natural logarithms of the tokens' "
+                f"probabilities; found {value[0]:g}"
+            )
+        if value[1] < 1 or value[1] != int(value[1]):
+            raise FairnessError(f"{where}: tokens: expected how many tokens the sum is over, found {value[1]:g}")
+        own = value[0], int(value[1])
+        if found.setdefault(text, own) != own:
+            raise FairnessError(f"{where}: {text[:_SHOWN]!r} stood there before, with other values")
+    if not found:
+        raise FairnessError(f"{path}: expected texts with their log-probabilities, found none")
+    return found
+
+
+class LogProbabilityScorer:
+    """A table with a column `text` in, one with `perplexity` and `tokens` out, from a file.
+
+    Args:
+        path: As `read_log_probabilities` takes it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, texts: pa.Table) -> pa.Table:
+        """The perplexities; raises FairnessError if the file lacks a text."""
+        known, wanted = read_log_probabilities(self._path), texts["text"].to_pylist()
+        missing = [text for text in wanted if text not in known]
+        if missing:
+            raise FairnessError(
+                f"{self._path}: {len(missing):,} texts have no log-probability, such as {missing[0][:_SHOWN]!r}; the "
+                "corpus, its lists or the dimensions have changed since the texts were exported: "
+                "fairness-pipeline export-phrase-texts writes them anew"
+            )
+        values = [math.exp(min(-logprob / tokens, 700.0)) for logprob, tokens in (known[text] for text in wanted)]
+        tokens = pa.array([known[text][1] for text in wanted], pa.int64())
+        return pa.table({"perplexity": pa.array(values, pa.float64()), "tokens": tokens})
+
+
+def _number(where: str, record: dict[str, Any], name: str) -> float:
+    said = str(column(where, record, name)).strip()
+    try:
+        value = float(said)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FairnessError(f"{where}: {name}: expected a number, found {said[:_SHOWN]!r}")
+    return value
