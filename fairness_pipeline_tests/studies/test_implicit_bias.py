@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.models.classifiers.published import PublishedScorer
+from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.implicit_bias.results import effects
 from fairness_pipeline.workspace.lake import Lake
@@ -143,6 +146,103 @@ def test_a_users_own_table_and_somebody_elses_predictions(small: Project, data: 
         == 1
     )
     assert command("forget", "theirs", "--profile", "mine").returncode == 0
+
+
+def test_more_classes_and_groups_are_judged_each_against_the_rest(small: Project, data: Path, tmp_path: Path) -> None:
+    """A classifier of three feelings that takes the joy of one of three groups for anger: found there alone."""
+    feelings, groups = ("joy", "anger", "fear"), ("north", "south", "east")
+    draw, said = np.random.default_rng(2), {}
+    with (tmp_path / "mine.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["text", "label", "group"])
+        for number in range(2700):
+            feeling, group = feelings[number % 3], groups[number // 3 % 3]
+            text = f"text {number}"
+            wrong = draw.random() < (0.5 if (feeling, group) == ("joy", "south") else 0.1)
+            said[text] = "anger" if wrong and feeling == "joy" else draw.choice(feelings) if wrong else feeling
+            writer.writerow([text, feeling, group])
+    corpus = {
+        "task": "feeling", "attribute": "region", "files": [{"path": str(tmp_path / "mine.csv")}],
+        "labels": {"classes": {name: [name] for name in feelings}}, "groups": {"each": {name.title(): [name] for name in groups}},
+        "licence": "ours", "citation": "internal",
+    }  # fmt: skip
+    write_yaml(data / "corpora" / "feelings.yaml", corpus)
+    profile = {**SMALL, STUDY: {"corpora": ["feelings"], "splits": {"train": 0, "valid": 0, "test": 1}}}
+    write_yaml(data / "profiles" / "mine.yaml", profile)
+    part = Project("mine").parts[STUDY]
+    assert list(part.corpora) == [f"feelings.{feeling}.{group}" for feeling in feelings for group in groups]
+    for key in ("feelings.joy.south", "feelings.joy.north", "feelings.fear.east"):
+        out, filled = tmp_path / "texts.csv", tmp_path / "filled.csv"
+        assert (
+            command("export-texts", "--profile", "mine", "--corpus", key, "--output", str(out), "--force").returncode
+            == 0
+        )
+        with out.open(encoding="utf-8", newline="") as stream, filled.open("w", encoding="utf-8", newline="") as target:
+            writer = csv.writer(target)
+            writer.writerow(["text_id", "prediction"])
+            writer.writerows(
+                (row["text_id"], int(said[row["text"]] == key.split(".")[1])) for row in csv.DictReader(stream)
+            )
+        asked = ("--profile", "mine", "--corpus", key, "--classifier", "theirs")
+        assert command("import-predictions", str(filled), *asked).returncode == 0
+    done = run("--profile", "mine")
+    assert "joy texts as joy" in " ".join(done.stdout.split()) or "South" in done.stdout
+    lake = Lake(Project("mine").workspace)
+    found = {}
+    for corpus_key in ("feelings.joy.south", "feelings.fear.east"):
+        rows = lake.read("classifier_fairness", {"corpus": corpus_key, "classifier": "theirs"}).to_pylist()
+        found[corpus_key] = {row["measure"]: row for row in rows}
+    missed = found["feelings.joy.south"]["fn_rate"]
+    assert missed["verdict"] == "biased" and missed["difference"] > 25  # South's joy is missed
+    assert found["feelings.fear.east"]["fn_rate"]["verdict"] != "biased"
+
+
+@pytest.mark.parametrize(
+    ("labels", "groups", "said"),
+    [
+        ({"classes": {"x": ["x"], "y": ["y"]}}, None, "'classes' are three or more"),
+        ({"classes": {"x": ["x"], "y": ["y"], "z": ["x"]}}, None, "a label is in two of the 'classes'"),
+        ({"classes": {"x": ["x"], "y": ["y"], "z": ["z"]}, "positive": ["x"]}, None, "keep one of the two ways"),
+        (None, {"each": {"m": ["m"], "w": ["w"]}}, "'each' names three groups or more"),
+        (None, {"each": {"m": ["m"], "w": ["w"], "x": ["m"]}}, "groups' overlap|a value is in two"),
+        (None, {"each": {"m": ["m"], "w": ["w"], "x": ["x"]}, "a": {"name": "m", "values": ["m"]}}, "keep one of the ways"),
+        ({"classes": {"x!": ["x"], "x?": ["y"], "z": ["z"]}}, None, "two classes or groups would get this key"),
+    ],
+)  # fmt: skip
+def test_classes_and_groups_that_say_no_one_thing_are_refused(
+    small: Project, data: Path, labels: Any, groups: Any, said: str
+) -> None:
+    two = {"a": {"name": "m", "values": ["m"]}, "b": {"name": "w", "values": ["w"]}}
+    corpus = {
+        "task": "t",
+        "attribute": "g",
+        "files": [{"path": "x.csv"}],
+        "groups": groups or two,
+        "licence": "l",
+        "citation": "c",
+    }
+    write_yaml(data / "corpora" / "odd.yaml", {**corpus, **({"labels": labels} if labels else {})})
+    change(data / "profiles" / "small.yaml", lambda p: p[STUDY].update(corpora=["odd"]))
+    with pytest.raises(FairnessError, match=said):
+        Project("small")
+
+
+def test_a_published_classifiers_labels_of_each_class(tmp_path: Path) -> None:
+    """A corpus of several classes asks it for each; which of its labels mean which is said by class."""
+    source = {"name": classifier(tmp_path / "model"), "positive": {"joy": ["POSITIVE"], "anger": ["NEGATIVE"]}}
+    own = ClassifierSpecification.model_validate({"architecture": "huggingface", "huggingface": source})
+    texts = pa.table({"text": ["what a day", "so bad"]})
+    joy, anger = (PublishedScorer(own.of_class(name))(texts)["probability"].to_numpy() for name in ("joy", "anger"))
+    assert joy + anger == pytest.approx([1, 1], abs=1e-6)
+    with pytest.raises(FairnessError, match="stands for the class 'fear' of the corpus; those: joy, anger"):
+        own.of_class("fear")
+    asked = ClassifierSpecification.model_validate(
+        {
+            "architecture": "endpoint",
+            "endpoint": {"base_url": "http://x/v1", "model": "m", "prompt": "Is it {class}? {context}"},
+        }
+    )
+    assert asked.of_class("joy").endpoint.filled("so bad") == "Is it joy? so bad"  # type: ignore[union-attr]
 
 
 def test_a_published_classifier_is_audited_at_once(data: Path, tmp_path: Path) -> None:

@@ -100,26 +100,17 @@ class Category(Specification):
 
 
 class AnnotationLabels(Labels):
-    """The classes of labels: two, or `classes`. A label that is not listed is refused."""
-
-    classes: dict[str, tuple[str, ...]] = {}
-    """For more than two classes, instead of the lists: the labels of each class, by its name. Groups are compared on
-    each class against the rest; the thesis' tables and its method are for two classes."""
+    """The classes of labels: two, `classes`, or two parts of a scale. A label that is not listed is refused."""
 
     at_least: float | None = None
     """For ratings, instead of the lists: numbers from this one on are positive, and numbers below it are negative."""
 
     @pydantic.model_validator(mode="after")
     def _one_or_the_other(self) -> Self:
-        ways = {"at_least", "classes"} & self.model_fields_set
-        if len(ways) > 1 or (ways and self.model_fields_set & {"positive", "negative"}):
-            raise ValueError("'positive' and 'negative', 'at_least' and 'classes' are three ways: keep one of them")
-        if self.classes:
-            values = [value for own in self.classes.values() for value in own]
-            if len(self.classes) < 3:
-                raise ValueError("'classes' are three or more; two are 'positive' and 'negative'")
-            if len(values) > len(set(values)):
-                raise ValueError("a label is in two of the 'classes'")
+        if self.at_least is not None and self.model_fields_set & {"positive", "negative", "classes"}:
+            raise ValueError(
+                "'at_least' stands instead of 'positive' and 'negative', or 'classes': keep one of the ways"
+            )
         return self
 
     @property

@@ -1,13 +1,17 @@
 """The contents of a file of `data/corpora` about texts by authors of two groups (Liu 2022, chapter 4)."""
 
-from typing import Annotated, Self
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, Self, TypeVar
 
 import pydantic
 
 from fairness_pipeline.corpora.language.phrase_corpus import Encoding
 from fairness_pipeline.corpora.specification import CorpusFile
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
+C = TypeVar("C")
 OTHERS = "*"
 """In a list of ignored values: every value that is not named."""
 
@@ -53,7 +57,7 @@ class AuthoredGrammar(Specification):
 
 
 class Labels(Specification):
-    """The two classes of labels. A label that is not listed is refused."""
+    """The two classes of labels, or `classes`. A label that is not listed is refused."""
 
     positive: tuple[str, ...] = ("1",)
     """Labels of the positive class."""
@@ -63,6 +67,28 @@ class Labels(Specification):
     """Labels whose texts are left out; `*` stands for all labels that are not listed."""
     names: tuple[str, str] = ("positive", "negative")
     """The names of the positive and the negative class in a sentence: `[offensive, inoffensive]`."""
+    classes: dict[str, tuple[str, ...]] = {}
+    """For more than two classes, instead of the lists: the labels of each class, by its name. Each is judged against
+    the rest."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_classes(self) -> Self:
+        if not self.classes:
+            return self
+        values = [value for own in self.classes.values() for value in own]
+        if self.model_fields_set & {"positive", "negative", "names"}:
+            raise ValueError("'classes' stand instead of 'positive', 'negative' and 'names': keep one of the two ways")
+        if len(self.classes) < 3:
+            raise ValueError("'classes' are three or more; two are 'positive' and 'negative'")
+        if len(values) > len(set(values)):
+            raise ValueError("a label is in two of the 'classes'")
+        return self
+
+    def of_class(self, name: str) -> Self:
+        """The same labels with two classes: this one, and all others."""
+        others = tuple(value for other, own in self.classes.items() if other != name for value in own)
+        named = {"positive": self.classes[name], "negative": others, "names": (name, f"not {name}"), "classes": {}}
+        return self.model_copy(update=named)
 
 
 class Group(Specification):
@@ -96,7 +122,7 @@ class Dialect(Specification):
 
 
 class Groups(Specification):
-    """The two groups of authors: a is group I in the papers, b is group II."""
+    """The two groups of authors: a is group I in the papers, b is group II. Or `each` of more than two."""
 
     a: Group
     """Group I."""
@@ -106,6 +132,35 @@ class Groups(Specification):
     """The column's values for authors in neither group; `*` stands for all other values."""
     dialect: Dialect | None = None
     """If no column names the group: a model that tells White-aligned (a) from African American-aligned English (b)."""
+    each: dict[str, tuple[str, ...]] = {}
+    """For more than two groups, instead of `a` and `b`: the column's values for each group, by its name. Each is
+    compared with all others."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _fill(cls, content: Any) -> Any:
+        """With `each`, a is the first group and b all others, until another is chosen."""
+        if not isinstance(content, dict) or not content.get("each"):
+            return content
+        if content.keys() & {"a", "b", "dialect"}:
+            raise ValueError("'each' stands instead of 'a', 'b' and 'dialect': keep one of the ways")
+        each = content["each"]
+        if (
+            not isinstance(each, dict)
+            or len(each) < 3
+            or not all(isinstance(own, list | tuple) for own in each.values())
+        ):
+            raise ValueError("'each' names three groups or more, each with a list of values; two are 'a' and 'b'")
+        first, *rest = each.items()
+        others = [value for _, own in rest for value in own]
+        a, b = {"name": str(first[0]), "values": first[1]}, {"name": "others", "values": others}
+        return {**content, "a": a, "b": b}
+
+    def of_group(self, name: str) -> Self:
+        """The same groups as two: this one, and all others."""
+        others = tuple(value for other, own in self.each.items() if other != name for value in own)
+        two = {"a": Group(name=name, values=self.each[name]), "b": Group(name="others", values=others)}
+        return self.model_copy(update=two)
 
 
 class Cells(Specification):
@@ -136,8 +191,24 @@ class PublishedAs(Specification):
     """race, gender or age."""
 
 
+def _as_key(name: str) -> str:
+    return re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-")
+
+
+def _each_once(views: "Iterable[tuple[str, C]]") -> "dict[str, C]":
+    found: dict[str, C] = {}
+    for key, view in views:
+        if key in found or key.endswith("."):
+            raise FairnessError(f"'{key}': two classes or groups would get this key; rename one")
+        found[key] = view
+    return found
+
+
 class AuthoredCorpus(Specification):
-    """A corpus for classifiers: texts with one of two labels, by authors of one of two groups."""
+    """A corpus for classifiers: texts with one of two labels, by authors of one of two groups.
+
+    Of more labels or groups each is taken against the rest: `views`.
+    """
 
     task: str
     """What is predicted, in words for a report."""
@@ -168,6 +239,8 @@ class AuthoredCorpus(Specification):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
+        if (self.labels.classes or self.groups.each) and (self.grammar or self.cells or self.mention):
+            raise ValueError("'labels.classes' and 'groups.each' are for labels and groups of 'files' or 'chat_rooms'")
         sources = [name for name in ("grammar", "files", "cells", "chat_rooms") if getattr(self, name)]
         if len(sources) != 1:
             raise ValueError("expected one of 'grammar', 'files', 'cells', 'chat_rooms'")
@@ -189,6 +262,30 @@ class AuthoredCorpus(Specification):
         if set(self.labels.positive) & set(self.labels.negative):
             raise ValueError("a label is in 'labels.positive' and in 'labels.negative'")
         return self
+
+    def views(self, key: str) -> dict[str, Self]:
+        """What is audited, by key: the corpus, or of several classes or groups each against the rest.
+
+        Raises:
+            FairnessError: two names would get one key.
+        """
+        found = {key: self}
+        if self.labels.classes:
+            found = _each_once(
+                (f"{own}.{_as_key(name)}", view.model_copy(update=view._of_class(name)))
+                for own, view in found.items()
+                for name in self.labels.classes
+            )
+        if self.groups.each:
+            found = _each_once(
+                (f"{own}.{_as_key(name)}", view.model_copy(update={"groups": self.groups.of_group(name)}))
+                for own, view in found.items()
+                for name in self.groups.each
+            )
+        return found
+
+    def _of_class(self, name: str) -> dict[str, Any]:
+        return {"labels": self.labels.of_class(name), "task": f"{self.task}: {name}", "published_as": None}
 
     def all_files(self) -> list[CorpusFile]:
         """Every file that the corpus names."""

@@ -317,12 +317,12 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
             told = ", ".join(f"{value!r} ({count:,})" for value, count in counts.most_common(_EXAMPLES))
             value = next(iter(counts))
             how = {
-                "label": "put each under labels.positive, labels.negative or labels.ignored ('*' is every other)",
-                "group": "put each under groups.a.values, groups.b.values or groups.ignored ('*' is every other)",
+                "label": "labels.positive, labels.negative (of more than two labels.classes) or labels.ignored",
+                "group": "groups.a.values, groups.b.values (of more than two groups.each) or groups.ignored",
             }[kind]
             raise FairnessError(
-                f"{first[kind, value]}: {kind} {value!r} is not mapped; {len(counts)} such: {told}. A corpus has two "
-                f"{kind}s: {how}"
+                f"{first[kind, value]}: {kind} {value!r} is not mapped; {len(counts)} such: {told}. Put each under "
+                f"{how} ('*' is every other)"
             )
     _check_seen(corpus, seen)
 

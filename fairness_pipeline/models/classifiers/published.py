@@ -43,6 +43,11 @@ class PublishedScorer:
             model = TextClassifier(source.name, source.revision, device_of(self.specification), "huggingface.name")
             if model.regression:
                 raise FairnessError(f"huggingface.name: '{source.name}' is a regressor; expected a classifier")
+            if isinstance(source.positive, dict):
+                raise FairnessError(
+                    "huggingface.positive: expected the labels of the positive class, as the corpus has two classes; "
+                    f"found those of {', '.join(source.positive)}"
+                )
             for label in source.positive:
                 if label.lower() not in model.labels:
                     raise FairnessError(

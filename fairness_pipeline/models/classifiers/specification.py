@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.classifiers.architectures import ARCHITECTURES
 from fairness_pipeline.models.specification import (
@@ -72,8 +73,9 @@ class Fitting(Training):
 class PublishedClassifier(Pretrained):
     """A sequence classifier as it was published."""
 
-    positive: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
-    """Its labels that mean the positive class; their probabilities are added."""
+    positive: Annotated[tuple[str, ...] | dict[str, tuple[str, ...]], pydantic.Field(min_length=1)]
+    """Its labels that mean the positive class; their probabilities are added. For a corpus of more than two classes its
+    labels of each class, by the class's name."""
     batch: Positive = 64
     """Texts at once."""
 
@@ -82,7 +84,7 @@ class AskedClassifier(EndpointSource):
     """An OpenAI-compatible endpoint that is asked for the class: yes (positive) or no."""
 
     prompt: str = _PROMPT
-    """The question; `{context}` is replaced by the text."""
+    """The question; `{context}` is replaced by the text, `{class}` by the name of the positive class."""
 
 
 class ClassifierSpecification(ModelFile):
@@ -123,6 +125,25 @@ class ClassifierSpecification(ModelFile):
         if self.debiasing and not own.trained:
             raise ValueError(f"architecture '{self.architecture}' is not trained here, so it cannot be debiased")
         return self
+
+    def of_class(self, name: str) -> Self:
+        """The same classifier, whose positive class is one of several.
+
+        Raises:
+            FairnessError: the file does not say which of its labels mean this class.
+        """
+        if self.endpoint:
+            prompt = self.endpoint.prompt.replace("{class}", name)
+            return self.model_copy(update={"endpoint": self.endpoint.model_copy(update={"prompt": prompt})})
+        if self.huggingface is None or not isinstance(self.huggingface.positive, dict):
+            return self
+        if name not in self.huggingface.positive:
+            raise FairnessError(
+                f"huggingface.positive: no label of '{self.huggingface.name}' stands for the class '{name}' of the "
+                f"corpus; those: {', '.join(self.huggingface.positive)}"
+            )
+        positive = self.huggingface.positive[name]
+        return self.model_copy(update={"huggingface": self.huggingface.model_copy(update={"positive": positive})})
 
     @property
     def trained(self) -> bool:

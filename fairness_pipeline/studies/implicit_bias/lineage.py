@@ -249,7 +249,8 @@ def _tests(partition: Partition[ImplicitBiasPart]) -> pa.Table:
 def classifier_predictions(partition: Partition[ImplicitBiasPart]) -> Result:
     """The probability of the positive class for every test text, by every seed; each distinct text is asked once."""
     part, key = partition.part, partition.key
-    own, tests = part.classifiers[key["classifier"]], _tests(partition)
+    own = part.classifiers[key["classifier"]].of_class(part.corpora[key["corpus"]].labels.names[0])
+    tests = _tests(partition)
     if own.architecture == "predictions":
         table = read_predictions(part.predictions[key["corpus"], key["classifier"]], tests)
     elif own.trained:

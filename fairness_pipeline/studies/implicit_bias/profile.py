@@ -42,7 +42,7 @@ class ImplicitBias(Specification):
     """The section of a profile. Classifiers given to `audit`, and imported predictions, come on top of its own."""
 
     corpora: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
-    """Files of data/corpora."""
+    """Files of data/corpora. One with more than two classes or groups is audited once for each against the rest."""
     classifiers: dict[str, dict[str, Any]] = {}
     """A classifier's key, and what the profile changes in its file."""
     splits: AuthoredShares = AuthoredShares()
@@ -80,8 +80,12 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         self.folders: dict[str, Path] = {}
         for key in settings.corpora:
             path = find("corpora", key, project.path, f"{NAME}.corpora")
-            self.corpora[key] = load(AuthoredCorpus, path)
-            self.folders[key] = path.parent
+            try:
+                views = load(AuthoredCorpus, path).views(key)
+            except FairnessError as error:
+                raise error if str(path) in str(error) else FairnessError(f"{path}: {error}") from None
+            self.corpora |= views
+            self.folders |= dict.fromkeys(views, path.parent)
         self.classifiers: dict[str, ClassifierSpecification] = {}
         for key in settings.classifiers:
             self._add(key)

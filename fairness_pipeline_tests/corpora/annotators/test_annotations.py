@@ -117,7 +117,7 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], said: str, tmp_path: Pa
     ("changes", "said"),
     [
         ({"simulated": {"shape": "moon", "categories": {"x": {"sensitivity": [0, 1], "specificity": [0, 1]}}}}, "expected one of 'simulated' and 'annotations'"),
-        ({"labels": {"at_least": 3, "positive": ["1"]}}, "are three ways: keep one of them"),
+        ({"labels": {"at_least": 3, "positive": ["1"]}}, "'at_least' stands instead of 'positive' and 'negative'"),
         ({"categories": {"x": {"column": "x", "a": {"name": "a", "between": [1, 4]}, "b": {"name": "b", "between": [4, 9]}}}}, "'a' and 'b' overlap"),
         ({"labels": {"positive": ["1"], "negative": ["1"]}}, "is in 'labels.positive' and in 'labels.negative'"),
         ({"categories": {"x": {"column": "x", "a": {"name": "a"}, "b": {"name": "b", "values": ["b"]}}}}, "needs 'values'"),
