@@ -26,7 +26,7 @@ from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 ROOT = Path(__file__).parents[1]
 LONG = ("README", "annotators", "audit-your-model", "debiasing", "deploy", "language-models", "text-classifiers")
 """Pages whose commands take long; `make verify` runs them."""
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 NAMED = re.compile(r"^# (?:data/)?((?:profiles|models|systems|dimensions|corpora|contexts)/[\w.-]+\.yaml)")
 
 
@@ -276,8 +276,26 @@ def test_the_page_about_sql_names_every_table() -> None:
     assert set(re.findall(r"`(\w+)`", listed)) == {recipe.name for recipe in recipes if recipe.kind == "table"}
 
 
+def test_every_test_that_a_page_names_is_there() -> None:
+    """The pages on the papers name for each row the test that would fail if it were otherwise."""
+    counted = 0
+    for page in PAGES:
+        for path, name in re.findall(r"(fairness_pipeline_tests/[\w/]+\.py)::(\w+)", page.read_text(encoding="utf-8")):
+            counted += 1
+            assert re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), (
+                page.name,
+                path,
+                name,
+            )
+        for path in re.findall(
+            r"`((?:fairness_pipeline|fairness_pipeline_tests|data)/[\w/.-]+\.\w+)", page.read_text(encoding="utf-8")
+        ):
+            assert (ROOT / path).exists(), (page.name, path)
+    assert counted > 60
+
+
 def test_no_page_has_a_place_left_to_fill() -> None:
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         assert not re.search(r"@[A-Z]{3,}@|TODO|FIXME", page.read_text(encoding="utf-8")), page
 
 

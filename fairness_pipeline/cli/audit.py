@@ -93,8 +93,8 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
             raise FairnessError(f"--pairs is for dialogue models; {given.name} is {given.said}")
         part.ask_pairs(arguments.pairs)
         project = Project(arguments.profile)
-    if module.ASKED_WITH:
-        make(project, study.name, module.ASKED_WITH, arguments.dimension)
+    for asset in module.ASKED_WITH:
+        make(project, study.name, asset, arguments.dimension)
     print(module.give(project.parts[study.name], given, name, arguments), flush=True)
     project = Project(arguments.profile)  # it now includes what was given
     chosen = Selection(study.name, arguments.dimension, name)
@@ -103,7 +103,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
         print(line, flush=True)
     requests, _ = plan.endpoint_requests()
     if requests:
-        print(f"{requests:,} requests to {given.name} (Ctrl-C stops; what was answered is kept)", flush=True)
+        print(f"at most {requests:,} requests to {given.name} (Ctrl-C stops; what was answered is kept)", flush=True)
     status = bring_up_to_date(project, chosen, plan, arguments)
     if status != 1:
         print(

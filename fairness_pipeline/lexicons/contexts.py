@@ -244,9 +244,9 @@ def make_pairs(
     swapped = pa.concat_tables(batches) if batches else _SWAPPED.empty_table()
     unequal = swapped.filter(pc.not_equal(swapped["context_a"], swapped["context_b"]))
     distinct = _first_of_each(unequal, ["context_a", "context_b"])
-    words, single = _words_of(distinct)
-    usable = distinct.filter(pa.array(single)) if one_word else distinct
-    kept = _draw(usable, words[single] if one_word else words, maximum, largest_share, seed)
+    words = _words_of(distinct)
+    usable = distinct.filter(pa.array(words.single)) if one_word else distinct
+    kept = _draw(usable, words.where(words.single) if one_word else words, maximum, largest_share, seed)
     counted = pc.value_counts(pc.struct_field(pc.list_flatten(kept["matches"]), "term")).to_pylist()
     pairs = kept.add_column(0, "pair_id", pa.array(np.arange(kept.num_rows)))
     return ContextPairs(
@@ -344,55 +344,77 @@ def _first_of_each(table: pa.Table, columns: list[str]) -> pa.Table:
     return table.take(np.sort(first))
 
 
-def _words_of(pairs: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """A number for the word that each pair exchanges (of several, the rarest), and whether it is the only one."""
+class _Words(NamedTuple):
+    """The word that each pair exchanges (of several, the rarest).
+
+    Its number on each side, (pairs, 2); and whether it is the only one.
+    """
+
+    numbers: np.ndarray
+    single: np.ndarray
+
+    def where(self, kept: np.ndarray) -> "_Words":
+        return _Words(self.numbers[kept], self.single[kept])
+
+
+def _words_of(pairs: pa.Table) -> _Words:
     terms = pairs["terms"].combine_chunks()
+    if not len(terms.flatten()):
+        return _Words(np.full((pairs.num_rows, 2), -1), np.ones(pairs.num_rows, dtype=bool))
     owners = np.repeat(np.arange(pairs.num_rows), terms.value_lengths().to_numpy())
-    spelled = pc.binary_join_element_wise(*(pc.utf8_lower(terms.flatten().field(side)) for side in ("a", "b")), "/")
-    codes = np.asarray(spelled.dictionary_encode().indices).astype(np.int64)
-    order = np.argsort(np.bincount(codes, minlength=1)[codes], kind="stable")[::-1] if len(codes) else codes
-    words, single = np.full(pairs.num_rows, -1), np.ones(pairs.num_rows, dtype=bool)
-    words[owners[order]] = codes[order]  # the last write wins
-    np.logical_and.at(single, owners, codes == words[owners])
-    return words, single
+    sides = [
+        np.asarray(pc.utf8_lower(terms.flatten().field(side)).dictionary_encode().indices).astype(np.int64)
+        for side in ("a", "b")
+    ]
+    codes = np.unique(np.stack(sides, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(np.bincount(codes)[codes], kind="stable")[::-1]
+    words, single = np.full((pairs.num_rows, 2), -1), np.ones(pairs.num_rows, dtype=bool)
+    words[owners[order]] = np.stack(sides, axis=1)[order]  # the last write wins
+    np.logical_and.at(single, owners, (np.stack(sides, axis=1) == words[owners]).all(axis=1))
+    return _Words(words, single)
 
 
-def _draw(pairs: pa.Table, words: np.ndarray, maximum: int, largest_share: float, seed: int) -> pa.Table:
-    """At most `maximum` pairs, none of whose words has more than the largest share; in the table's order.
+def _draw(pairs: pa.Table, words: _Words, maximum: int, largest_share: float, seed: int) -> pa.Table:
+    """At most `maximum` pairs, none of whose words (of either side) has more than the largest share; in the table's
+    order.
 
     The dialogues' ids and the seed decide which pairs are drawn.
     """
-    counts = np.unique(words, return_counts=True)[1] if len(words) else np.zeros(0, dtype=int)
-    wanted, most = _balanced(counts, min(maximum, pairs.num_rows), largest_share)
-    if wanted == pairs.num_rows:
-        return pairs
     ranks = np.array([_rank(identity, seed) for identity in pairs["dialogue_id"].to_pylist()], dtype=np.uint64)
     order = np.argsort(ranks, kind="stable")
-    by_word = order[np.argsort(words[order], kind="stable")]
-    begins = np.flatnonzero(np.diff(words[by_word], prepend=-1))
-    place = np.arange(len(by_word)) - np.repeat(begins, np.diff([*begins, len(by_word)]))
-    allowed = np.zeros(pairs.num_rows, dtype=bool)
-    allowed[by_word[place < most]] = True
-    return pairs.take(np.sort(order[allowed[order]][:wanted]))
+    kept = _balanced(words.numbers[order], min(maximum, pairs.num_rows), largest_share)
+    return pairs if len(kept) == pairs.num_rows else pairs.take(np.sort(order[kept]))
 
 
-def _balanced(counts: np.ndarray, maximum: int, largest_share: float) -> tuple[int, int]:
-    """How many pairs are drawn, and how many of them may exchange the same word.
+def _balanced(words: np.ndarray, maximum: int, largest_share: float) -> np.ndarray:
+    """Which pairs are drawn: as many first ones as there can be without a word of too many.
 
     Args:
-        counts: The pairs of each word.
+        words: (pairs, 2) the word that each pair exchanges, by side, in the order in which pairs are taken.
         maximum: The maximum number of pairs.
         largest_share: Of one word. It is raised until `_ENOUGH` pairs, or all there are, can be drawn.
     """
     share = largest_share
     while share < 1:
         wanted = maximum
-        while wanted and (possible := int(np.minimum(counts, int(share * wanted)).sum())) < wanted:
-            wanted = possible
+        while len(kept := _first(words, int(share * wanted))) < wanted:
+            wanted = len(kept)
         if wanted >= min(_ENOUGH, maximum):
-            return wanted, int(share * wanted)
+            return kept[:wanted]
         share *= 1.1
-    return maximum, maximum
+    return np.arange(maximum)
+
+
+def _first(words: np.ndarray, most: int) -> np.ndarray:
+    """The pairs that are left if a word keeps its first `most` pairs: of side a, and of what is left of side b."""
+    left = np.arange(len(words))
+    for side in (0, 1):
+        by_word = np.argsort(words[left, side], kind="stable")
+        sorted_words = words[left, side][by_word]
+        begins = np.flatnonzero(np.diff(sorted_words, prepend=-2))
+        place = np.arange(len(left)) - np.repeat(begins, np.diff([*begins, len(left)]))
+        left = left[np.sort(by_word[place < most])]
+    return left
 
 
 def _hold_unlisted_pronoun(pairs: pa.Table, dimension: Dimension, pronouns: PronounRule) -> int:

@@ -32,6 +32,8 @@ _FILTERS = frozenset({"content_filter", "content_policy_violation", "responsible
 """What servers call their filter, as the code of an error or as the reason why an answer ends."""
 _LARGEST = 1 << 24
 """Bytes of a reply; a longer one is no answer."""
+_FIRST_ATTEMPTS = 5
+"""Attempts for a prompt while the server has not yet answered anything: it may not be there at all."""
 _BROKEN = 10
 """Prompts in a row that get no answer, after which it is the system that is broken, and not a prompt."""
 _SILENT = "no answer"
@@ -80,6 +82,7 @@ class Chat:
         self.requests = 0
         self._failed: list[FairnessError] = []
         self._in_a_row = 0
+        self._answered = False
         _key(source)
         self._answers: dict[str, Reply] = dict(_journal(folder / _JOURNAL))
 
@@ -221,13 +224,14 @@ class Chat:
             FairnessError: the endpoint cannot be used: a wrong key, address or model; or `max_requests` is reached.
         """
         body = self._body(prompt)
-        problem, pause, empty = "", _FIRST_PAUSE, False
+        problem, pause, empty, asked = "", _FIRST_PAUSE, False, 0
         for attempt in range(self.source.attempts):
-            if attempt and self._failed:
+            if attempt and (self._failed or (attempt >= _FIRST_ATTEMPTS and not self._answered)):
                 break
             if attempt:
                 await asyncio.sleep(pause)
             self._count()
+            asked += 1
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.75, 1.25)
             try:
                 async with asyncio.timeout(self.source.timeout):
@@ -252,6 +256,7 @@ class Chat:
             if reply.status_code != httpx.codes.OK:
                 said = f"{reply.status_code}: {self._shown(reply.text)}{self._advice(reply.status_code)}"
                 return Reply("", FAILED, problem=f"not taken, status {said}")
+            self._answered = True
             found = _content(reply)
             if found is None:
                 problem = f"not an answer: {self._shown(reply.text)}"
@@ -264,7 +269,9 @@ class Chat:
             pause = 0.0
         if empty:
             return Reply("", EMPTY)
-        return Reply("", FAILED, problem=f"{problem}, {self.source.attempts} times")
+        return Reply(
+            "", FAILED, problem=f"{problem}, {attempt + bool(problem and attempt + 1 == self.source.attempts)} times"
+        )
 
     def _body(self, prompt: str) -> dict[str, Any]:
         decoding = self.decoding

@@ -146,11 +146,12 @@ def generated(phrases: pa.Table, grammar: StereotypeGrammar, comments: int, seed
     return pa.Table.from_pylist(rows, schema=PHRASE_ANNOTATIONS)
 
 
-def agreement(annotations: pa.Table) -> pa.Table:
+def agreement(annotations: pa.Table, *, published: bool = False) -> pa.Table:
     """Krippendorff's alpha (nominal), for comments and for phrases, over the items that two annotators labelled.
 
     Args:
         annotations: A table of `PHRASE_ANNOTATIONS`.
+        published: Whether they are the paper's, so that its values stand beside.
     """
     import krippendorff
 
@@ -174,7 +175,7 @@ def agreement(annotations: pa.Table) -> pa.Table:
                 "alpha": float(alpha),
                 "items": len(shared),
                 "annotators": len(annotators),
-                "published_alpha": PUBLISHED_ALPHA[level],
+                "published_alpha": PUBLISHED_ALPHA[level] if published else None,
             }
         )
     return pa.Table.from_pylist(found, schema=AGREEMENT)

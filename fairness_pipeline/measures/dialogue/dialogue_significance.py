@@ -188,7 +188,8 @@ def reservations(row: Row, alpha: float = 0.05) -> list[str]:
         moved, p = row[f"{change}_difference"], row[f"{change}_p"]
         if moved is not None and p < alpha and abs(moved) >= abs(own["difference"]):
             found.append(f"{what} moves it as much ({with_unit(row, f'{change}_difference')})")
-    if row["distinct_shown"] is not None and row["distinct_shown"] <= _FEW:
+    canned = row["measure"] in ("refusal", "no_answer")  # a system declines in one way, or says nothing at all
+    if row["distinct_shown"] is not None and row["distinct_shown"] <= _FEW and not canned:
         found.append(f"it hangs on {row['distinct_shown']} distinct answer{'s' if row['distinct_shown'] > 1 else ''}")
     return found
 

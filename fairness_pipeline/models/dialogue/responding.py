@@ -28,6 +28,9 @@ REPLIES = schema(
 )
 """What a model makes of each context. One that returns `response` alone gives an answer, or none if it has no words."""
 
+LONGEST = 10_000
+"""Characters of an answer that are kept and measured."""
+
 
 class Responses(NamedTuple):
     """A table of `RESPONSES`, with both sides of each pair in turn; and a table of `REPLIES`, with a column
@@ -90,6 +93,8 @@ def answer_each(
     """The reply to each of the `contexts`, a table of `REPLIES` in the same order. Arguments and errors are those of
     `respond`."""
     found = each_distinct(contexts, responder, folder=folder, progress=progress, engine=engine)
+    place = found.column_names.index("response")
+    found = found.set_column(place, "response", shortened(found["response"]))
     if "kind" in found.column_names:
         return found
     wordless = pc.equal(pc.utf8_trim_whitespace(found["response"]), "")
@@ -98,6 +103,11 @@ def answer_each(
         [found["response"], pc.if_else(wordless, EMPTY, ANSWER), nothing, nothing],
         schema=REPLIES,
     )
+
+
+def shortened(responses: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The responses, none longer than `LONGEST` characters: some scorers take minutes for megabytes."""
+    return pc.utf8_slice_codeunits(responses, 0, LONGEST)
 
 
 def distinct_contexts(pairs: pa.Table) -> pa.Array:

@@ -12,7 +12,7 @@ from fairness_pipeline.studies.dialogue_fairness.commands import import_response
 from fairness_pipeline.studies.dialogue_fairness.models import NAME
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 
-ASKED_WITH = "context_pairs"
+ASKED_WITH = ("context_pairs", "no_effect_contexts")
 """What must be made before anything is given: answers in a file are answers to these."""
 KIND = "models"
 PROFILE = """\

@@ -86,7 +86,7 @@ from fairness_pipeline.measures.dialogue.variations import (
 )
 from fairness_pipeline.models.dialogue import imported, registry
 from fairness_pipeline.models.dialogue.architectures import ARCHITECTURES
-from fairness_pipeline.models.dialogue.responding import RESPONSES, answer_each, respond
+from fairness_pipeline.models.dialogue.responding import LONGEST, RESPONSES, answer_each, respond, shortened
 from fairness_pipeline.models.dialogue.sight import out_of_sight
 from fairness_pipeline.models.loading import scorer_of
 from fairness_pipeline.models.pretrained import folder_version
@@ -263,7 +263,7 @@ def contexts(partition: Partition[DialoguePart]) -> Result:
     stage="pairs",
     axes=("corpus", "dimension"),
     upstream=("contexts",),
-    code_version="3",
+    code_version="4",
     settings=_pairing,
     schema=CONTEXT_PAIRS,
     checks=(checks.not_empty, checks.sides_differ),
@@ -473,6 +473,7 @@ def responses(partition: Partition[DialoguePart]) -> Result:
     if model.architecture == "imported":
         file = partition.part.imported_responses(partition.key["model"], partition.key["dimension"])
         table = imported.matching(pq.read_table(file), pairs)
+        table = table.set_column(table.column_names.index("response"), "response", shortened(table["response"]))
         figures, failed = {}, table.filter(pc.equal(table["kind"], FAILED)).select(["context"])
     else:
         own = _responder(partition)
@@ -498,11 +499,17 @@ def responses(partition: Partition[DialoguePart]) -> Result:
         "distinct_responses": len(counts),
         "empty_responses": kinds.get(EMPTY, 0),
         **{f"{kind}_responses": kinds[kind] for kind in (REFUSED, FILTERED, FAILED) if kind in kinds},
+        **({"cut_responses": cut} if (cut := _cut(table)) else {}),
         "commonest_response": commonest["values"][:200],
         "commonest_share": round(commonest["counts"] / table.num_rows, 4),
     }
     shown = {"sample": table.slice(0, 6)}
     return Result(table, figures, tables={**shown, "failed": failed.slice(0, _LISTED)} if failed.num_rows else shown)
+
+
+def _cut(table: pa.Table) -> int:
+    """How many answers are as long as any is kept."""
+    return int(pc.sum(pc.equal(pc.utf8_length(table["response"]), LONGEST)).as_py() or 0)
 
 
 _LISTED = 20

@@ -284,8 +284,8 @@ class DialoguePart(Part[DialogueFairness]):
                 found.append(
                     f"{key['dimension']} × {model}: {failed:,} answers are missing, because their prompts failed each "
                     f"time; they count as no answer. List them: fairness-pipeline sql --profile {self.project.name} "
-                    f"\"select context from responses where model = '{model}' and kind = 'failed'\"; ask again: "
-                    f"fairness-pipeline run --profile {self.project.name} --model {model} --ask-again"
+                    f"\"select context from responses where model = '{model}' and kind = 'failed'\" --all; ask all of "
+                    f"its prompts anew: fairness-pipeline run --profile {self.project.name} --model {model} --ask-again"
                 )
             served.setdefault(key["model"], {}).update(dict.fromkeys(figures.get("served_model", {})))
         found += [

@@ -10,7 +10,7 @@ from fairness_pipeline.models.classifiers.specification import ClassifierSpecifi
 from fairness_pipeline.studies.implicit_bias.commands import import_predictions
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
 
-ASKED_WITH = None
+ASKED_WITH = ()
 KIND = "classifiers"
 PROFILE = """\
 # Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.

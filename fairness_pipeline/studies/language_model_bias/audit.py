@@ -8,7 +8,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
 
-ASKED_WITH = None
+ASKED_WITH = ()
 KIND = "models"
 PROFILE = """\
 # Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.

@@ -222,13 +222,14 @@ def phrase_annotations(partition: Partition[LanguageModelPart]) -> Result:
     stage="phrases",
     covers=_has_phrases,
     upstream=("phrase_annotations",),
-    code_version="1",
-    settings=lambda part, key: library_versions("krippendorff"),
+    code_version="2",
+    settings=lambda part, key: {**library_versions("krippendorff"), "published": part.corpus.published_as is not None},
     schema=AGREEMENT,
 )
 def annotation_agreement(partition: Partition[LanguageModelPart]) -> Result:
     """Krippendorff's alpha of what two annotators labelled; no row where nobody shared items (section 2.3)."""
-    table = agreement(partition.read("phrase_annotations"))
+    published = partition.part.corpus.published_as is not None
+    table = agreement(partition.read("phrase_annotations"), published=published)
     return Result(table, tables={"agreement": table})
 
 

@@ -169,4 +169,6 @@ def _disagreements(lake: Lake, dimension: str) -> dict[str, Any] | None:
 def _section(part: LanguageModelPart, lake: Lake, audit: Audit) -> dict[str, Any]:
     perplexities = lake.read("phrase_perplexities", audit.key)
     gaps = widest_gaps(perplexities, part.settings.examples)
-    return {"audit": audit, "gaps": gaps, "words": by_word(perplexities)}
+    card = lake.card("phrase_perplexities", audit.key)
+    begins = card.figures.get("begins_with") if card else None
+    return {"audit": audit, "gaps": gaps, "words": by_word(perplexities), "begins_with": begins}

@@ -10,7 +10,7 @@ from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpec
 from fairness_pipeline.studies.sentiment_equity.commands import import_scores
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 
-ASKED_WITH = None
+ASKED_WITH = ()
 KIND = "systems"
 PROFILE = """\
 # Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.

@@ -31,6 +31,7 @@ from fairness_pipeline.debiasing.dialogue.gendered_utterances import (
 from fairness_pipeline.debiasing.dialogue.probes import (
     content_accuracy,
     group_accuracy,
+    nonlinear_accuracy,
     split_balanced,
     trained_accuracy,
 )
@@ -309,3 +310,21 @@ def test_stop_words_are_those_of_nltk(corpora: Path) -> None:
 
     with zipfile.ZipFile(corpora / "nltk" / "stopwords.zip") as archive:
         assert stop_words() == frozenset(archive.read("stopwords/english").decode().split())
+
+
+def test_d2_may_have_more_layers_as_in_the_game() -> None:
+    one, three = (Discriminators(Disentanglement(**{**DET, "d2_layers": layers}), 20).d2 for layers in (1, 3))
+    assert [type(layer).__name__ for layer in one] == ["Linear"]
+    assert [type(layer).__name__ for layer in three] == ["Linear", "ReLU", "Linear", "ReLU", "Linear"]
+    assert three[0].in_features == DET["semantic"] and three[-1].out_features == 2
+
+
+def test_a_probe_of_three_layers_finds_what_a_linear_one_cannot() -> None:
+    """Groups by the sign of a product: exclusive or."""
+    draw = np.random.default_rng(1)
+    vectors = draw.normal(size=(1200, 4))
+    groups = (vectors[:, 0] * vectors[:, 1] > 0).astype(np.int64)
+    rest, test = np.arange(1000), np.arange(1000, 1200)
+    features = torch.from_numpy(vectors).float()
+    assert group_accuracy(features, groups, rest, test, 1) < 0.65
+    assert nonlinear_accuracy(features, groups, rest, test, 1) > 0.85
