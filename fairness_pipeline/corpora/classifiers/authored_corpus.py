@@ -278,11 +278,14 @@ class AuthoredCorpus(Specification):
             )
         if self.groups.each:
             found = _each_once(
-                (f"{own}.{_as_key(name)}", view.model_copy(update={"groups": self.groups.of_group(name)}))
+                (f"{own}.{_as_key(name)}", view.model_copy(update=self._of_group(name)))
                 for own, view in found.items()
                 for name in self.groups.each
             )
         return found
+
+    def _of_group(self, name: str) -> dict[str, Any]:
+        return {"groups": self.groups.of_group(name), "published_as": None}
 
     def _of_class(self, name: str) -> dict[str, Any]:
         return {"labels": self.labels.of_class(name), "task": f"{self.task}: {name}", "published_as": None}

@@ -57,7 +57,8 @@ class Fitting(Training):
     learning_rate: Rate = 1e-3
     """Learning rate of Adam."""
     clipping: Rate = 0.25
-    """Largest norm of the gradient."""
+    """Largest norm of the gradient. The thesis has a "clip-value of 0.25" and does not say of what: clipping each value
+    would turn the step, clipping the norm shortens it."""
     epochs: Positive = 100
     """Passes over the texts, at most."""
     patience: Positive = 5
