@@ -165,6 +165,8 @@ def fill_in(path: Path) -> None:
     head, *lines = path.read_text(encoding="utf-8").splitlines()
     if head.endswith("response"):
         lines = [f"{line}so {number % 3}" for number, line in enumerate(lines)]
+    elif head.endswith("tokens"):
+        lines = [f"{line[:-1]}-{20 + number % 7}.5,{4 + number % 3}" for number, line in enumerate(lines)]
     elif head.endswith("bias_phrase"):
         lines = [f"{line[:-1]}{number % 2},{number % 2}" for number, line in enumerate(lines)]
     else:
