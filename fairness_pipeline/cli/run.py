@@ -156,6 +156,7 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
 
 def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", arguments: argparse.Namespace) -> int:
     """Runs a plan with output, prints the verdicts and applies the gate; returns the exit status."""
+    from fairness_pipeline.cli.check import check_as_written
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.gate import Rule, check_measures, gate
     from fairness_pipeline.cli.standing import Standing
@@ -200,6 +201,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     _print_failures(bad)
     if not arguments.fail_on:
         return 1 if bad else 0
+    check_as_written(project, plan)
     try:
         rule = Rule(arguments.fail_on, arguments.measures, arguments.tolerate or 0.0)
         return gate(plan, rule) or (1 if bad else 0)

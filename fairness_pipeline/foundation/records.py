@@ -59,6 +59,8 @@ def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         records = json.loads("\n".join(line for _, line in read_lines(path)))
     except ValueError as error:
         raise FairnessError(f"{path}: not valid JSON: {error}") from None
+    except RecursionError:
+        raise FairnessError(f"{path}: nested too deeply to be read") from None
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise FairnessError(f"{path}: expected a list of objects")
     yield from ((f"{path}, object {number}", record) for number, record in enumerate(records, start=1))

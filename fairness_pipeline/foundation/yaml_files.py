@@ -136,11 +136,49 @@ def _read(read: Callable[..., Any], text: str) -> Any:
 
     The C loader accepts tabs where YAML forbids them, and endless nesting would crash the process.
     """
+    if "&" in text and "*" in text:
+        _check_size(text)
     deep = text.count("[") + text.count("{") > _NESTED or _DEEP_BLOCK.search(text)
     if not deep and "\t" not in text:
         with suppress(yaml.YAMLError):
             return read(text, Loader=_FastLoader)
     return read(text, Loader=_Loader)
+
+
+_LARGEST = 100_000
+"""Values of a file, each counted as often as aliases repeat it."""
+
+
+def _check_size(text: str) -> None:
+    """Refuses a text whose aliases stand for more values than any file has (`a: [*b, *b], b: [*c, *c], ...`).
+
+    Raises:
+        FairnessError: names the line of the value that grows beyond it.
+    """
+    sizes: dict[str, int] = {}
+    open_nodes: list[tuple[str | None, int, int]] = []  # anchor, size so far, line
+    deep = text.count("[") + text.count("{") > _NESTED or _DEEP_BLOCK.search(text)
+    loader = yaml.SafeLoader if deep or "\t" in text else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for event in yaml.parse(text, Loader=loader):
+        line = event.start_mark.line + 1 if event.start_mark else 0
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_nodes.append((event.anchor, 1, line))
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, size, line = open_nodes.pop()
+        elif isinstance(event, yaml.ScalarEvent):
+            anchor, size = event.anchor, 1
+        elif isinstance(event, yaml.AliasEvent):
+            anchor, size = None, sizes.get(event.anchor or "", 1)
+        else:
+            continue
+        if anchor:
+            sizes[anchor] = size
+        if size > _LARGEST:
+            raise FairnessError(f"line {line}: its aliases stand for more than {_LARGEST:,} values; write them out")
+        if open_nodes:
+            above, own, began = open_nodes[-1]
+            open_nodes[-1] = above, own + size, began
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

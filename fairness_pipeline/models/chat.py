@@ -248,6 +248,12 @@ class Chat:
                 continue
             if _is_filtered(reply):
                 return Reply("", FILTERED, _served(reply))
+            if reply.is_redirect:
+                raise FairnessError(
+                    f"endpoint {self.source.base_url}, model '{self.source.model}': it sends its callers on "
+                    f"(status {reply.status_code}) to {self._shown(reply.headers.get('Location', 'nowhere'))}, where "
+                    "the key is not sent; if that is its address, put it in base_url"
+                )
             if reply.status_code in _USELESS:
                 raise FairnessError(
                     f"endpoint {self.source.base_url}, model '{self.source.model}': status {reply.status_code}: "
@@ -434,8 +440,8 @@ async def _posted(client: httpx.AsyncClient, address: str, body: dict[str, Any])
             content += piece
             if len(content) > _LARGEST:
                 raise httpx.DecodingError(f"a reply of more than {_LARGEST >> 20} MiB")
-    said = reply.headers.get("Retry-After")
-    return httpx.Response(reply.status_code, content=bytes(content), headers={"Retry-After": said} if said else {})
+    headers = {name: reply.headers[name] for name in ("Retry-After", "Location") if name in reply.headers}
+    return httpx.Response(reply.status_code, content=bytes(content), headers=headers)
 
 
 def _is_filtered(reply: httpx.Response) -> bool:

@@ -30,8 +30,8 @@ def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, An
     import transformers
 
     try:
-        configuration = transformers.AutoConfig.from_pretrained(name, revision=revision)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=revision)
+        configuration = transformers.AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
     except Exception as error:  # the library passes on whatever its files raise
         raise _not_loadable(name, revision, field, error) from error
     if not tokenizer("a", add_special_tokens=False)["input_ids"]:  # the library makes an empty one if it finds none
@@ -66,7 +66,9 @@ def load_model(kind: Any, name: str, revision: str | None, field: str, **options
 
     logging.disable_progress_bar()  # the caller shows its own
     try:
-        model, information = kind.from_pretrained(name, revision=revision, output_loading_info=True, **options)
+        model, information = kind.from_pretrained(
+            name, revision=revision, output_loading_info=True, trust_remote_code=False, **options
+        )
     except Exception as error:
         raise _not_loadable(name, revision, field, error) from error
     if missing := sorted(information["missing_keys"]):
@@ -125,6 +127,11 @@ def longest_of(model: Any, tokenizer: Any) -> int | None:
 def _not_loadable(name: str, revision: str | None, field: str, error: Exception) -> FairnessError:
     if is_path(name) and not Path(name).is_dir():
         return FairnessError(f"{field}: there is no folder {name}; check the path in the YAML file")
+    if "trust_remote_code" in str(error):
+        return FairnessError(
+            f"{field}: '{name}' brings code of its own, which is not run here (trust_remote_code=False); take a model "
+            "of a class that the library has, or serve it yourself and name it as an endpoint"
+        )
     first = first_line(error)
     where = f" (revision {revision})" if revision else ""
     if Path(name).is_dir():

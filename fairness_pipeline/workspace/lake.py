@@ -1,8 +1,9 @@
 """The lake holds the data of a workspace: each partition with the fingerprint of everything it was made from."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -23,6 +24,8 @@ Row = dict[str, Any]
 """A row of a table, by column."""
 
 _METADATA = b"fairness_pipeline"
+_BLOCK = 1 << 22
+_NO_SEAL = "0" * 64
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class Card:
     `inputs` are the settings, versions and contents of upstream partitions that the partition was made from.
     `fingerprint` is their hash. `content` is the hash of the result, including the figures; the lake fills it in. Two
     runs with the same fingerprint can have different contents (an endpoint may answer differently). `figures` were
-    found while the partition was made. `files` are the sizes of a checkpoint's or document's files, in bytes.
+    found while the partition was made. `files` are the sizes of a checkpoint's or document's files, in bytes. `seal` is
+    the hash of all other fields (in a table, of the file's whole footer); a card made before there were seals has none.
     """
 
     fingerprint: str
@@ -40,6 +44,19 @@ class Card:
     figures: dict[str, Any] = field(default_factory=dict)
     content: str = ""
     files: dict[str, int] = field(default_factory=dict)
+    seal: str = ""
+
+    def sealed(self) -> "Card":
+        """The same card with its seal."""
+        fields = {name: value for name, value in asdict(self).items() if name != "seal"}
+        return replace(self, seal=fingerprint(fields))
+
+    def is_about(self, asset: str, key: Key) -> bool:
+        """Whether the card has all its fields, and is that of this partition."""
+        typed = isinstance(self.inputs, dict) and isinstance(self.figures, dict) and isinstance(self.files, dict)
+        if not typed or not self.content:
+            return False
+        return self.inputs.get("asset", asset) == asset and self.inputs.get("partition", key) == key
 
 
 def fingerprint(inputs: dict[str, Any]) -> str:
@@ -87,7 +104,7 @@ class Lake:
         """
         path = self.table_path(table, key)
         try:
-            return pq.ParquetFile(path, memory_map=True).read()
+            return pq.ParquetFile(path, memory_map=True, page_checksum_verification=True).read()
         except FileNotFoundError:
             what = " ".join([table, partition_name(key)]).strip()
             raise FairnessError(f"{what} has not been made yet; run: {self._command(table)}") from None
@@ -107,11 +124,12 @@ class Lake:
             written = without_texts(schema)
             with temporary.open("wb") as stream:
                 hashed = _Hashed(stream)
-                with pq.ParquetWriter(hashed, written, compression="zstd") as writer:
+                with pq.ParquetWriter(hashed, written, compression="zstd", write_page_checksum=True) as writer:
                     writer.write_table(data.cast(written))
                     made = replace(card, content=_content(card, str(written), hashed.digest.hexdigest()))
-                    described = json.dumps(asdict(made), sort_keys=True)
+                    described = json.dumps(asdict(replace(made, seal=_NO_SEAL)), sort_keys=True)
                     writer.add_key_value_metadata({_METADATA: described})
+            _seal(temporary)
             yield data
 
     # Folders (checkpoints) and documents (reports): a card in JSON points to the current one.
@@ -139,11 +157,10 @@ class Lake:
     def write_card(self, asset: str, key: Key, card: Card) -> None:
         """Makes a finished checkpoint or document the current one, and hashes its files."""
         folder, files = self._files(asset, key, card.fingerprint)
-        hashes = [f"{path.relative_to(folder)} {_checksum(path)}" for path in files]
         sizes = {str(path.relative_to(self.root)): path.stat().st_size for path in files}
-        whole = replace(card, content=_content(card, *hashes), files=sizes)
+        whole = replace(card, content=_content_of_files(card, folder, files), files=sizes)
         with replacing(self._card_path(asset, key), self.still_ours(asset, key)) as temporary:
-            temporary.write_text(json.dumps(asdict(whole), indent=1, sort_keys=True), encoding="utf-8")
+            temporary.write_text(json.dumps(asdict(whole.sealed()), indent=1, sort_keys=True), encoding="utf-8")
 
     def was_finished(self, asset: str, key: Key, fingerprint: str) -> bool:
         """Whether a checkpoint with this fingerprint was finished before; its folder is then complete or damaged."""
@@ -158,14 +175,45 @@ class Lake:
         """The card of a partition; None if the card, or a file that it lists, is missing or damaged."""
         try:
             path = self.table_path(asset, key)
-            if path.exists():
-                found = Card(**json.loads(pq.read_metadata(path).metadata[_METADATA]))
-                return found if found.content else None  # made before contents were recorded
-            card = Card(**json.loads(self._card_path(asset, key).read_bytes()))
-            whole = all((self.root / name).stat().st_size == size for name, size in card.files.items())
-            return card if card.files and whole else None
-        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+            card = _card_of_table(path) if path.exists() else self._card_of_files(asset, key)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, pa.ArrowException):
             return None
+        return card if card and card.is_about(asset, key) else None  # an old card does not name its content
+
+    def _card_of_files(self, asset: str, key: Key) -> Card | None:
+        path = self._card_path(asset, key)
+        card = Card(**json.loads(path.read_bytes()))
+        listed = [(self.root / name, size) for name, size in card.files.items()]
+        sealed = not card.seal or card.seal == card.sealed().seal
+        if not sealed or not listed or not all(self._is_inside(file) for file, _ in listed):
+            return None
+        found = [(file.stat(), size) for file, size in listed]
+        if any(file.st_size != size for file, size in found):
+            return None
+        newest = max(file.st_mtime_ns for file, _ in found)
+        if newest > path.stat().st_mtime_ns:  # changed after the card, or copied
+            if self._content_now(asset, key, card) != card.content:
+                return None
+            with suppress(OSError):
+                os.utime(path, ns=(newest, newest))  # so that they are not hashed at every look
+        return card
+
+    def verify(self, asset: str, key: Key) -> str | None:
+        """Why the data of a partition are not those that were written, by reading all of them; None if they are."""
+        card, path = self.card(asset, key), self.table_path(asset, key)
+        if card is None:
+            return "its card is damaged or another partition's, or a file that it lists is missing or was changed"
+        try:
+            found = _content_of_table(path, card) if path.exists() else self._content_now(asset, key, card)
+        except (OSError, ValueError) as error:
+            return str(error)
+        return None if found == card.content else "its content is not what was written"
+
+    def _content_now(self, asset: str, key: Key, card: Card) -> str:
+        return _content_of_files(card, *self._files(asset, key, card.fingerprint))
+
+    def _is_inside(self, file: Path) -> bool:
+        return file.resolve().is_relative_to(self.root.resolve())
 
     def has(self, asset: str, key: Key) -> bool:
         """Whether a partition was ever made; it may be damaged."""
@@ -210,6 +258,49 @@ class Lake:
             return document.parent, [document]
         folder = self.folder(asset, key, fingerprint)
         return folder, sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _footer(stream: IO[bytes]) -> tuple[int, bytes]:
+    """Where the footer of a Parquet file begins, and the footer: everything about the file but its data pages."""
+    end = stream.seek(-8, 2)
+    length = int.from_bytes(stream.read(4), "little")
+    begin = stream.seek(end - length)
+    return begin, stream.read(length)
+
+
+def _seal(path: Path) -> None:
+    """Writes the hash of a table's footer into the card in the footer, where `_NO_SEAL` stands."""
+    with path.open("r+b") as stream:
+        begin, footer = _footer(stream)
+        name = b'"seal": "'
+        stream.seek(begin + footer.index(name + _NO_SEAL.encode()) + len(name))
+        stream.write(sha256(footer).hexdigest().encode())
+
+
+def _card_of_table(path: Path) -> Card | None:
+    card = Card(**json.loads(pq.read_metadata(path).metadata[_METADATA]))
+    if not card.seal:
+        return card
+    with path.open("rb") as stream:
+        _, footer = _footer(stream)
+    unsealed = footer.replace(card.seal.encode(), _NO_SEAL.encode())
+    return card if card.seal == sha256(unsealed).hexdigest() else None
+
+
+def _content_of_table(path: Path, card: Card) -> str:
+    """The content that the table's card should name: of all bytes before the footer."""
+    digest = sha256()
+    with path.open("rb") as stream:
+        left, _ = _footer(stream)
+        stream.seek(0)
+        while left > 0 and (block := stream.read(min(left, _BLOCK))):
+            digest.update(block)
+            left -= len(block)
+    return _content(card, str(pq.read_schema(path).remove_metadata()), digest.hexdigest())
+
+
+def _content_of_files(card: Card, folder: Path, files: list[Path]) -> str:
+    return _content(card, *[f"{path.relative_to(folder)} {_checksum(path)}" for path in files])
 
 
 def _file_name(key: Key) -> str:

@@ -13,6 +13,8 @@ from fairness_pipeline.workspace.lake import Lake
 def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPyConnection:
     """A connection with a view for each table of the workspace. The axes (corpus, dimension, model) are text columns.
 
+    It reads the tables' folder and nothing else.
+
     Args:
         workspace: The workspace's folder.
         leave_out: Files of partitions to leave out of the views.
@@ -30,6 +32,16 @@ def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPy
                     f"[{listed}], hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
                     + ("" if shown else " where false")
                 )
+    # Queries see the tables, and no other file, address or extension; nor can they change that.
+    folder = str(workspace / "tables").replace("'", "''")
+    for setting in (
+        "autoinstall_known_extensions = false",
+        "autoload_known_extensions = false",
+        f"allowed_directories = ['{folder}']",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"set {setting}")
     return connection
 
 

@@ -1,5 +1,6 @@
-"""Keys that had another name are still read."""
+"""Keys that had another name are still read; files that would fill the memory are not."""
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.yaml_files import load
+from fairness_pipeline.foundation.yaml_files import load, read_yaml
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.sentiment_equity.profile import SentimentEquity
 
@@ -43,3 +44,20 @@ def test_an_error_in_a_renamed_key_names_its_line(tmp_path: Path) -> None:
     path = section(tmp_path, alike=8)
     with pytest.warns(FutureWarning), pytest.raises(FairnessError, match=r"section.yaml, line 1: max_identical_share"):
         load(SentimentEquity, path)
+
+
+@pytest.mark.parametrize("form", ["[*{0}, *{0}, *{0}, *{0}]", "{{<<: [*{0}, *{0}, *{0}, *{0}], k{1}: *{0}}}"])
+def test_aliases_that_stand_for_more_than_any_file_holds_are_refused(tmp_path: Path, form: str) -> None:
+    names = [f"a{number}" for number in range(30)]
+    lines = ["a0: &a0 {x: 1}"]
+    lines += [f"{name}: &{name} " + form.format(last, name) for last, name in itertools.pairwise(names)]
+    path = tmp_path / "bomb.yaml"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(FairnessError, match=r"bomb.yaml.*line \d+: its aliases stand for more than 100,000 values"):
+        read_yaml(path)
+
+
+def test_aliases_within_reason_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "fine.yaml"
+    path.write_text("a: &a {x: 1}\nb: [*a, *a]\nc: {<<: *a, y: 2}\n", encoding="utf-8")
+    assert read_yaml(path) == {"a": {"x": 1}, "b": [{"x": 1}, {"x": 1}], "c": {"x": 1, "y": 2}}

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -399,6 +401,32 @@ def test_the_gate_closes_on_planted_systems_and_on_no_other(tiny: Project, data:
                   (("gender", "persons"), ("race", "names"))]  # fmt: skip
         assert [told in done.stderr for told in unread] == [status == 1] * 2, (name, done.stderr)
     assert command("run", "--fail-on", "biased").returncode == 3
+
+
+def test_a_verdict_that_someone_has_edited_never_passes(audited: Project, tmp_path: Path) -> None:
+    exported = tmp_path / "sentences.csv"
+    command("export-sentences", "--output", str(exported))
+    write_scores(audited.workspace / "scores" / "mine.csv", exported, shift=0.1)
+    run("--model", "mine")
+    assert command("check").returncode == 0
+    path = Lake(audited.workspace).table_path("equity_significance", {"dimension": "gender", "system": "mine"})
+    file = pq.ParquetFile(path)
+    metadata, table = file.metadata.metadata, file.read().replace_schema_metadata()
+    place = table.schema.get_field_index("verdict")
+    verdicts = pa.array(["fair"] * len(table), table.schema.field(place).type)
+    described = json.loads(metadata[b"fairness_pipeline"])
+    with pq.ParquetWriter(path, table.schema) as writer:  # as a careful forger would, who knows of the seal
+        writer.write_table(table.set_column(place, table.schema.field(place), verdicts))
+        writer.add_key_value_metadata({"fairness_pipeline": json.dumps({**described, "seal": ""})})
+    gate = command("run", "--model", "mine", "--fail-on", "biased")
+    said = "equity_significance gender mine: its content is not what was written"
+    assert (gate.returncode, said in gate.stderr) == (1, True)
+    assert "no verdict is given" in gate.stderr
+    checked = command("check")
+    assert (checked.returncode, said in checked.stdout) == (1, True)
+    path.unlink()
+    assert command("run", "--model", "mine", "--fail-on", "biased").returncode == 3
+    assert command("check").returncode == 0
 
 
 def test_one_name_is_a_finding_that_closes_the_gate_only_if_it_is_told_to(audited: Project, tmp_path: Path) -> None:

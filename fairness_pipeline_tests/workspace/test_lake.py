@@ -1,10 +1,15 @@
+import json
 import multiprocessing
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -35,7 +40,9 @@ def test_a_table_and_its_card(tmp_path: Path) -> None:
     assert lake.table_path("things", KEY) == tmp_path / "tables/things/dimension=gender/model=m/part-0.parquet"
     assert lake.read("things", KEY).equals(TABLE)
     card = lake.card("things", KEY)
-    assert card == Card("f" * 64, {"x": 1}, {"rows": 2}, card.content)
+    assert card == Card("f" * 64, {"x": 1}, {"rows": 2}, card.content, seal=card.seal)
+    assert len(card.seal) == 64
+    assert lake.verify("things", KEY) is None
 
 
 def test_the_content_is_what_was_made_and_nothing_else(tmp_path: Path) -> None:
@@ -134,6 +141,126 @@ def test_a_card_proves_nothing_without_what_it_vouches_for(tmp_path: Path) -> No
     assert lake.card("models", {"model": "m"}) is None
 
 
+def test_a_flipped_bit_anywhere_in_a_table_is_named(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    write(lake, pa.table({"side": [f"text {i}" for i in range(500)], "n": list(range(500))}, schema=SCHEMA))
+    path = lake.table_path("things", KEY)
+    whole = path.read_bytes()
+    for position in range(0, len(whole), 7):
+        flipped = bytearray(whole)
+        flipped[position] ^= 1 << position % 8
+        path.write_bytes(flipped)
+        assert lake.verify("things", KEY), position
+    path.write_bytes(whole)
+    assert lake.verify("things", KEY) is None
+
+
+def test_a_flipped_bit_of_a_page_is_not_read(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    write(lake, pa.table({"side": ["a"] * 4000, "n": [i * i * 7919 % 10007 for i in range(4000)]}, schema=SCHEMA))
+    path = lake.table_path("things", KEY)
+    flipped = bytearray(path.read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    path.write_bytes(flipped)
+    with pytest.raises(FairnessError, match="damaged"):
+        lake.read("things", KEY)
+
+
+def test_an_edited_table_that_keeps_its_card_is_named(tmp_path: Path) -> None:
+    """Every verdict set to `fair` by pandas, the metadata kept: the card's content is that of other data."""
+    lake = Lake(tmp_path)
+    write(lake)
+    path = lake.table_path("things", KEY)
+    metadata = pq.read_metadata(path).metadata
+    edited = pa.table({"side": ["b", "b"], "n": [1, 2]}, schema=SCHEMA)
+    with pq.ParquetWriter(path, edited.schema) as writer:
+        writer.write_table(edited)
+        writer.add_key_value_metadata({"fairness_pipeline": metadata[b"fairness_pipeline"].decode()})
+    assert lake.read("things", KEY)["side"].to_pylist() == ["b", "b"]
+    assert "card is damaged" in lake.verify("things", KEY)  # the seal is that of another footer
+
+    described = json.loads(metadata[b"fairness_pipeline"])
+    with pq.ParquetWriter(path, edited.schema) as writer:
+        writer.write_table(edited)
+        writer.add_key_value_metadata({"fairness_pipeline": json.dumps({**described, "seal": ""})})
+    assert lake.verify("things", KEY) == "its content is not what was written"
+
+
+def test_swapped_partitions_are_named(tmp_path: Path) -> None:
+    lake, other = Lake(tmp_path), {"dimension": "race", "model": "m"}
+    for key in (KEY, other):
+        write(lake, key=key, card=Card("f" * 64, {"asset": "things", "partition": key}))
+    here, there = lake.table_path("things", KEY), lake.table_path("things", other)
+    here.rename(tmp_path / "aside")
+    there.rename(here)
+    (tmp_path / "aside").rename(there)
+    assert lake.card("things", KEY) is None
+    assert "another partition's" in lake.verify("things", KEY)
+    assert "another partition's" in lake.verify("things", other)
+
+
+def checkpoint(lake: Lake) -> tuple[Path, Path]:
+    """The file of a model's checkpoint, and its card."""
+    folder = lake.folder("models", KEY, "f" * 64)
+    folder.mkdir(parents=True)
+    (folder / "weights").write_bytes(bytes(range(256)))
+    lake.write_card("models", KEY, Card("f" * 64, {"asset": "models", "partition": KEY}, {"loss": 1.0}))
+    return folder / "weights", next((lake.root / "cards").rglob("*.json"))
+
+
+def test_a_checkpoint_of_the_same_size_that_is_another(tmp_path: Path) -> None:
+    """Seen at once if its file is newer than the card, and by reading it if it is not (it has rotted)."""
+    lake = Lake(tmp_path)
+    weights, card = checkpoint(lake)
+    assert lake.verify("models", KEY) is None
+    flipped = bytearray(weights.read_bytes())
+    flipped[100] ^= 4
+    weights.write_bytes(flipped)
+    os.utime(weights, ns=(0, card.stat().st_mtime_ns + 10**9))
+    assert lake.card("models", KEY) is None
+    os.utime(weights, ns=(0, card.stat().st_mtime_ns - 10**9))
+    assert lake.card("models", KEY) is not None
+    assert lake.verify("models", KEY) == "its content is not what was written"
+    flipped[100] ^= 4
+    weights.write_bytes(flipped)
+    os.utime(weights, ns=(0, card.stat().st_mtime_ns + 10**9))
+    assert lake.verify("models", KEY) is None
+    (weights.parent / "more").write_text("a file that the card does not list")
+    assert lake.verify("models", KEY) == "its content is not what was written"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda card: {**card, "figures": {"loss": 0.5}},
+        lambda card: {name: value for name, value in card.items() if name != "figures"},
+        lambda card: {**card, "files": {"../../etc/hostname": 1}},
+        lambda card: {**card, "files": {}},
+        lambda card: {**card, "inputs": {}},
+        lambda card: {**card, "inputs": []},
+        lambda card: {**card, "seal": "0" * 64},
+        lambda card: {**card, "seal": "", "files": {"../outside": 2}},
+        lambda card: {**card, "seal": "", "files": {"/etc/hostname": Path("/etc/hostname").stat().st_size}},
+        lambda card: {**card, "unknown": 1},
+        lambda card: [card],
+    ],
+)
+def test_a_damaged_card_vouches_for_nothing(tmp_path: Path, damage: Callable[[dict[str, Any]], object]) -> None:
+    lake = Lake(tmp_path / "lake")
+    _, card = checkpoint(lake)
+    (tmp_path / "outside").write_text("ab")
+    card.write_text(json.dumps(damage(json.loads(card.read_text()))))
+    assert lake.card("models", KEY) is None
+    assert lake.verify("models", KEY)
+
+
+def test_a_card_nested_without_end(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    _, card = checkpoint(lake)
+    card.write_text('{"figures": ' + "[" * 100_000)
+    assert lake.card("models", KEY) is None
+
+
 def test_a_full_disk(tmp_path: Path) -> None:
     """A real file system of one megabyte that has no room left."""
     small = tmp_path / "small"
@@ -229,3 +356,32 @@ def test_sql_sees_one_view_a_table_with_partitions_as_text(tmp_path: Path) -> No
     with connect(tmp_path) as connection:
         rows = connection.execute("select dimension, model, sum(n) from things group by all order by 1").fetchall()
     assert rows == [("gender", "m", 3), ("race", "007", 3)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_csv('/etc/hostname')",
+        "select * from read_text('{outside}')",
+        "select * from '{tables}/../secret.csv'",
+        "select * from read_parquet('http://127.0.0.1:1/x.parquet')",
+        "copy (select 1) to '{outside}'",
+        "attach '{outside}' as other",
+        "install httpfs",
+        "load httpfs",
+        "set enable_external_access = true",
+        "set allowed_directories = ['/']",
+        "reset lock_configuration",
+    ],
+)
+def test_sql_reads_nothing_but_the_tables(tmp_path: Path, query: str) -> None:
+    lake = Lake(tmp_path / "workspace")
+    write(lake)
+    (tmp_path / "secret.csv").write_text("a\nb\n")
+    (tmp_path / "workspace/secret.csv").write_text("a\nb\n")
+    text = query.format(outside=tmp_path / "secret.csv", tables=tmp_path / "workspace/tables")
+    with connect(lake.root) as connection:
+        assert connection.execute("select count(*) from things").fetchall() == [(2,)]
+        with pytest.raises(duckdb.Error):
+            connection.execute(text).fetchall()
+    assert (tmp_path / "secret.csv").read_text() == "a\nb\n"

@@ -66,7 +66,11 @@ class EncoderNetwork(TextNetwork):
         source = tokens.source
         try:
             self.model: Any = AutoModelForSequenceClassification.from_pretrained(
-                source.name, revision=tokens.revision, num_labels=2, ignore_mismatched_sizes=True
+                source.name,
+                revision=tokens.revision,
+                num_labels=2,
+                ignore_mismatched_sizes=True,
+                trust_remote_code=False,
             )
         except Exception as error:  # the library passes on whatever its files raise
             first = first_line(error)

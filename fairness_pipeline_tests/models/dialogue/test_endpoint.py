@@ -324,6 +324,26 @@ def test_an_address_without_its_path_is_asked_for(tmp_path: Path) -> None:
         chat.only_model(address, None)
 
 
+def test_a_redirection_is_named_and_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "sk-secret")
+    reached: list[str] = []
+
+    def elsewhere(request: BaseHTTPRequestHandler) -> None:
+        reached.append(request.path)
+        answer(request, 200, b"{}")
+
+    def moved(request: BaseHTTPRequestHandler) -> None:
+        answer(request, 307, b"", Location=f"{other}/v1?key=sk-secret")
+
+    with (
+        serve(elsewhere) as other,
+        serve(moved) as address,
+        pytest.raises(FairnessError, match=r"status 307\) to http://127.0.0.1:\d+/v1\?key=\*\*\*.* put it in base_url"),
+    ):
+        ask(specification(address, key_variable="KEY"), tmp_path, "a")
+    assert reached == []
+
+
 def test_an_answer_in_parts_is_its_text(tmp_path: Path) -> None:
     with serve(ChatServer("parts")) as address:
         assert ask(specification(address), tmp_path, "a") == ["one two"]

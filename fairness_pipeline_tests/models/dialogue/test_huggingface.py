@@ -126,6 +126,23 @@ def test_what_cannot_be_loaded_is_refused_by_name(tmp_path: Path, monkeypatch: p
         answers(specification(encoder_decoder(tmp_path / "t5")), tmp_path / "work")  # declared as a causal LM
 
 
+def test_code_that_a_model_brings_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where the library would ask at a terminal, and someone types "y"."""
+    name, ran = causal_lm(tmp_path / "model"), tmp_path / "ran"
+    code = (
+        f"from transformers import PretrainedConfig\nopen({str(ran)!r}, 'w')\nclass Own(PretrainedConfig):\n    pass\n"
+    )
+    (tmp_path / "model/own.py").write_text(code)
+    path = tmp_path / "model/config.json"
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), "model_type": "own", "auto_map": {"AutoConfig": "own.Own"}})
+    )
+    monkeypatch.setattr("builtins.input", lambda *asked: "y")
+    with pytest.raises(FairnessError, match="brings code of its own, which is not run here"):
+        answers(specification(name), tmp_path / "work")
+    assert not ran.exists()
+
+
 def test_a_folder_without_tokenizer_is_named(tmp_path: Path) -> None:
     """The library makes an empty tokenizer there, and fails much later."""
     name = causal_lm(tmp_path / "model")
