@@ -151,7 +151,7 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
             for row in a.rows
         )
     )
-    numbers = "first group minus second (same answer: other changes minus the group's), in points or the measure's unit"
+    numbers = "first minus second, in points or the measure's unit"
     note = (
         f"Difference: {numbers}: {sides}" if needed <= shown.width else f"{needed} columns would show the differences"
     )

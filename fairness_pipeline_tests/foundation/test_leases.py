@@ -157,7 +157,7 @@ def test_a_process_that_nobody_has_buried_has_ended() -> None:
     child = os.fork()
     if child == 0:
         os._exit(0)
-    time.sleep(0.05)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     described = processes._described(child)
     assert described.endswith("ended")
     os.waitpid(child, 0)

@@ -88,13 +88,10 @@ class Controls:
 
         What is another model's control is no mistake: this model just has none.
         """
-        mismatches = {
-            name: self.mismatched_settings(key, name)
-            for name in self._offered(key, method, dimension)
-            if not self._controls_another(name, method)
-        }
-        if mismatches and all(mismatches.values()):
-            name, fields = next(iter(mismatches.items()))
+        mismatches = {name: self.mismatched_settings(key, name) for name in self._offered(key, method, dimension)}
+        mistaken = [name for name in mismatches if not self._controls_another(name, method)]
+        if mistaken and all(mismatches.values()):
+            name, fields = mistaken[0], mismatches[mistaken[0]]
             told = ", ".join(f"{field} ({own}, {other})" for field, (own, other) in fields.items())
             raise FairnessError(
                 f"{path}: '{name}' is a control of '{key}' in {dimension}, and must be trained by the "

@@ -21,6 +21,8 @@ _HEADINGS = {row: measure_label(row) for row in glanced_at()}
 
 
 def _groups(part: DialoguePart, key: Key) -> tuple[str, str]:
+    if key.get("measure") in CHANGES:
+        return "other changes", "the group's"
     groups = part.project.dimensions[key["dimension"]].groups
     return groups.a, groups.b
 
