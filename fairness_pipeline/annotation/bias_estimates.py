@@ -117,7 +117,8 @@ def of_model(
         assert isinstance(model, GroupAnno)
         given = data["worker"].value_counts()
         true = _simulated(who)
-        spoken = dict(zip(model.recognised_.columns, (name for name, _ in _responses(corpus)), strict=True))
+        said = {str(number) if corpus.several else response: response for response, number in _responses(corpus)}
+        spoken = {column: said[column] for column in model.recognised_.columns}
         for column, response in spoken.items():
             rates = model.recognised_[column]
             counts = given.reindex(rates.index).to_numpy().astype(float)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -26,6 +27,8 @@ Row = dict[str, Any]
 _METADATA = b"fairness_pipeline"
 _BLOCK = 1 << 22
 _NO_SEAL = "0" * 64
+_PARQUETS_ITEM = re.compile("(list<|child 0, )element: ")
+"""What a list holds is called `element` in a file, and `item` in the schema that was written."""
 
 
 @dataclass(frozen=True)
@@ -296,7 +299,8 @@ def _content_of_table(path: Path, card: Card) -> str:
         while left > 0 and (block := stream.read(min(left, _BLOCK))):
             digest.update(block)
             left -= len(block)
-    return _content(card, str(pq.read_schema(path).remove_metadata()), digest.hexdigest())
+    schema = re.sub(_PARQUETS_ITEM, r"\1item: ", str(pq.read_schema(path).remove_metadata()))
+    return _content(card, schema, digest.hexdigest())
 
 
 def _content_of_files(card: Card, folder: Path, files: list[Path]) -> str:

@@ -58,6 +58,18 @@ def test_a_class_that_nobody_names_changes_no_label(method: type[TruthInference]
     assert as_three.max() == 1
 
 
+def test_group_anno_knows_nothing_of_a_class_that_nobody_names() -> None:
+    """No item is of it, no group recognises it, and the others are judged as if it were not declared."""
+    data, _, people = simulated(3)
+    three, four = GroupAnno(people).fit(data, 3), GroupAnno(people).fit(data, 4)
+    assert four.probas_.to_numpy()[:, 3].max() == 0
+    assert (three.labels_ == four.labels_).all()
+    assert {name for _, name in four.contrasts()} == set(four.recognised_.columns) == {"0", "1", "2"}
+    skipped = GroupAnno(people).fit(data.assign(label=data["label"].replace({2: 3})), 4)  # the third is not named
+    assert list(skipped.recognised_.columns) == ["0", "1", "3"]
+    assert (skipped.labels_.replace({3: 2}) == three.labels_).mean() > 0.99
+
+
 def test_two_classes_are_asked_of_methods_that_know_no_more() -> None:
     data, _, _ = simulated(1, items=10)
     with pytest.raises(FairnessError, match="Minimax infers one of two classes, not of 3"):

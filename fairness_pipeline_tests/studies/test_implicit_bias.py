@@ -232,17 +232,30 @@ def test_a_published_classifiers_labels_of_each_class(tmp_path: Path) -> None:
     source = {"name": classifier(tmp_path / "model"), "positive": {"joy": ["POSITIVE"], "anger": ["NEGATIVE"]}}
     own = ClassifierSpecification.model_validate({"architecture": "huggingface", "huggingface": source})
     texts = pa.table({"text": ["what a day", "so bad"]})
-    joy, anger = (PublishedScorer(own.of_class(name))(texts)["probability"].to_numpy() for name in ("joy", "anger"))
+    both = ("joy", "anger")
+    joy, anger = (PublishedScorer(own.of_class(name, both))(texts)["probability"].to_numpy() for name in both)
     assert joy + anger == pytest.approx([1, 1], abs=1e-6)
-    with pytest.raises(FairnessError, match="stands for the class 'fear' of the corpus; those: joy, anger"):
-        own.of_class("fear")
+    expected = r"that mean each class of the corpus \(joy, anger, fear\), by its name; found joy, anger"
+    with pytest.raises(FairnessError, match=expected):
+        own.of_class("joy", (*both, "fear"))
+    flat = own.model_copy(update={"huggingface": own.huggingface.model_copy(update={"positive": ("POSITIVE",)})})
+    with pytest.raises(FairnessError, match=r"found POSITIVE"):
+        flat.of_class("joy", both)  # it would judge each class by the probability of the same one
+    for positive, reason in (({"joy": ["A"], "fear": ["A"]}, "in two of the classes"), ({"joy": []}, "needs a label")):
+        with pytest.raises(ValueError, match=reason):
+            ClassifierSpecification.model_validate(
+                {"architecture": "huggingface", "huggingface": {**source, "positive": positive}}
+            )
     asked = ClassifierSpecification.model_validate(
         {
             "architecture": "endpoint",
             "endpoint": {"base_url": "http://x/v1", "model": "m", "prompt": "Is it {class}? {context}"},
         }
     )
-    assert asked.of_class("joy").endpoint.filled("so bad") == "Is it joy? so bad"  # type: ignore[union-attr]
+    assert asked.of_class("joy", both).endpoint.filled("so bad") == "Is it joy? so bad"  # type: ignore[union-attr]
+    blind = asked.model_copy(update={"endpoint": asked.endpoint.model_copy(update={"prompt": "{context}"})})
+    with pytest.raises(FairnessError, match=r"endpoint.prompt: expected a question with \{class\}"):
+        blind.of_class("joy", both)
 
 
 def test_a_published_classifier_is_audited_at_once(data: Path, tmp_path: Path) -> None:

@@ -131,12 +131,15 @@ def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, 
     for changes, said in (
         ({"logprob": "0.3"}, "line 2: logprob: expected 0 or less"),
         ({"logprob": "many"}, "line 2: logprob: expected a number, found 'many'"),
+        ({"tokens": "1e300"}, "line 2: tokens: expected how many tokens the sum is over"),
         ({"tokens": "0"}, "line 2: tokens: expected how many tokens the sum is over"),
     ):
         write(texts, **changes)
         wrong = command("import-logprobs", str(path), "--model", "elsewhere")
         assert wrong.returncode == 1 and said in wrong.stderr
     write(texts)
+    missing = command("import-logprobs", "nofile.csv", "--model", "elsewhere")
+    assert missing.returncode == 1 and "nofile.csv" in missing.stderr
     assert "has a model 'small' already" in command("import-logprobs", str(path), "--model", "small").stderr
     assert (
         f"{len(texts):,} texts scored by 'elsewhere'"

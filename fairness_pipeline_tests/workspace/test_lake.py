@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,15 @@ from fairness_pipeline.workspace.lake import Card, Lake, fingerprint
 from fairness_pipeline.workspace.sql import connect
 
 SCHEMA = pa.schema([pa.field("side", pa.string(), False), pa.field("n", pa.int64(), False)])
+NESTED = pa.schema(
+    [
+        pa.field("seeds", pa.list_(pa.float64())),
+        pa.field("pairs", pa.list_(pa.list_(pa.string()))),
+        pa.field("own", pa.struct([("x", pa.list_(pa.int64()))])),
+        pa.field("day", pa.timestamp("us", "UTC")),
+        pa.field("kind", pa.dictionary(pa.int32(), pa.string())),
+    ]
+)
 TABLE = pa.table({"side": ["a", "b"], "n": [1, 2]}, schema=SCHEMA)
 KEY = {"dimension": "gender", "model": "m"}
 
@@ -184,6 +194,14 @@ def test_an_edited_table_that_keeps_its_card_is_named(tmp_path: Path) -> None:
         writer.write_table(edited)
         writer.add_key_value_metadata({"fairness_pipeline": json.dumps({**described, "seal": ""})})
     assert lake.verify("things", KEY) == "its content is not what was written"
+
+
+def test_tables_of_every_type_are_as_they_were_written(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    rows = [{"seeds": [0.5], "pairs": [["a"], []], "own": {"x": [1]}, "day": datetime.now(UTC), "kind": "k"}]
+    with lake.writing("nested", KEY, pa.Table.from_pylist(rows, schema=NESTED), NESTED, Card("f" * 64, {})):
+        pass
+    assert lake.verify("nested", KEY) is None
 
 
 def test_swapped_partitions_are_named(tmp_path: Path) -> None:

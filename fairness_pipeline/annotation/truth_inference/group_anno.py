@@ -40,6 +40,8 @@ _AS_ONE_MORE = 0.1
 _WIDEST = 0.5
 """The largest sd that a probability can have."""
 _NUDGE = 0.01
+_NEVER = 1e-300
+"""The prior of a class that nobody names."""
 """How far an effect is moved to see how its slope changes."""
 
 
@@ -176,8 +178,12 @@ class GroupAnno(TruthInference):
             raise FairnessError("a classifier of the items learns two classes")
         self._labels = labels
         self._design = self._designed(labels)
-        self._names = SIDES if labels.classes == 2 else tuple(map(str, range(labels.classes)))
-        self._sides = (1, 0) if labels.classes == 2 else tuple(range(labels.classes))
+        # Nobody recognises a class that nobody names: it has no parameters, and no item.
+        self._open = np.bincount(labels.label, minlength=labels.classes) > 0
+        if labels.classes == 2:
+            self._open[:] = True
+        self._sides = (1, 0) if labels.classes == 2 else tuple(map(int, np.flatnonzero(self._open)))
+        self._names = SIDES if labels.classes == 2 else tuple(map(str, self._sides))
         sure = labels.shares()
         start = np.zeros(self._design.shape[1])
         start[0] = _START
@@ -185,7 +191,7 @@ class GroupAnno(TruthInference):
         biases = [_Bias(start, sd) for _ in self._sides]
         for _ in range(self.n_iter):
             confusion = labels.confusion(sure)
-            counts, wrong = self._counts(confusion), _wrong(confusion)
+            counts, wrong = self._counts(confusion), _wrong(confusion, self._open)
             biases = [self._m_step(bias, *own) for bias, own in zip(biases, counts, strict=True)]
             prior = self._prior(sure)
             known = [self._posterior(bias, *own) for bias, own in zip(biases, counts, strict=True)]
@@ -241,7 +247,7 @@ class GroupAnno(TruthInference):
         if self.classifier is not None:
             positive = np.clip(self.classifier(sure[:, 1]), EPSILON, 1 - EPSILON)
             return np.stack([1 - positive, positive], axis=1)
-        shares: np.ndarray = (1 + sure.sum(axis=0)) / (sure.shape[1] + len(sure))
+        shares: np.ndarray = np.where(self._open, (1 + sure.sum(axis=0)) / (self._open.sum() + len(sure)), _NEVER)
         return np.broadcast_to(shares, sure.shape)
 
     def _posterior(self, bias: _Bias, right: np.ndarray, wrong: np.ndarray) -> Posterior:
@@ -250,7 +256,7 @@ class GroupAnno(TruthInference):
     def _e_step(self, known: list[Posterior], prior: np.ndarray, wrong: np.ndarray) -> np.ndarray:
         """mu (equation 5.5), (items, classes)."""
         size = self._labels.classes
-        log_said = np.zeros((len(self._labels.annotators), size, size))
+        log_said = np.full((len(self._labels.annotators), size, size), np.log(_NEVER))
         for c, own in zip(self._sides, known, strict=True):
             log_said[:, c] = own.log_wrong[:, None] + np.log(np.where(wrong[c] > 0, wrong[c], 1.0))
             log_said[:, c, c] = own.log_right
@@ -262,7 +268,7 @@ class GroupAnno(TruthInference):
         """The bound on the log-likelihood. It includes the priors of e (flat, of one label more each) and, without a
         classifier, of the classes' shares (Dirichlet(2, ..., 2))."""
         of_items = float((sure * np.log(prior) + entr(sure)).sum())
-        shared = 0.0 if self.classifier is not None else float(np.log(prior[0]).sum())
+        shared = 0.0 if self.classifier is not None else float(np.log(prior[0, list(self._sides)]).sum())
         of_wrong = (confusion.sum(axis=0) + 1) * np.log(np.where(wrong > 0, wrong, 1.0))
         return of_items + sum(float(own.evidence.sum()) for own in known) + shared + float(of_wrong.sum())
 
@@ -350,7 +356,7 @@ class GroupAnno(TruthInference):
         for _ in range(self.n_iter):
             prior = self._prior(sure) if self.classifier is None else self._known_prior()
             confusion = self._labels.confusion(sure)
-            wrong = _wrong(confusion)
+            wrong = _wrong(confusion, self._open)
             known = [self._posterior(b, *own) for b, own in zip(biases, self._counts(confusion), strict=True)]
             bound = self._bound(sure, prior, known, confusion, wrong)
             if bound - before < self.tol * len(sure) * 0.01:
@@ -363,8 +369,8 @@ class GroupAnno(TruthInference):
         return np.concatenate(slopes)
 
 
-def _wrong(confusion: np.ndarray) -> np.ndarray:
+def _wrong(confusion: np.ndarray, named: np.ndarray) -> np.ndarray:
     """e (classes, classes), its diagonal 0: which wrong label stands for a class, over all annotators."""
-    counts = (confusion.sum(axis=0) + 1) * (1 - np.eye(confusion.shape[1]))
+    counts = (confusion.sum(axis=0) + 1) * (1 - np.eye(confusion.shape[1])) * named
     found: np.ndarray = counts / counts.sum(axis=1, keepdims=True)
     return found

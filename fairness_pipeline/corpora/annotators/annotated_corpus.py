@@ -222,6 +222,8 @@ class AnnotatedCorpus(Specification):
             raise ValueError("a simulated corpus has no 'annotators', 'items' or 'categories' of its own")
         if unknown := set(self.modelled) - set(self.groups):
             raise ValueError(f"'modelled' names no category: {', '.join(sorted(unknown))}")
+        if len(self.compared) < len(self.groups) * max(1, len(self.labels.classes)):
+            raise ValueError("two pairs of a category and a class have the same name ('a: b'); rename one")
         if self.simulated and self.labels.classes:
             raise ValueError("a simulated corpus has two classes")
         if (

@@ -198,7 +198,9 @@ def _as_key(name: str) -> str:
 def _each_once(views: "Iterable[tuple[str, C]]") -> "dict[str, C]":
     found: dict[str, C] = {}
     for key, view in views:
-        if key in found or key.endswith("."):
+        if key.endswith("."):
+            raise FairnessError(f"'{key}': a class or group needs a Latin letter or a digit in its name, for its key")
+        if key in found:
             raise FairnessError(f"'{key}': two classes or groups would get this key; rename one")
         found[key] = view
     return found

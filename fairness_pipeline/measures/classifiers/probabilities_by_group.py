@@ -103,25 +103,33 @@ def _areas(found: Predictions, p: np.ndarray) -> list[dict[str, object]]:
 
 def _estimate(found: Predictions, parts: list[tuple[Placed, int]]) -> Estimate:
     """A sum of AUCs, with the variance over authors of its placements (DeLong et al. 1988; clustered as in Obuchowski
-    1997) and that between seeds."""
-    moved, added = np.zeros(found.authors.max() + 1), 0.0
+    1997) and that between seeds.
+
+    As for the rates: the jackknife leaves out one author of a group, within the cells of label and group, and nothing
+    is known if one author wrote a whole cell. The degrees of freedom are those of the cell with the fewest effective
+    authors.
+    """
+    without = np.zeros((2, found.authors.max() + 1))  # by group: how much the sum falls without each author
+    added, freedom = np.zeros(2), np.full(2, math.inf)
     each = np.sum([sign * own.values for own, sign in parts], axis=0)
     centre = float(np.mean(each))
     for own, sign in parts:
-        # A text of either outcome more in each cell: no error among a few texts is no certainty (as for the rates).
-        added += sum(2 * (0.5 / (len(cell) + 2)) ** 2 for cell in (own.positive, own.negative))
-        influence = own.placement - own.values.mean()
-        sizes = np.repeat([len(own.positive), len(own.negative)], [len(own.positive), len(own.negative)])
-        who = found.authors[np.concatenate([own.positive, own.negative])]
-        moved += np.bincount(who, sign * influence / sizes, len(moved))
-    authors = len(
-        np.unique(found.authors[np.concatenate([np.concatenate([own.positive, own.negative]) for own, _ in parts])])
-    )
-    if authors < 2:
-        return Estimate(centre, math.inf, 1.0)
-    variance = authors / (authors - 1) * float(np.square(moved).sum()) + added
+        halves = np.split(own.placement, [len(own.positive)])
+        for cell, placement in zip((own.positive, own.negative), halves, strict=True):
+            group, who = found.groups[cell[0]], found.authors[cell]
+            sizes = np.bincount(who, minlength=without.shape[1])
+            if sizes.max() == len(cell):
+                return Estimate(centre, math.inf, 1.0)
+            sums = np.bincount(who, placement - placement.mean(), minlength=without.shape[1])
+            without[group] += sign * sums / (len(cell) - sizes)
+            # A text of either outcome more in each cell: no error among a few texts is no certainty.
+            added[group] += 2 * (0.5 / (len(cell) + 2)) ** 2
+            freedom[group] = min(freedom[group], len(cell) ** 2 / np.square(sizes).sum() - 1)
+    authors = np.maximum(1, np.count_nonzero(without, axis=1))
+    variance = (authors - 1) / authors * np.square(without).sum(axis=1) + added
+    together = max(0.0, 2 * float((without[0] * without[1]).sum()))  # of authors in both groups; never used to gain
     seeds = [(float(np.var(each, ddof=1)) / len(each), len(each) - 1.0)] if np.size(each) > 1 else []
-    return combined(centre, [(variance, authors - 1.0), *seeds])
+    return combined(centre, [*zip(variance, freedom, strict=True), (together, float(freedom.min())), *seeds])
 
 
 def _by_threshold(found: Predictions, p: np.ndarray) -> list[dict[str, object]]:

@@ -80,6 +80,16 @@ class PublishedClassifier(Pretrained):
     batch: Positive = 64
     """Texts at once."""
 
+    @pydantic.model_validator(mode="after")
+    def _check_labels(self) -> Self:
+        if isinstance(self.positive, dict):
+            labels = [label for own in self.positive.values() for label in own]
+            if not all(self.positive.values()):
+                raise ValueError("'positive': each class needs a label")
+            if len(labels) > len(set(labels)):
+                raise ValueError("'positive': a label is in two of the classes")
+        return self
+
 
 class AskedClassifier(EndpointSource):
     """An OpenAI-compatible endpoint that is asked for the class: yes (positive) or no."""
@@ -127,23 +137,33 @@ class ClassifierSpecification(ModelFile):
             raise ValueError(f"architecture '{self.architecture}' is not trained here, so it cannot be debiased")
         return self
 
-    def of_class(self, name: str) -> Self:
+    def of_class(self, name: str, classes: tuple[str, ...] = ()) -> Self:
         """The same classifier, whose positive class is one of several.
 
+        Args:
+            name: The positive class.
+            classes: All classes of the corpus if it has more than two.
+
         Raises:
-            FairnessError: the file does not say which of its labels mean this class.
+            FairnessError: the file does not say which of its labels mean which class, or does not ask about the class.
         """
         if self.endpoint:
+            if classes and "{class}" not in self.endpoint.prompt:
+                raise FairnessError(
+                    f"endpoint.prompt: expected a question with {{class}}, as the corpus has the classes "
+                    f"{', '.join(classes)}, each asked about by its name"
+                )
             prompt = self.endpoint.prompt.replace("{class}", name)
             return self.model_copy(update={"endpoint": self.endpoint.model_copy(update={"prompt": prompt})})
-        if self.huggingface is None or not isinstance(self.huggingface.positive, dict):
+        if self.huggingface is None or not classes:
             return self
-        if name not in self.huggingface.positive:
+        said = self.huggingface.positive
+        if not isinstance(said, dict) or set(said) != set(classes):
             raise FairnessError(
-                f"huggingface.positive: no label of '{self.huggingface.name}' stands for the class '{name}' of the "
-                f"corpus; those: {', '.join(self.huggingface.positive)}"
+                f"huggingface.positive: expected the labels of '{self.huggingface.name}' that mean each class of the "
+                f"corpus ({', '.join(classes)}), by its name; found {', '.join(said)}"
             )
-        positive = self.huggingface.positive[name]
+        positive = said[name]
         return self.model_copy(update={"huggingface": self.huggingface.model_copy(update={"positive": positive})})
 
     @property

@@ -13,20 +13,20 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
 
 FORMS = (".csv", ".tsv")
-"""The endings of the files: comma-separated or tab-separated."""
+"""The endings of the files: comma-separated, or tab-separated without quotation marks."""
+_MOST_TOKENS = 1 << 31
 _SHOWN = 60
 
 
-def write_texts(texts: Iterable[str], path: Path, form: str) -> None:
-    """Writes `text`, and empty `logprob` and `tokens`.
+def write_texts(texts: Iterable[str], path: Path) -> None:
+    """Writes `text`, and empty `logprob` and `tokens`, comma-separated.
 
     Args:
         texts: The texts, each once.
         path: The file.
-        form: `.csv` or `.tsv`.
     """
     with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, delimiter="," if form == ".csv" else "\t", lineterminator="\n")
+        writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["text", "logprob", "tokens"])
         writer.writerows((text, "", "") for text in texts)
 
@@ -37,7 +37,7 @@ def read_log_probabilities(path: Path) -> dict[str, tuple[float, int]]:
     Raises:
         FairnessError: a value is no such number, or a text stands there twice with other values; names file and line.
     """
-    return _read(path, path.stat().st_mtime_ns)
+    return _read(path, path.stat().st_mtime_ns if path.exists() else 0)
 
 
 @lru_cache(maxsize=4)
@@ -53,7 +53,7 @@ def _read(path: Path, _changed: int) -> dict[str, tuple[float, int]]:
                 f"{where}: logprob: expected 0 or less, the sum of the natural logarithms of the tokens' "
                 f"probabilities; found {value[0]:g}"
             )
-        if value[1] < 1 or value[1] != int(value[1]):
+        if not 1 <= value[1] < _MOST_TOKENS or value[1] != int(value[1]):
             raise FairnessError(f"{where}: tokens: expected how many tokens the sum is over, found {value[1]:g}")
         own = value[0], int(value[1])
         if found.setdefault(text, own) != own:

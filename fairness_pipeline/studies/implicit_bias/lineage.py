@@ -249,7 +249,9 @@ def _tests(partition: Partition[ImplicitBiasPart]) -> pa.Table:
 def classifier_predictions(partition: Partition[ImplicitBiasPart]) -> Result:
     """The probability of the positive class for every test text, by every seed; each distinct text is asked once."""
     part, key = partition.part, partition.key
-    own = part.classifiers[key["classifier"]].of_class(part.corpora[key["corpus"]].labels.names[0])
+    own = part.classifiers[key["classifier"]].of_class(
+        part.corpora[key["corpus"]].labels.names[0], part.classes[key["corpus"]]
+    )
     tests = _tests(partition)
     if own.architecture == "predictions":
         table = read_predictions(part.predictions[key["corpus"], key["classifier"]], tests)

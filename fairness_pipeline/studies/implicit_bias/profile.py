@@ -78,14 +78,17 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         super().__init__(project, settings)
         self.corpora: dict[str, AuthoredCorpus] = {}
         self.folders: dict[str, Path] = {}
+        self.classes: dict[str, tuple[str, ...]] = {}
         for key in settings.corpora:
             path = find("corpora", key, project.path, f"{NAME}.corpora")
             try:
-                views = load(AuthoredCorpus, path).views(key)
+                loaded = load(AuthoredCorpus, path)
+                views = loaded.views(key)
             except FairnessError as error:
                 raise error if str(path) in str(error) else FairnessError(f"{path}: {error}") from None
             self.corpora |= views
             self.folders |= dict.fromkeys(views, path.parent)
+            self.classes |= dict.fromkeys(views, tuple(loaded.labels.classes))
         self.classifiers: dict[str, ClassifierSpecification] = {}
         for key in settings.classifiers:
             self._add(key)

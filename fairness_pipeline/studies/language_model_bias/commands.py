@@ -26,7 +26,7 @@ def add_commands(command: Command) -> None:
     texts = command(
         "export-phrase-texts", _export_texts, "Write the texts that a language model elsewhere is to score."
     )
-    texts.add_argument("--output", metavar="FILE", required=True, help=".csv or .tsv")
+    texts.add_argument("--output", metavar="FILE", required=True, help=".csv")
     texts.add_argument("--dimension", help="of one dimension alone (default: of all)")
     texts.add_argument("--force", action="store_true", help="replace FILE if it is there")
     logprobs = command("import-logprobs", _import_logprobs, "Take a language model's log-probabilities from a file.")
@@ -100,14 +100,14 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
 
 def _export_texts(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.foundation.files import replacing
-    from fairness_pipeline.models.language.log_probability_files import FORMS, write_texts
+    from fairness_pipeline.models.language.log_probability_files import write_texts
 
     path = Path(arguments.output)
-    check_output(path, FORMS, force=arguments.force)
+    check_output(path, (".csv",), force=arguments.force)
     part = part_of(arguments.profile, NAME, LanguageModelPart)
     texts = _texts_to_score(part, _dimension(part, arguments.dimension) if arguments.dimension else None)
     with replacing(path) as temporary:
-        write_texts(texts, temporary, path.suffix)
+        write_texts(texts, temporary)
     print(
         f"{path}: {len(texts):,} texts; in a copy fill in 'logprob' (the sum of the natural logarithms of the tokens' "
         "probabilities, each given the tokens before it) and 'tokens' (how many they are). A first token that nothing "

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from fairness_pipeline.measures.classifiers.probabilities_by_group import describe_probabilities
@@ -83,6 +84,27 @@ def test_thresholds_and_calibration_by_hand() -> None:
 def test_labels_alone_say_nothing_of_thresholds_and_perfect_ranking_is_no_certainty() -> None:
     labels, groups = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
     assert describe_probabilities(table(labels[None].astype(float), labels, groups)).num_rows == 0
-    rows = describe_probabilities(table(np.array([[0.1, 0.9, 0.2, 0.8]]), labels, groups)).to_pylist()
+    p, twice = np.array([[0.1, 0.9, 0.2, 0.8]]), [0, 1, 0, 1, 2, 3, 2, 3]
+    rows = describe_probabilities(table(np.tile(p, 2), labels[np.array(twice) % 4], groups[twice])).to_pylist()
     (own,) = [r for r in rows if r["measure"] == "auc" and r["side"] == "a"]
     assert own["value"] == 1 and own["ci_low"] < 0.6
+    rows = describe_probabilities(table(p, labels, groups)).to_pylist()  # one author a cell: nothing is known
+    assert {r["ci_low"] for r in rows if r["measure"] == "auc"} == {None}
+
+
+@pytest.mark.parametrize("sizes", [[80, 20, *[5] * 10], [50] * 4, [30] * 6])
+def test_few_or_uneven_authors_make_intervals_wide_enough(sizes: list[int]) -> None:
+    """Authors of a style of their own, 150 draws: at most about 5 in 100 intervals leave the true area out."""
+    who = np.repeat(np.arange(2 * len(sizes)), sizes * 2)
+    groups = (who >= len(sizes)).astype(np.int64)
+    true = norm.cdf(1.2 / np.sqrt(2 * (1 + 1)))  # normal scores 1.2 apart; styles and texts of variance 1
+    outside = dict.fromkeys(("a", "b", "difference"), 0)
+    for seed in range(150):
+        draw = np.random.default_rng(seed)
+        labels = who % 2 if len(sizes) == 4 else draw.integers(0, 2, len(who))  # of few authors each has one label
+        score = 0.6 * (2 * labels - 1) + draw.normal(0, 1, 2 * len(sizes))[who] + draw.normal(0, 1, len(who))
+        for row in describe_probabilities(table(1 / (1 + np.exp(-score))[None], labels, groups, who)).to_pylist():
+            if row["measure"] == "auc_crossed":
+                expected = 0 if row["side"] == "difference" else true
+                outside[row["side"]] += not row["ci_low"] <= expected <= row["ci_high"]
+    assert max(outside.values()) <= 17
