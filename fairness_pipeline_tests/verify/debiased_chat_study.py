@@ -6,7 +6,9 @@
 A gap closes wherever a model forgets what it answered to whom, and the more it forgets, the more it is perplexed. So a
 variant is compared with its placebo where both are equally perplexed: each training's effects (the mean effect size of
 all measures, at every fairness test) are interpolated over perplexity, and the mean distance of two trainings of one
-seed is taken over the perplexities that both have passed.
+seed is taken over the perplexities that both have passed. If these are a small part of what the variant passes
+(`shared`), that says little: the variant had hardly moved. So both are also compared after as many iterations, over
+the second half of the tests, with what that cost in perplexity beside it.
 """
 
 import sys
@@ -19,13 +21,14 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.workspace.lake import Lake
 
+_Curve = tuple[list[float], list[float]]
 PROFILE = "debiased_chat_study"
 PLACEBO = "seq2seq-placebo"
 _LEVELS = 50
 _POWER = 0.8
 
 
-def at_equal_perplexity(one: tuple[list[float], list[float]], other: tuple[list[float], list[float]]) -> float | None:
+def at_equal_perplexity(one: _Curve, other: _Curve) -> float | None:
     """The mean of the first training's effects minus the second's, over the perplexities that both have passed.
 
     Args:
@@ -35,12 +38,27 @@ def at_equal_perplexity(one: tuple[list[float], list[float]], other: tuple[list[
     Returns:
         None if they have none in common.
     """
-    low = max(min(own[0]) for own in (one, other))
-    high = min(max(own[0]) for own in (one, other))
+    low, high = _common(one, other)
     if high <= low:
         return None
     levels = np.linspace(low, high, _LEVELS)
     return float(np.mean(_interpolated(*one, levels) - _interpolated(*other, levels)))
+
+
+def shared(one: _Curve, other: _Curve) -> float:
+    """The share of the first training's range of perplexities that the second has passed, too."""
+    low, high = _common(one, other)
+    return max(0.0, high - low) / (max(one[0]) - min(one[0]) or 1.0)
+
+
+def after_as_many(one: _Curve, other: _Curve) -> float:
+    """The first training's mean effect over the second half of its tests, minus the other's."""
+    means = [float(np.mean(own[1][len(own[1]) // 2 :])) for own in (one, other)]
+    return means[0] - means[1]
+
+
+def _common(one: _Curve, other: _Curve) -> tuple[float, float]:
+    return max(min(own[0]) for own in (one, other)), min(max(own[0]) for own in (one, other))
 
 
 def _interpolated(perplexities: list[float], effects: list[float], levels: np.ndarray) -> np.ndarray:
@@ -63,34 +81,43 @@ def figures(lake: Lake, project: Project, model: str) -> dict[int, dict[str, obj
 
 
 def table(
-    perplexity: str, arms: dict[str, dict[int, dict[str, object]]], placebo: dict[int, dict[str, object]]
+    perplexity: str,
+    compared: Callable[[_Curve, _Curve], float | None],
+    arms: dict[str, dict[int, dict[str, object]]],
+    placebo: dict[int, dict[str, object]],
 ) -> None:
-    """Prints each variant beside its placebo, at equal perplexity."""
+    """Prints each variant beside its placebo."""
     rows, ps = [], []
     for name, own in arms.items():
-        seeds = sorted(own.keys() & placebo.keys())
-        found = {
-            seed: at_equal_perplexity(_curve(own[seed], perplexity), _curve(placebo[seed], perplexity))
-            for seed in seeds
-        }
-        values = np.array([100 * v / float(own[s]["base_effect"]) for s, v in found.items() if v is not None])
+        pairs = [
+            (_curve(own[seed], perplexity), _curve(placebo[seed], perplexity)) for seed in own.keys() & placebo.keys()
+        ]
+        found = [(compared(*two), two) for two in pairs]
+        values = np.array([100 * v / two[0][1][0] for v, two in found if v is not None])
         if len(values) < 2:
             continue
         error = values.std(ddof=1) / np.sqrt(len(values))
         t = stats.t.ppf([0.975, _POWER], len(values) - 1)
         p = float(stats.ttest_1samp(values, 0).pvalue)
         ps.append(p)
-        rows.append((name, len(values), values.mean(), t[0] * error, p, int((values < 0).sum()), t.sum() * error))
-    print("| variant | seeds | gap minus the placebo's, % of the base's | 95% | p | p (Holm) | less in | detectable |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for (name, count, mean, reach, p, less, least), adjusted in zip(rows, holm(ps), strict=True):
+        dearer = np.mean([100 * (two[0][0][-1] / two[1][0][-1] - 1) for two in pairs])
+        part = 100 * np.mean([shared(*two) for two in pairs])
+        rows.append(
+            (name, len(values), values.mean(), t[0] * error, p, int((values < 0).sum()), t.sum() * error, part, dearer)
+        )
+    print(
+        "| variant | seeds | gap minus the placebo's, % of the base's | 95% | p | p (Holm) | less in | detectable | "
+        "shared, % | perplexity at the end, % above the placebo's |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for (name, count, mean, reach, p, less, least, part, dearer), adjusted in zip(rows, holm(ps), strict=True):
         print(
             f"| {name} | {count} | {mean:+.1f} | {mean - reach:+.1f} to {mean + reach:+.1f} | {p:.3f} | {adjusted:.3f} | "
-            f"{less} of {count} | {least:.1f} |"
+            f"{less} of {count} | {least:.1f} | {part:.0f} | {dearer:+.1f} |"
         )
 
 
-def _curve(own: dict[str, object], perplexity: str) -> tuple[list[float], list[float]]:
+def _curve(own: dict[str, object], perplexity: str) -> _Curve:
     return own[perplexity], own["effects_by_test"]  # type: ignore[return-value]
 
 
@@ -129,12 +156,13 @@ def main() -> int:
         print(f"nothing is trained yet: fairness-pipeline run --profile {PROFILE} --select debiased_dialogue_models")
         return 1
     arms = {name: own for name, own in found.items() if name != PLACEBO}
-    for title, perplexity in (
-        ("At equal perplexity of dialogues that name nobody", "neutral_perplexity_by_test"),
-        ("At equal perplexity of all held-out dialogues", "perplexity_by_test"),
+    for title, perplexity, compared in (
+        ("At equal perplexity of dialogues that name nobody", "neutral_perplexity_by_test", at_equal_perplexity),
+        ("At equal perplexity of all held-out dialogues", "perplexity_by_test", at_equal_perplexity),
+        ("After as many iterations, over the second half of the tests", "perplexity_by_test", after_as_many),
     ):
         print(f"\n{title}:\n")
-        table(perplexity, arms, found[PLACEBO])
+        table(perplexity, compared, arms, found[PLACEBO])
     print("\nWhat was looked at, means over seeds (over tests):\n")
     diagnoses(found)
     return 0

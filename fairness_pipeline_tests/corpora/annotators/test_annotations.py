@@ -120,6 +120,9 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], said: str, tmp_path: Pa
         ({"labels": {"at_least": 3, "positive": ["1"]}}, "'at_least' stands instead of 'positive' and 'negative'"),
         ({"categories": {"x": {"column": "x", "a": {"name": "a", "between": [1, 4]}, "b": {"name": "b", "between": [4, 9]}}}}, "'a' and 'b' overlap"),
         ({"labels": {"positive": ["1"], "negative": ["1"]}}, "is in 'labels.positive' and in 'labels.negative'"),
+        ({"labels": {"classes": {"b": ["1"], "a: b": ["2"], "c": ["3"]}}, "categories": {
+            name: {"column": name, "a": {"name": "a", "values": ["a"]}, "b": {"name": "b", "values": ["b"]}} for name in ("x", "x: a")
+        }}, "two pairs of a category and a class have the same name"),
         ({"categories": {"x": {"column": "x", "a": {"name": "a"}, "b": {"name": "b", "values": ["b"]}}}}, "needs 'values'"),
     ],
 )  # fmt: skip
