@@ -132,6 +132,9 @@ def diagnoses(arms: dict[str, dict[int, dict[str, object]]]) -> None:
         "of L_D1": lambda own: float(np.median(own["gradient_d1_by_test"][1:])),
         "of L_D2": lambda own: float(np.median(own["gradient_d2_by_test"][1:])),
         "last effect, % of the base's": lambda own: 100 * float(own["effects_by_test"][-1]) / float(own["base_effect"]),
+        "least effect of any test": lambda own: (
+            100 * min(own["effects_by_test"][1:]) / float(own["base_effect"])  # type: ignore[index]
+        ),
         "last perplexity of neutral dialogues, % more": lambda own: (
             100 * (float(own["neutral_perplexity_by_test"][-1]) / float(own["neutral_perplexity_by_test"][0]) - 1)
         ),
