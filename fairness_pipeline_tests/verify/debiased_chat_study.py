@@ -74,7 +74,10 @@ def figures(lake: Lake, project: Project, model: str) -> dict[int, dict[str, obj
     found = {}
     for number, key in enumerate(part.seeds_of({"dimension": "gender", "model": model}), start=1):
         card = lake.card("debiased_dialogue_models", key)
-        if card:
+        game = (part.models[model].settings or {})["adversarial"]
+        if (
+            card and card.inputs["settings"]["model"]["settings"]["adversarial"] == game
+        ):  # not one of a copied workspace
             shared = lake.card("disentanglement", part.shared_with(key))
             found[number] = {**(shared.figures if shared else {}), **card.figures}
     return found
@@ -150,13 +153,15 @@ def diagnoses(arms: dict[str, dict[int, dict[str, object]]]) -> None:
 
 def main() -> int:
     """Prints what the trainings show."""
-    project = Project(PROFILE)
+    project = Project(sys.argv[1] if len(sys.argv) > 1 else PROFILE)
     lake = Lake(project.workspace)
     part = project.parts["dialogue_fairness"]
     names = [name for name, own in part.models.items() if own.debiasing and ".seed" not in name]
     found = {name: own for name in names if (own := figures(lake, project, name))}
     if PLACEBO not in found:
-        print(f"nothing is trained yet: fairness-pipeline run --profile {PROFILE} --select debiased_dialogue_models")
+        print(
+            f"nothing is trained yet: fairness-pipeline run --profile {project.name} --select debiased_dialogue_models"
+        )
         return 1
     arms = {name: own for name, own in found.items() if name != PLACEBO}
     for title, perplexity, compared in (
