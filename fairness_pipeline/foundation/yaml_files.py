@@ -136,10 +136,11 @@ def _read(read: Callable[..., Any], text: str) -> Any:
 
     The C loader accepts tabs where YAML forbids them, and endless nesting would crash the process.
     """
-    if "&" in text and "*" in text:
-        _check_size(text)
     deep = text.count("[") + text.count("{") > _NESTED or _DEEP_BLOCK.search(text)
-    if not deep and "\t" not in text:
+    fast = not deep and "\t" not in text
+    if "&" in text and "*" in text:
+        _check_size(text, _FastLoader if fast else _Loader)
+    if fast:
         with suppress(yaml.YAMLError):
             return read(text, Loader=_FastLoader)
     return read(text, Loader=_Loader)
@@ -149,7 +150,7 @@ _LARGEST = 100_000
 """Values of a file, each counted as often as aliases repeat it."""
 
 
-def _check_size(text: str) -> None:
+def _check_size(text: str, loader: Any) -> None:
     """Refuses a text whose aliases stand for more values than any file has (`a: [*b, *b], b: [*c, *c], ...`).
 
     Raises:
@@ -157,8 +158,6 @@ def _check_size(text: str) -> None:
     """
     sizes: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int, int]] = []  # anchor, size so far, line
-    deep = text.count("[") + text.count("{") > _NESTED or _DEEP_BLOCK.search(text)
-    loader = yaml.SafeLoader if deep or "\t" in text else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for event in yaml.parse(text, Loader=loader):
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.CollectionStartEvent):

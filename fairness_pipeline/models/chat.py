@@ -275,9 +275,7 @@ class Chat:
             pause = 0.0
         if empty:
             return Reply("", EMPTY)
-        return Reply(
-            "", FAILED, problem=f"{problem}, {attempt + bool(problem and attempt + 1 == self.source.attempts)} times"
-        )
+        return Reply("", FAILED, problem=f"{problem}, {asked} times")
 
     def _body(self, prompt: str) -> dict[str, Any]:
         decoding = self.decoding

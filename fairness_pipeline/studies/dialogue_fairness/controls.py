@@ -89,8 +89,9 @@ class Controls:
         What is another model's control is no mistake: this model just has none.
         """
         mismatches = {name: self.mismatched_settings(key, name) for name in self._offered(key, method, dimension)}
-        mistaken = [name for name in mismatches if not self._controls_another(name, method)]
-        if mistaken and all(mismatches.values()):
+        if not all(mismatches.values()):
+            return
+        if mistaken := [name for name in mismatches if not self._controls_another(name, method)]:
             name, fields = mistaken[0], mismatches[mistaken[0]]
             told = ", ".join(f"{field} ({own}, {other})" for field, (own, other) in fields.items())
             raise FairnessError(

@@ -19,7 +19,7 @@ from fairness_pipeline.workspace.published import PublishedRate
 
 
 def table(said: np.ndarray, labels: np.ndarray, groups: np.ndarray, authors: np.ndarray | None = None) -> pa.Table:
-    """(seeds, texts) of predictions as a table."""
+    """(seeds, texts) of predictions, or of probabilities, as a table."""
     seeds, count = said.shape
     own = np.arange(count) if authors is None else authors
     return pa.table(
@@ -29,7 +29,7 @@ def table(said: np.ndarray, labels: np.ndarray, groups: np.ndarray, authors: np.
             "author_group": ["ab"[group] for group in groups] * seeds,
             "author_id": [str(author) for author in own] * seeds,
             "probability": said.astype(float).ravel(),
-            "prediction": said.astype(np.int64).ravel(),
+            "prediction": (said >= 0.5).astype(np.int64).ravel(),
             "seed": np.repeat(np.arange(1, seeds + 1), count),
         },
         schema=CLASSIFIER_PREDICTIONS,

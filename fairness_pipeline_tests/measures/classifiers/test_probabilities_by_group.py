@@ -1,31 +1,12 @@
 """AUC by group against scikit-learn, its intervals in simulations, thresholds and calibration by hand."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from fairness_pipeline.measures.classifiers.probabilities_by_group import describe_probabilities
-from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
-
-
-def table(p: np.ndarray, labels: np.ndarray, groups: np.ndarray, authors: np.ndarray | None = None) -> pa.Table:
-    """(seeds, texts) of probabilities as a table."""
-    seeds, count = p.shape
-    own = np.arange(count) if authors is None else authors
-    return pa.table(
-        {
-            "text_id": [f"t{i}" for i in range(count)] * seeds,
-            "label": np.tile(labels, seeds),
-            "author_group": ["ab"[group] for group in groups] * seeds,
-            "author_id": [str(author) for author in own] * seeds,
-            "probability": p.ravel(),
-            "prediction": (p >= 0.5).astype(np.int64).ravel(),
-            "seed": np.repeat(np.arange(1, seeds + 1), count),
-        },
-        schema=CLASSIFIER_PREDICTIONS,
-    )
+from fairness_pipeline_tests.measures.classifiers.test_group_rates import table
 
 
 def drawn(seed: int, shift: float = 0.0, authors: int = 60, each: int = 8) -> tuple[np.ndarray, ...]:
