@@ -21,6 +21,8 @@ LONGEST_LINE = 1 << 20
 """Bytes. A turn has a few hundred; a file with a longer line is not what it claims to be."""
 
 _WINDOW_LOG = 31  # Pushshift's dumps are made with zstd --long=31
+_SMALL, _PACKED = 1 << 28, 200
+"""Bytes that any compressed file may unpack to, and how often its own size a larger one may; text packs 20 times."""
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
@@ -29,13 +31,17 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
 
     Raises:
         FairnessError: the file is missing, its compression is broken, it has bytes outside the encoding or NUL bytes,
-            or a line is longer than `LONGEST_LINE`; names the file and the line.
+            a line is longer than `LONGEST_LINE`, or it unpacks to more than text does; names the file and the line.
     """
-    number = 0
+    number = unpacked = 0
     try:
+        most = _most_bytes(path)
         with _open(path) as stream:
             while line := stream.readline(LONGEST_LINE + 1):
                 number += 1
+                unpacked += len(line)
+                if unpacked > most:
+                    raise _bomb(path, most)
                 if len(line) > LONGEST_LINE:
                     raise FairnessError(
                         f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; expected one dialogue a line"
@@ -126,6 +132,35 @@ def _open(path: Path) -> BinaryIO:
     if path.suffix == ".zst":
         return zstd.open(path, "rb", options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG})  # type: ignore[return-value]
     return path.open("rb")
+
+
+def read_member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """A whole file of a `.zip`.
+
+    Args:
+        path: The `.zip`, for messages.
+        archive: The same, opened.
+        name: The file in it.
+
+    Raises:
+        FairnessError: it unpacks to more than text does.
+    """
+    most = _most_bytes(path)
+    if archive.getinfo(name).file_size > most:  # no more than this is unpacked
+        raise _bomb(path, most)
+    return archive.read(name)
+
+
+def _most_bytes(path: Path) -> float:
+    """That a file may hold once it is unpacked."""
+    packed = path.suffix in (".gz", ".zst", ".zip")
+    return max(_SMALL, _PACKED * path.stat().st_size) if packed else float("inf")
+
+
+def _bomb(path: Path, most: float) -> FairnessError:
+    return FairnessError(
+        f"{path}: unpacks to more than {most:,.0f} bytes, which no text of its size does; unpack it if it is sound"
+    )
 
 
 def _only_member(path: Path) -> BinaryIO:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.text_files import read_member
 
 _NAME = re.compile(r".*/[\d-]+-(?P<ages>\w+)_\d+posts\.xml")
 
@@ -36,7 +37,9 @@ def read_chat_rooms(path: Path) -> Iterator[Post]:
             for name in names:
                 found = _NAME.fullmatch(name)
                 assert found
-                for number, post in enumerate(ElementTree.fromstring(archive.read(name)).iter("Post"), start=1):
+                for number, post in enumerate(
+                    ElementTree.fromstring(read_member(path, archive, name)).iter("Post"), start=1
+                ):
                     where = f"{path}, {name}, post {number}"
                     yield Post(where, (post.text or "").strip(), post.get("class", ""), found["ages"], post.get("user"))
     except (OSError, zipfile.BadZipFile, ElementTree.ParseError) as error:

@@ -14,6 +14,7 @@ from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.foundation.text_files import read_member
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 
 STATE_TURNS = schema(
@@ -104,10 +105,10 @@ def _loaded(path: Path) -> dict[str, Any]:
     try:
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
-                content = json.loads(archive.read(archive.namelist()[0]))
+                content = json.loads(read_member(path, archive, archive.namelist()[0]))
         else:
             content = json.loads(path.read_bytes())
-    except (OSError, ValueError, zipfile.BadZipFile, IndexError) as error:
+    except (OSError, ValueError, zipfile.BadZipFile, IndexError, RecursionError) as error:
         raise FairnessError(f"{path}: expected MultiWOZ as JSON, plain or in a .zip file: {error}") from None
     if not isinstance(content, dict):
         raise FairnessError(f"{path}: expected dialogues by their id, found {type(content).__name__}")
