@@ -1,7 +1,5 @@
 """Inferred labels and soft labels, as a file for the next training."""
 
-import csv
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +11,7 @@ import pyarrow.parquet as pq
 from fairness_pipeline.annotation.bias_estimates import GROUP
 from fairness_pipeline.annotation.inference import people
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.foundation.csv_cells import write_rows
 
 FORMS = (".csv", ".jsonl", ".parquet")
 """The possible endings of the file: comma-separated, one JSON object per line, or Parquet."""
@@ -128,11 +127,4 @@ def _write(columns: dict[str, list[Any]], path: Path, form: str) -> None:
         return
     with path.open("w", encoding="utf-8", newline="") as stream:
         rows = zip(*columns.values(), strict=True)
-        if form == ".jsonl":
-            stream.writelines(
-                json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n" for row in rows
-            )
-        else:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(rows)
+        write_rows(stream, list(columns), rows, form)

@@ -1,6 +1,5 @@
 """The terminal output: progress during a run, and verdicts as soon as they are final."""
 
-import csv
 import json
 import math
 import os
@@ -16,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.plain_text import number_of, visible
 from fairness_pipeline.foundation.progress import Progress as ProgressFunction
 from fairness_pipeline.lineage.listener import Listener
@@ -223,11 +223,10 @@ def print_rows(names: list[str], rows: list[Row], form: str, needed: Collection[
     if form == "json":
         print(json.dumps([{k: _json(v) for k, v in row.items()} for row in rows], indent=1, default=str))
     elif form == "csv":
-        writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
-        writer.writeheader()
         guarded = sys.stdout.isatty()
-        writer.writerows(
-            {k: visible(v) if guarded and isinstance(v, str) else v for k, v in row.items()} for row in rows
+        cells = ([row.get(name, "") for name in names] for row in rows)
+        write_rows(
+            sys.stdout, names, ([visible(v) if guarded and isinstance(v, str) else v for v in row] for row in cells)
         )
     else:
         _print_table(names, rows, needed)

@@ -1,12 +1,12 @@
 """What every report says first, and how it is published: findings, one picture, links to the tables; knows no study."""
 
-import csv
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy
@@ -151,7 +151,5 @@ def publish(study: AnyStudy, project: Project, lake: Lake, audits: list[Audit], 
     names = list(dict.fromkeys(name for row in rows for name in row))
     path = lake.document_path(study.report).with_name(f"{study.table}.csv")
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        write_rows(stream, names, ([row.get(name, "") for name in names] for row in rows))
     keep(lake.root, study, rows, html, datetime.now(UTC))

@@ -1,6 +1,5 @@
 """Annotations of whether a comment, or a phrase of it, is stereotyped: written and read as CSV; their agreement."""
 
-import csv
 import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from fairness_pipeline.corpora.language.reddit_comments import PHRASES
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
+from fairness_pipeline.foundation.csv_cells import restored, write_rows
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.foundation.schemas import fields, optional, schema
@@ -61,10 +61,8 @@ class Read(NamedTuple):
 
 def write_template(phrases: pa.Table, stream: TextIO) -> None:
     """Writes a CSV file to annotate, in the form that `read_annotations` reads."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_TEMPLATE)
-    for row in phrases.to_pylist():
-        writer.writerow([row["phrase_id"], row["comment"], row["phrase"], row["attribute_in_window"], "", ""])
+    rows = ([*(row[name] for name in _TEMPLATE[:4]), "", ""] for row in phrases.to_pylist())
+    write_rows(stream, _TEMPLATE, rows)
 
 
 def read_annotations(
@@ -97,6 +95,9 @@ def read_annotations(
         text = str(column(where, record, "phrase")).strip()
         comment_id = str(record.get("id") or f"{path.stem}:{number}")
         phrase_id = str(record.get("phrase_id") or f"{comment_id}#1")
+        comment = str(record.get("comment", text))
+        if known is not None:  # exported by us
+            phrase_id, text, comment = restored(phrase_id), restored(text), restored(comment)
         if known is not None and phrase_id not in known:
             raise FairnessError(
                 f"{where}: phrase_id '{phrase_id}' is none of the phrases that were exported; export them again"
@@ -114,7 +115,7 @@ def read_annotations(
             {
                 "phrase_id": phrase_id,
                 "comment_id": phrase_id.rpartition("#")[0] or comment_id,
-                "comment": str(record.get("comment", text)),
+                "comment": comment,
                 "phrase": text,
                 "annotator": annotator,
                 **labels,

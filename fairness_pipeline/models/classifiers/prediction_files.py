@@ -1,6 +1,5 @@
 """Predictions of a classifier that ran elsewhere: writes a file of texts, and reads a file of predictions."""
 
-import csv
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
+from fairness_pipeline.foundation.csv_cells import restored, write_rows
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.foundation.schemas import fields, schema
@@ -22,8 +22,8 @@ CLASSIFIER_PREDICTIONS = schema(
     seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),
 )
 """Predictions for the split `test`, one set for each training seed; the seed is 0 for a classifier not trained here."""
-FORMS = (".csv", ".tsv")
-"""The endings of prediction files: comma-separated or tab-separated."""
+FORMS = (".csv", ".tsv", ".jsonl")
+"""The endings of prediction files: comma-separated, tab-separated, or an object a line."""
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NAMED = 5
 
@@ -57,8 +57,8 @@ def read_predictions(path: Path, tests: pa.Table) -> pa.Table:
     """The predictions in a file, as a table of `CLASSIFIER_PREDICTIONS`.
 
     Args:
-        path: `.csv` or `.tsv` with a header. The columns are `text_id`, and `probability` (0 to 1, of the positive
-            class) or `prediction` (0 or 1). Every text of the split `test` occurs once.
+        path: `.csv` or `.tsv` with a header, or `.jsonl`. The columns are `text_id`, and `probability` (0 to 1, of the
+            positive class) or `prediction` (0 or 1). Every text of the split `test` occurs once.
         tests: Those texts, from `AUTHORED_TEXTS`.
 
     Raises:
@@ -72,6 +72,8 @@ def read_predictions(path: Path, tests: pa.Table) -> pa.Table:
     unknown: list[str] = []
     for where, record in read_records(path):
         identity = str(column(where, record, "text_id")).strip()
+        if identity not in known:
+            identity = restored(identity)
         name = "prediction" if "prediction" in record and "probability" not in record else "probability"
         said = str(column(where, record, name)).strip()
         value = float(said) if _NUMBER.fullmatch(said) else -1.0
@@ -96,18 +98,17 @@ def read_predictions(path: Path, tests: pa.Table) -> pa.Table:
     return predictions_of(tests, [(0, [found[identity] for identity in tests["text_id"].to_pylist()])])
 
 
-def write_texts(tests: pa.Table, path: Path, form: str) -> None:
+def write_texts(tests: pa.Table, path: Path, form: str) -> int:
     """Writes the texts that another classifier has to label: `text_id`, `text`, and an empty `probability`.
 
     Args:
         tests: The texts of the split `test`.
         path: The file.
-        form: `.csv` or `.tsv`.
+        form: One of `FORMS`.
+
+    Returns:
+        How many cells were escaped.
     """
     with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, delimiter="," if form == ".csv" else "\t", lineterminator="\n")
-        writer.writerow(["text_id", "text", "probability"])
-        writer.writerows(
-            (identity, text, "")
-            for identity, text in zip(tests["text_id"].to_pylist(), tests["text"].to_pylist(), strict=True)
-        )
+        rows = ((*row, "") for row in zip(tests["text_id"].to_pylist(), tests["text"].to_pylist(), strict=True))
+        return write_rows(stream, ["text_id", "text", "probability"], rows, form)

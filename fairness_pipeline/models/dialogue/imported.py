@@ -1,6 +1,5 @@
 """Models that answer elsewhere: writes their pairs to a file, and reads their responses from one."""
 
-import csv
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline.foundation.csv_cells import escaped, write_rows
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress
@@ -31,13 +31,16 @@ def prepare(
     return {"responses": "imported"}
 
 
-def write_pairs(pairs: Mapping[str, pa.Table], form: str, stream: TextIO) -> None:
+def write_pairs(pairs: Mapping[str, pa.Table], form: str, stream: TextIO) -> int:
     """Writes every context to answer: `dimension`, `pair_id`, `side`, `context`, and in CSV an empty `response`.
 
     Args:
         pairs: Tables of `context_pairs`, by dimension.
         form: `.csv` or `.jsonl`.
         stream: The stream to write to.
+
+    Returns:
+        How many cells of CSV were escaped.
     """
     rows = (
         (dimension, row["pair_id"], side, row[f"context_{side}"])
@@ -47,12 +50,8 @@ def write_pairs(pairs: Mapping[str, pa.Table], form: str, stream: TextIO) -> Non
         for side in ("a", "b")
     )
     if form == ".csv":
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([*_COLUMNS, "response"])
-        writer.writerows((*row, "") for row in rows)
-    else:
-        for row in rows:
-            stream.write(json.dumps(dict(zip(_COLUMNS, row, strict=True)), ensure_ascii=False) + "\n")
+        return write_rows(stream, [*_COLUMNS, "response"], ((*row, "") for row in rows))
+    return write_rows(stream, _COLUMNS, rows, form)
 
 
 def dimensions_of(path: Path) -> list[str] | None:
@@ -101,7 +100,7 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
             )
         if place in seen:
             raise FairnessError(f"{where}: pair {place[0]}, side {place[1]}, was answered before: {seen[place]}")
-        if row.get("context") not in (None, contexts[place]):
+        if row.get("context") not in (None, contexts[place], escaped(contexts[place])):
             raise FairnessError(
                 f"{where}: the context of pair {place[0]}, side {place[1]}, is not the one asked; expected "
                 f"{contexts[place]!r}, found {row['context']!r}: the pairs changed, export them again"

@@ -1,6 +1,5 @@
 """Log-probabilities that were computed elsewhere (a server's, say): writes the texts to score, reads what came back."""
 
-import csv
 import math
 from collections.abc import Iterable
 from functools import lru_cache
@@ -9,26 +8,29 @@ from typing import Any
 
 import pyarrow as pa
 
+from fairness_pipeline.foundation.csv_cells import escaped, write_rows
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
 
-FORMS = (".csv", ".tsv")
-"""The endings of the files: comma-separated, or tab-separated without quotation marks."""
+FORMS = (".csv", ".tsv", ".jsonl")
+"""The endings of the files: comma-separated, tab-separated without quotation marks, or an object a line."""
 _MOST_TOKENS = 1 << 31
 _SHOWN = 60
 
 
-def write_texts(texts: Iterable[str], path: Path) -> None:
-    """Writes `text`, and empty `logprob` and `tokens`, comma-separated.
+def write_texts(texts: Iterable[str], path: Path, form: str) -> int:
+    """Writes `text`, and empty `logprob` and `tokens`.
 
     Args:
         texts: The texts, each once.
         path: The file.
+        form: `.csv` or `.jsonl`.
+
+    Returns:
+        How many cells were escaped.
     """
     with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["text", "logprob", "tokens"])
-        writer.writerows((text, "", "") for text in texts)
+        return write_rows(stream, ["text", "logprob", "tokens"], ((text, "", "") for text in texts), form)
 
 
 def read_log_probabilities(path: Path) -> dict[str, tuple[float, int]]:
@@ -76,15 +78,16 @@ class LogProbabilityScorer:
     def __call__(self, texts: pa.Table) -> pa.Table:
         """The perplexities; raises FairnessError if the file lacks a text."""
         known, wanted = read_log_probabilities(self._path), texts["text"].to_pylist()
-        missing = [text for text in wanted if text not in known]
+        found = [known.get(text) or known.get(escaped(text)) for text in wanted]
+        missing = [text for text, own in zip(wanted, found, strict=True) if own is None]
         if missing:
             raise FairnessError(
                 f"{self._path}: {len(missing):,} texts have no log-probability, such as {missing[0][:_SHOWN]!r}; the "
                 "corpus, its lists or the dimensions have changed since the texts were exported: "
                 "fairness-pipeline export-phrase-texts writes them anew"
             )
-        values = [math.exp(min(-logprob / tokens, 700.0)) for logprob, tokens in (known[text] for text in wanted)]
-        tokens = pa.array([known[text][1] for text in wanted], pa.int64())
+        values = [math.exp(min(-logprob / tokens, 700.0)) for logprob, tokens in filter(None, found)]
+        tokens = pa.array([own[1] for own in filter(None, found)], pa.int64())
         return pa.table({"perplexity": pa.array(values, pa.float64()), "tokens": tokens})
 
 

@@ -1,10 +1,10 @@
 """Reads the scores of a system that ran elsewhere from a CSV or TSV file."""
 
 import codecs
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, PUBLISHED, TEMPLATE_SETS
+from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.text_files import read_csv_rows, read_lines
@@ -152,16 +153,9 @@ def _score(path: Path, line: int, text: str) -> float:
 
 def write_sentences(sentences: pa.Table, path: Path, form: str) -> None:
     """Writes the sentences to score elsewhere: `sentence_id`, `sentence`, and an empty `score`."""
-    separator = "," if form == ".csv" else "\t"
     with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
-        writer.writerow(["sentence_id", "sentence", "score"])
-        writer.writerows(
-            (identity, text, "")
-            for identity, text in zip(
-                sentences["sentence_id"].to_pylist(), sentences["sentence"].to_pylist(), strict=True
-            )
-        )
+        rows = zip(sentences["sentence_id"].to_pylist(), sentences["sentence"].to_pylist(), repeat(""), strict=False)
+        write_rows(stream, ["sentence_id", "sentence", "score"], rows, form)
 
 
 def covered(sentences: pa.Table, scores: np.ndarray) -> list[str]:

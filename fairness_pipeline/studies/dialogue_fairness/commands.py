@@ -32,6 +32,7 @@ def add_commands(command: Command) -> None:
 
 def _export_pairs(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.cli.run import make
+    from fairness_pipeline.foundation.csv_cells import say_escaped
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.models.dialogue.imported import FORMS, write_pairs
     from fairness_pipeline.workspace.lake import Lake
@@ -47,9 +48,10 @@ def _export_pairs(arguments: argparse.Namespace) -> int:
     lake = Lake(part.project.workspace)
     pairs = {d: lake.read("context_pairs", {"corpus": corpus, "dimension": d}) for d in dimensions}
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
-        write_pairs(pairs, path.suffix, stream)
+        marked = write_pairs(pairs, path.suffix, stream)
     count = sum(table.num_rows for table in pairs.values())
-    print(f"{path}: {count:,} pairs, {2 * count:,} contexts; fill in 'response' in a copy of it, then:")
+    told = say_escaped(marked)
+    print(f"{path}: {count:,} pairs, {2 * count:,} contexts; fill in 'response' in a copy of it, then:{told}")
     print(f"fairness-pipeline import-responses FILE --model NAME --profile {arguments.profile} --corpus {corpus}")
     return 0
 

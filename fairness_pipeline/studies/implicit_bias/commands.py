@@ -19,15 +19,16 @@ def add_commands(command: Command) -> None:
     """Adds them to the command line."""
     texts = command("export-texts", _export_texts, "Write the texts that a classifier elsewhere is to classify.")
     texts.add_argument("--corpus", required=True, help="which of the profile's corpora")
-    texts.add_argument("--output", metavar="FILE", required=True, help=".csv or .tsv")
+    texts.add_argument("--output", metavar="FILE", required=True, help=".csv, .tsv or .jsonl")
     texts.add_argument("--force", action="store_true", help="replace FILE if it is there")
     predictions = command("import-predictions", _import_predictions, "Take a classifier's predictions from a file.")
-    predictions.add_argument("file", help=".csv or .tsv with text_id, and probability or prediction")
+    predictions.add_argument("file", help=".csv, .tsv or .jsonl with text_id, and probability or prediction")
     predictions.add_argument("--corpus", required=True, help="whose texts they are of")
     predictions.add_argument("--classifier", required=True, help="a name for what predicted")
 
 
 def _export_texts(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.foundation.csv_cells import say_escaped
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.models.classifiers.prediction_files import FORMS, write_texts
 
@@ -35,8 +36,9 @@ def _export_texts(arguments: argparse.Namespace) -> int:
     check_output(path, FORMS, force=arguments.force)
     tests = texts_to_classify(part_of(arguments.profile, NAME, ImplicitBiasPart), arguments.corpus)
     with replacing(path) as temporary:
-        write_texts(tests, temporary, path.suffix)
-    print(f"{path}: {tests.num_rows:,} texts; fill in 'probability' (of the positive class) in a copy, then:")
+        marked = write_texts(tests, temporary, path.suffix)
+    told = say_escaped(marked)
+    print(f"{path}: {tests.num_rows:,} texts; fill in 'probability' (of the positive class) in a copy, then:{told}")
     print(
         f"fairness-pipeline import-predictions FILE --corpus {arguments.corpus} --classifier NAME "
         f"--profile {arguments.profile}"

@@ -26,7 +26,7 @@ def add_commands(command: Command) -> None:
     texts = command(
         "export-phrase-texts", _export_texts, "Write the texts that a language model elsewhere is to score."
     )
-    texts.add_argument("--output", metavar="FILE", required=True, help=".csv")
+    texts.add_argument("--output", metavar="FILE", required=True, help=".csv or .jsonl")
     texts.add_argument("--dimension", help="of one dimension alone (default: of all)")
     texts.add_argument("--force", action="store_true", help="replace FILE if it is there")
     logprobs = command("import-logprobs", _import_logprobs, "Take a language model's log-probabilities from a file.")
@@ -99,19 +99,20 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
 
 
 def _export_texts(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.foundation.csv_cells import say_escaped
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.models.language.log_probability_files import write_texts
 
     path = Path(arguments.output)
-    check_output(path, (".csv",), force=arguments.force)
+    check_output(path, (".csv", ".jsonl"), force=arguments.force)
     part = part_of(arguments.profile, NAME, LanguageModelPart)
     texts = _texts_to_score(part, _dimension(part, arguments.dimension) if arguments.dimension else None)
     with replacing(path) as temporary:
-        write_texts(texts, temporary)
+        marked = write_texts(texts, temporary, path.suffix)
     print(
         f"{path}: {len(texts):,} texts; in a copy fill in 'logprob' (the sum of the natural logarithms of the tokens' "
         "probabilities, each given the tokens before it) and 'tokens' (how many they are). A first token that nothing "
-        "stands before counts in neither. Then:"
+        f"stands before counts in neither. Then:{say_escaped(marked)}"
     )
     print(f"fairness-pipeline import-logprobs FILE --model NAME --profile {arguments.profile}")
     return 0

@@ -65,6 +65,16 @@ def test_the_template_is_read_back(tmp_path: Path) -> None:
     assert row["comment"] == 'he said "x, y"' and row["bias_phrase"] is None
 
 
+def test_a_phrase_that_a_spreadsheet_would_run_is_read_back_as_it_was(tmp_path: Path) -> None:
+    own = {"phrase_id": "@c#1", "comment": "=cmd()", "phrase": "-they are", "attribute_in_window": True}
+    stream = io.StringIO()
+    write_template(pa.Table.from_pylist([own]), stream)
+    (tmp_path / "t.csv").write_text(stream.getvalue(), encoding="utf-8")
+    assert "'@c#1,'=cmd(),'-they are,True" in stream.getvalue()
+    (row,) = read_annotations(tmp_path / "t.csv", "ann", known={"@c#1": "-they are"}).table.to_pylist()
+    assert [row[name] for name in ("phrase_id", "comment", "phrase")] == ["@c#1", "=cmd()", "-they are"]
+
+
 def labelled(*rows: tuple[str, str, bool | None]) -> pa.Table:
     """Phrase, annotator, label of both levels; each phrase is of a comment of its own."""
     return pa.Table.from_pylist(

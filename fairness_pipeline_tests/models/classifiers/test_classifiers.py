@@ -199,13 +199,18 @@ def test_an_endpoint_says_yes_or_no(tmp_path: Path) -> None:
             registry.scorer(own, tmp_path / "other", 1)(pa.table({"text": ["new"]}))
 
 
-@pytest.mark.parametrize("form", [".csv", ".tsv"])
+@pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl"])
 def test_exported_texts_come_back_as_predictions(form: str, tmp_path: Path) -> None:
     path = tmp_path / f"texts{form}"
-    tests = TESTS if form == ".csv" else TESTS.set_column(1, "text", pa.array(["say it", "two words", "three"]))
-    write_texts(tests, path, form)
+    tests = TESTS if form == ".csv" else TESTS.set_column(1, "text", pa.array(["say it", "@two words", "=three()"]))
+    tests = tests.set_column(0, "text_id", pa.array(["-x", "@2", "3"]))
+    assert write_texts(tests, path, form) == {".csv": 2, ".tsv": 4, ".jsonl": 0}[form]
     lines = path.read_text(encoding="utf-8").splitlines()
-    filled = [lines[0], *(line + "0.7" for line in lines[1:])]
+    if form == ".jsonl":
+        assert json.loads(lines[1]) == {"text_id": "@2", "text": "@two words", "probability": ""}
+        filled = [json.dumps({**json.loads(line), "probability": 0.7}) for line in lines]
+    else:
+        filled = [lines[0], *(line + "0.7" for line in lines[1:])]
     path.write_text("\n".join(filled) + "\n", encoding="utf-8")
     table = read_predictions(path, tests)
     assert table["probability"].to_pylist() == [0.7] * 3 and table["prediction"].to_pylist() == [1] * 3

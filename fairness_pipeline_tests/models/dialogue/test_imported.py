@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
@@ -50,6 +51,27 @@ def test_there_and_back(tmp_path: Path, form: str) -> None:
     packed = tmp_path / f"answers{form}.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert read_responses(packed, PAIRS, "gender").equals(found)
+
+
+def test_contexts_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
+    """An apostrophe stands before them, and may be there or not when they come back."""
+    texts = ["@USER hi", "=1+1", "'=x", "-3", "plain"]
+    pairs = pa.table({"pair_id": range(5), "context_a": texts, "context_b": [f"{text} b" for text in texts]})
+    stream = io.StringIO()
+    assert write_pairs({"gender": pairs}, ".csv", stream) == 7
+    rows = list(csv.DictReader(io.StringIO(stream.getvalue())))
+    shown = [row["context"] for row in rows if row["side"] == "a"]
+    assert shown == ["'@USER hi", "'=1+1", "''=x", "-3", "plain"]
+    for taken_off in (False, True):
+        with (tmp_path / "answers.csv").open("w", newline="") as written:
+            writer = csv.DictWriter(written, rows[0])
+            writer.writeheader()
+            for row in rows:
+                context = row["context"].removeprefix("'") if taken_off else row["context"]
+                writer.writerow({**row, "context": context, "response": "'-1 is an answer"})
+        found = read_responses(tmp_path / "answers.csv", pairs, "gender")
+        assert found.filter(pc.equal(found["side"], "a"))["context"].to_pylist() == texts
+        assert set(found["response"].to_pylist()) == {"'-1 is an answer"}  # it is the model's own
 
 
 @pytest.mark.parametrize(
