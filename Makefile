@@ -1,19 +1,21 @@
 # Everything runs from the project's own environment, made at the first call.
 PYTHON ?= python3
 PROFILE ?= sample
+TOOLS := .venv-supply
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test fast ui lint reference verify benchmark clean
+.PHONY: run test fast ui lint reference verify benchmark lock sbom advisories clean
 .DEFAULT_GOAL := run
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml requirements.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: '$(PYTHON)' not found; install Python 3.11 or newer, or call make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than Python 3.11; call make PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "Making the environment in $(VENV) (a few minutes, once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[dev]'
 	@touch $@
 
 run: $(VENV)/.installed
@@ -44,5 +46,21 @@ verify: $(VENV)/.installed
 benchmark: $(VENV)/.installed
 	@$(BIN)/python -W ignore -m fairness_pipeline_tests.benchmark
 
+# Tools that look at the environment have one of their own, so that they are no part of what they see.
+$(TOOLS)/.installed: Makefile
+	@$(PYTHON) -m venv $(TOOLS)
+	@$(TOOLS)/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0 pip-audit==2.10.1 uv==0.13.9
+	@touch $@
+
+lock: $(VENV)/.installed $(TOOLS)/.installed
+	@$(BIN)/python -m fairness_pipeline_tests.supply.lock $(TOOLS)/bin/uv
+
+sbom: $(VENV)/.installed $(TOOLS)/.installed
+	@$(TOOLS)/bin/cyclonedx-py environment $(VENV) --pyproject pyproject.toml --output-reproducible --output-file sbom.json
+	@echo "sbom.json: what is installed in $(VENV), as CycloneDX"
+
+advisories: $(VENV)/.installed $(TOOLS)/.installed
+	@$(BIN)/python -m fairness_pipeline_tests.supply.advisories $(TOOLS)/bin/pip-audit
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(TOOLS) $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,8 +1,10 @@
 """`check`: reads everything in a workspace again, and names what is not as it was written."""
 
 import argparse
+import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,10 +21,16 @@ if TYPE_CHECKING:
 
 def add(command: Command) -> None:
     """Adds the command."""
-    command("check", _check, "Read all tables, models and reports again; name what is not as it was written.")
+    check = command("check", _check, "Read all tables, models and reports again; name what is not as it was written.")
+    check.add_argument("--signed", metavar="FILE", help="instead: whether this summary, signed by run --sign, is sound")
+    check.add_argument("--key", metavar="FILE", help="the signer's public key (PEM or OpenSSH); with --signed")
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    if bool(arguments.signed) != bool(arguments.key):
+        raise FairnessError("--signed and --key belong together: a summary, and the public key of who signed it")
+    if arguments.signed:
+        return _check_signed(Path(arguments.signed), Path(arguments.key))
     from rich.console import Console
     from rich.progress import Progress
 
@@ -47,6 +55,31 @@ def _check(arguments: argparse.Namespace) -> int:
             "What is named cannot be trusted. Delete it (or restore it from a copy), then: fairness-pipeline run "
             f"--profile {project.name}"
         )
+    return 1 if found else 0
+
+
+def _check_signed(file: Path, key: Path) -> int:
+    """Checks the signature, then that the profile's workspace, if there is one here, holds what was signed."""
+    from fairness_pipeline.foundation.paths import workspace_folder
+    from fairness_pipeline.reporting.summary import differences
+    from fairness_pipeline.workspace.signatures import check_signature
+
+    summary = json.loads(check_signature(file, key))
+    counts = Counter(row["verdict"] for row in summary["verdicts"])
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    status = summary["gate"]["status"]
+    print(f"{file}: signed with the key of {key}")
+    print(f"made {summary['made']} with profile '{summary['profile']}' ({told}); exit status {status}")
+    workspace = workspace_folder(summary["profile"])
+    if not workspace.is_dir():
+        print(f"{workspace}: nothing is made here, so only the signature was checked")
+        return 0
+    found = differences(summary, Lake(workspace))
+    for line in found:
+        print(visible(line))
+    print(
+        f"{workspace}: {number_of(len(summary['partitions']), 'partition')} signed, {len(found)} not as they were then"
+    )
     return 1 if found else 0
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import add_selection, count, selection
@@ -18,6 +19,7 @@ from fairness_pipeline.foundation.plain_text import number_of, visible
 
 if TYPE_CHECKING:
     from fairness_pipeline.cli.console import RunDisplay
+    from fairness_pipeline.cli.gate import Rule
     from fairness_pipeline.defs.instance import Instance
     from fairness_pipeline.lineage.plan import Outcome, Plan, Selection
     from fairness_pipeline.lineage.units import Workers
@@ -63,6 +65,9 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--measures", metavar="A,B", help="which verdicts --fail-on looks at (default: all)")
     parser.add_argument(
         "--tolerate", metavar="POINTS", type=_points, help="biased rates that differ by no more do not close the gate"
+    )
+    parser.add_argument(
+        "--sign", metavar="KEYFILE", help="sign a summary of the run with this private key (Ed25519, PEM or OpenSSH)"
     )
 
 
@@ -112,7 +117,13 @@ def engine_of_options(arguments: argparse.Namespace) -> Iterator[None]:
 
 
 def check_gate(arguments: argparse.Namespace) -> None:
-    """Raises FairnessError if an option of the gate is given without a gate."""
+    """Raises FairnessError if an option of the gate is given without a gate, or a key is none."""
+    if arguments.sign:
+        from fairness_pipeline.workspace.signatures import private_key
+
+        if getattr(arguments, "select", None):
+            raise FairnessError("--sign signs verdicts, but --select may produce none; leave one out")
+        private_key(Path(arguments.sign))  # before hours of work
     for option in ("measures", "tolerate"):
         if getattr(arguments, option) is not None and not arguments.fail_on:
             says = {"measures": "which verdicts --fail-on looks at", "tolerate": "what --fail-on lets pass"}[option]
@@ -199,16 +210,27 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if (index := write_index(project, plan.lake)) and len(project.studies) > 1:
         print(f"All reports: {index}")
     _print_failures(bad)
-    if not arguments.fail_on:
-        return 1 if bad else 0
-    check_as_written(project, plan)
+    if arguments.fail_on or arguments.sign:
+        check_as_written(project, plan)
     try:
-        rule = Rule(arguments.fail_on, arguments.measures, arguments.tolerate or 0.0)
-        return gate(plan, rule) or (1 if bad else 0)
+        rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0)
+        status = (gate(plan, rule) if arguments.fail_on else 0) or (1 if bad else 0)
     except FairnessError:
         if bad:  # the failures explain why the gate saw too little
             return 1
         raise
+    if arguments.sign and not bad:
+        _sign(plan, rule, status, Path(arguments.sign))
+    return status
+
+
+def _sign(plan: "Plan", rule: "Rule", status: int, key: Path) -> None:
+    from fairness_pipeline.reporting.summary import write_summary
+    from fairness_pipeline.workspace.signatures import private_key, sign
+
+    summary = write_summary(plan, {**rule._asdict(), "status": status})
+    print(f"Signed: {summary} and {sign(summary, private_key(key)).name}; whoever has the public key checks it with:")
+    print(f"fairness-pipeline check --signed {summary} --key PUBLICKEY")
 
 
 def make(project: "Project", study: str, asset: str, dimension: str | None = None, subject: str | None = None) -> None:
@@ -229,7 +251,7 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
 
     chosen = Selection(study, dimension, subject, asset)
     plan = Plan(Lineage(project), chosen)
-    alone = argparse.Namespace(workers=1, fail_on=None)
+    alone = argparse.Namespace(workers=1, fail_on=None, measures=None, tolerate=None, sign=None)
     if plan.stale and bring_up_to_date(project, chosen, plan, alone):
         raise FairnessError(f"{asset} could not be made; the reason is given above")
 

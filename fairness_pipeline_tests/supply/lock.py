@@ -1,0 +1,52 @@
+"""`make lock`: writes requirements.txt, the versions of constraints.txt with the hashes of their files.
+
+CUDA's libraries are left out, so that a machine without a GPU is not made to fetch gigabytes: where torch needs them, pip
+takes the versions that torch itself names, without hashes from here.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_CUDA = re.compile(r"(nvidia-|cuda-|triton==)")
+_CPU_BUILD = "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b"
+"""Of torch 2.13.0+cpu for Linux and Python 3.11, which is not on PyPI."""
+_HEAD = """\
+# The versions of constraints.txt with the hashes of their files: what `make` installs. Written by `make lock`.
+"""
+
+
+def locked(compiled: str) -> str:
+    """What `uv pip compile --universal --generate-hashes` printed, without CUDA and with the CPU build of torch.
+
+    Args:
+        compiled: Requirements, each with indented lines of hashes and comments.
+    """
+    entries = re.split(r"\n(?=\S)", compiled.strip())
+    kept = [_entry(own) for own in entries if not _CUDA.match(own) and not own.startswith("#")]
+    return _HEAD + "\n".join(kept) + "\n"
+
+
+def _entry(entry: str) -> str:
+    lines = [line.rstrip(" \\") for line in entry.splitlines() if not line.lstrip().startswith("#")]
+    if lines[0].startswith("torch=="):
+        lines.append(f"    --hash=sha256:{_CPU_BUILD}")
+    return " \\\n".join(lines)
+
+
+def main() -> None:
+    """Calls uv, whose path is the first argument."""
+    with tempfile.TemporaryDirectory() as folder:
+        pins = Path(folder) / "pins.txt"
+        pins.write_text((ROOT / "constraints.txt").read_text(encoding="utf-8"), encoding="utf-8")
+        words = [sys.argv[1], "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--universal"]
+        words += ["--python-version", "3.11", "--generate-hashes", "--extra", "dev", "-c", str(pins)]
+        done = subprocess.run([*words, str(ROOT / "pyproject.toml")], stdout=subprocess.PIPE, text=True, check=True)
+    (ROOT / "requirements.txt").write_text(locked(done.stdout), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
