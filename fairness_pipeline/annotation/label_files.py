@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from fairness_pipeline.annotation.bias_estimates import GROUP
 from fairness_pipeline.annotation.inference import people
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.foundation.csv_cells import write_rows
+from fairness_pipeline.foundation.parquet import write_parquet
 
 FORMS = (".csv", ".jsonl", ".parquet")
 """The possible endings of the file: comma-separated, one JSON object per line, or Parquet."""
@@ -123,7 +123,7 @@ def _of_group(name: str, group: str) -> str:
 
 def _write(columns: dict[str, list[Any]], path: Path, form: str) -> None:
     if form == ".parquet":
-        pq.write_table(pa.table(columns), path)
+        write_parquet(pa.table(columns), path)
         return
     with path.open("w", encoding="utf-8", newline="") as stream:
         rows = zip(*columns.values(), strict=True)

@@ -96,7 +96,7 @@ def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
     try:
         number = 0
-        for batch in pq.ParquetFile(path).iter_batches():
+        for batch in pq.ParquetFile(path, page_checksum_verification=True).iter_batches():
             for record in batch.to_pylist():
                 number += 1
                 yield f"{path}, row {number}", record

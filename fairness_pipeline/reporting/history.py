@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.workspace.lake import Row
 
@@ -41,7 +41,7 @@ def keep(workspace: Path, study: AnyStudy, rows: Rows, report: str, now: datetim
     with replacing(folder / f"{study.report}.html") as temporary:
         temporary.write_text(report, encoding="utf-8")
     with replacing(folder / f"{study.table}.parquet") as temporary:  # last: an entry without it does not count
-        pq.write_table(pa.Table.from_pylist(rows), temporary)
+        write_parquet(pa.Table.from_pylist(rows), temporary)
 
 
 def _measured(study: AnyStudy, rows: Rows) -> Rows:
@@ -52,7 +52,7 @@ def _measured(study: AnyStudy, rows: Rows) -> Rows:
 def _read(workspace: Path, study: AnyStudy, entry: str) -> Rows:
     path = workspace / "history" / entry / f"{study.table}.parquet"
     try:
-        return pq.read_table(path, partitioning=None).to_pylist()
+        return read_parquet(path).to_pylist()
     except (pa.ArrowInvalid, OSError) as error:
         raise FairnessError(f"{path}: damaged ({str(error).splitlines()[0]}); delete its folder") from None
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from fairness_pipeline.foundation.collector import collector_paused
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.foundation.progress import Progress, report
 
 Scorer = Callable[[pa.Table], pa.Table]
@@ -89,7 +89,7 @@ class Chunks:
         """A chunk that was saved before; None if it is missing or damaged, so that it is scored again."""
         path = self._path(number)
         try:
-            return pq.read_table(path) if path and path.exists() else None
+            return read_parquet(path) if path and path.exists() else None
         except (pa.ArrowInvalid, OSError):
             return None
 
@@ -107,7 +107,7 @@ class Chunks:
         self.check(texts, scored)
         if path := self._path(number):
             with replacing(path) as temporary:
-                pq.write_table(scored, temporary)
+                write_parquet(scored, temporary)
         return scored
 
     def _path(self, number: int) -> Path | None:

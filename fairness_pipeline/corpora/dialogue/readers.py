@@ -146,7 +146,7 @@ def _parquet(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
 
     columns = corpus.columns
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             known = file.schema_arrow.names
             thread = columns.thread_id or ("thread_id" if "thread_id" in known else None)
             text = [columns.turns] if columns.turns else [columns.context, columns.response]

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import torch
 from safetensors.torch import save_file
 from torch import nn
@@ -42,6 +41,7 @@ from fairness_pipeline.debiasing.dialogue.probes import (
 from fairness_pipeline.debiasing.dialogue.registry import PROJECTION, Task
 from fairness_pipeline.debiasing.dialogue.settings import DebiasedChat, Disentanglement
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.parquet import write_parquet
 from fairness_pipeline.foundation.progress import report
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, load_weights, save_training
@@ -204,7 +204,7 @@ def train(task: Task) -> dict[str, Any]:
     corpus = found.take(pa.array(visible))
     check_enough(corpus, found, task)
     with replacing(task.folder / UTTERANCES) as path:
-        pq.write_table(corpus, path)
+        write_parquet(corpus, path)
     test, rest = split_balanced(corpus, settings.held_out, task.seed)
     fitted = utterances.select(rest)
     if settings.neutral:
@@ -213,7 +213,7 @@ def train(task: Task) -> dict[str, Any]:
     model = _fit(settings, fitted, words, task)
     features = _features(model, utterances.turns)
     with replacing(task.folder / PROJECTION) as path:
-        pq.write_table(project(features._asdict(), utterances.groups, test, task.seed), path)
+        write_parquet(project(features._asdict(), utterances.groups, test, task.seed), path)
     counts = {row["values"]: row["counts"] for row in pc.value_counts(corpus["side"]).to_pylist()}
     return {
         "utterances_a": counts.get("a", 0),

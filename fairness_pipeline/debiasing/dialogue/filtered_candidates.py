@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from safetensors.torch import save_file
 
 from fairness_pipeline.debiasing.dialogue.biased_text import BiasScorer
 from fairness_pipeline.debiasing.dialogue.registry import Task
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.dialogue.retrieval import CANDIDATES, VECTORS
 from fairness_pipeline.models.training import Trainer
@@ -28,7 +28,7 @@ def debias(task: Task) -> dict[str, Any]:
     Raises:
         FairnessError: none is left.
     """
-    candidates = pq.read_table(task.base / CANDIDATES)
+    candidates = read_parquet(task.base / CANDIDATES)
     vectors = load_weights(task.base / VECTORS)["vectors"]
     scorer = BiasScorer(task.dimension, task.measures)
     biased = pa.array(scorer.biased(candidates["response"].combine_chunks(), task.progress))
@@ -36,7 +36,7 @@ def debias(task: Task) -> dict[str, Any]:
     if not len(kept):
         raise FairnessError(f"all {candidates.num_rows:,} candidates are biased by these measures; none is left")
     with replacing(task.folder / CANDIDATES) as path:
-        pq.write_table(candidates.take(kept), path)
+        write_parquet(candidates.take(kept), path)
     with replacing(task.folder / VECTORS) as path:
         save_file({"vectors": vectors[kept.to_numpy().astype("int64")].contiguous()}, path)
     for name in (VOCABULARY, Trainer.WEIGHTS):

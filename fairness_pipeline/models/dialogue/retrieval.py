@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import torch
 from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.models.batching import Batch, cut, pad
 from fairness_pipeline.models.checkpoints import load_weights
@@ -108,7 +108,7 @@ class RetrievalResponder:
             vocabulary = Vocabulary.load(self.folder / VOCABULARY)
             model = _ranker(self.specification, vocabulary, self.folder)
             vectors = load_weights(self.folder / VECTORS)["vectors"].to(next(model.parameters()).device)
-            self._loaded = model, vocabulary, vectors, pq.read_table(self.folder / CANDIDATES)["response"]
+            self._loaded = model, vocabulary, vectors, read_parquet(self.folder / CANDIDATES)["response"]
         return self._loaded
 
 
@@ -173,7 +173,7 @@ def prepare(
         marked = [np.concatenate(([START], turn, [END])) for turn in turns]
         vectors = encode_turns(_ranker(specification, vocabulary, folder), marked, progress)
         with replacing(folder / CANDIDATES) as path:
-            pq.write_table(pa.table({"response": candidates}), path)
+            write_parquet(pa.table({"response": candidates}), path)
         with replacing(folder / VECTORS) as path:
             save_file({"vectors": vectors.cpu()}, path)
     return {**figures, "candidates": len(candidates)}

@@ -96,10 +96,10 @@ def import_responses(
     Raises:
         FairnessError: the profile has such a model of its own, or the file does not answer the pairs; names the line.
     """
-    import pyarrow.parquet as pq
     import yaml
 
     from fairness_pipeline.foundation.files import replacing
+    from fairness_pipeline.foundation.parquet import write_parquet
     from fairness_pipeline.models.dialogue.imported import dimensions_of, read_responses
     from fairness_pipeline.workspace.lake import Lake
 
@@ -126,7 +126,7 @@ def import_responses(
         if target.exists():
             print(f"the responses of '{model}' to {one} that were imported before are replaced")
         with replacing(target) as temporary:
-            pq.write_table(table, temporary)
+            write_parquet(table, temporary)
     if not known:
         specification = {"architecture": "imported", "studies": [NAME], "corpus": corpus}
         with replacing(part.imported_responses(model, dimensions[0]).with_name("model.yaml")) as temporary:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from fairness_pipeline.debiasing.dialogue.registry import PROJECTION, is_control
+from fairness_pipeline.foundation.parquet import read_parquet
 from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS
 from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.reporting.results import said
@@ -187,7 +187,7 @@ def _disentangled(part: DialoguePart, lake: Lake, dimension: str, made: list[str
         if card:
             groups = part.dimensions[dimension].groups
             platform = part.corpora[part.models[model].corpus].specification.platform
-            points = pq.read_table(lake.current_folder("disentanglement", key) / PROJECTION)
+            points = read_parquet(lake.current_folder("disentanglement", key) / PROJECTION)
             found.append(
                 {
                     "model": model,

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from fairness_pipeline.corpora.cleaning import USER
 from fairness_pipeline.corpora.dialogue.dialogues import SCHEMA as DIALOGUES_SCHEMA
@@ -26,6 +25,7 @@ from fairness_pipeline.foundation import checks, paths
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.libraries import library_versions
+from fairness_pipeline.foundation.parquet import read_parquet
 from fairness_pipeline.lexicons import lemmas, senses
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
@@ -404,7 +404,7 @@ def disentanglement(partition: Partition[DialoguePart]) -> Result:
     from fairness_pipeline.debiasing.dialogue import disentanglement as room
 
     figures = room.train(_task(partition))
-    picture = projection_plot(pq.read_table(partition.folder / PROJECTION), _groups(partition))
+    picture = projection_plot(read_parquet(partition.folder / PROJECTION), _groups(partition))
     return Result(None, figures, pictures={"features": picture})
 
 
@@ -472,7 +472,7 @@ def responses(partition: Partition[DialoguePart]) -> Result:
     pairs = partition.read("context_pairs")
     if model.architecture == "imported":
         file = partition.part.imported_responses(partition.key["model"], partition.key["dimension"])
-        table = imported.matching(pq.read_table(file), pairs)
+        table = imported.matching(read_parquet(file), pairs)
         table = table.set_column(table.column_names.index("response"), "response", shortened(table["response"]))
         figures, failed = {}, table.filter(pc.equal(table["kind"], FAILED)).select(["context"])
     else:
