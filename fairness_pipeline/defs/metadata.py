@@ -1,6 +1,7 @@
 """How an asset shows in Dagster's UI: schema, kinds, figures, tables and pictures."""
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from fairness_pipeline.workspace.lake import Card
 KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
 _SHOWN_ROWS = 20
 _SHOWN_ENTRIES = 25
+_MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~])")
+"""What Markdown might read as a link, a picture or another form."""
 
 
 def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
@@ -41,7 +44,7 @@ def card_metadata(card: Card, path: Path) -> dict[str, Any]:
 
 def run_metadata(result: Result, path: Path, seconds: float) -> dict[str, Any]:
     """What one run found, in words and pictures first: they are what a person looks for."""
-    metadata: dict[str, Any] = {"found": dg.MetadataValue.md(result.says)} if result.says else {}
+    metadata: dict[str, Any] = {"found": dg.MetadataValue.md(harmless(result.says))} if result.says else {}
     for name, png in result.pictures.items():
         metadata[name] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")
     metadata |= {name: dg.MetadataValue.md(_markdown(table)) for name, table in result.tables.items()}
@@ -53,6 +56,11 @@ def run_metadata(result: Result, path: Path, seconds: float) -> dict[str, Any]:
     return metadata | {"seconds": round(seconds, 2), "path": dg.MetadataValue.path(str(path))}
 
 
+def harmless(markdown: str) -> str:
+    """Markdown without tags and pictures: what it quotes of a corpus makes no browser run or fetch anything."""
+    return markdown.replace("<", "&lt;").replace("![", "!\\[")
+
+
 def _value(figure: Any) -> Any:
     if isinstance(figure, dict):
         return dg.MetadataValue.json(dict(list(figure.items())[:_SHOWN_ENTRIES]))
@@ -62,7 +70,7 @@ def _value(figure: Any) -> Any:
 def _markdown(table: pa.Table) -> str:
     def cell(value: Any) -> str:
         text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-        return text.replace("|", "\\|").replace("<", "&lt;")
+        return _MARKS.sub(r"\\\1", text).replace("<", "&lt;").replace("\n", " ")
 
     rows = [list(table.column_names), ["---"] * table.num_columns]
     rows += [[cell(value) for value in row.values()] for row in table.slice(0, _SHOWN_ROWS).to_pylist()]

@@ -179,7 +179,7 @@ class Lake:
         try:
             path = self.table_path(asset, key)
             card = _card_of_table(path) if path.exists() else self._card_of_files(asset, key)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, pa.ArrowException):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException):
             return None
         return card if card and card.is_about(asset, key) else None  # an old card does not name its content
 
@@ -204,7 +204,7 @@ class Lake:
     def verify(self, asset: str, key: Key) -> str | None:
         """Why the data of a partition are not those that were written, by reading all of them; None if they are."""
         card, path = self.card(asset, key), self.table_path(asset, key)
-        if card is None:
+        if card is None or card.fingerprint != fingerprint(card.inputs):
             return "its card is damaged or another partition's, or a file that it lists is missing or was changed"
         try:
             found = _content_of_table(path, card) if path.exists() else self._content_now(asset, key, card)

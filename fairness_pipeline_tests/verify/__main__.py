@@ -15,6 +15,7 @@ from typing import Any
 from fairness_pipeline.project.study import STUDIES
 from fairness_pipeline_tests.verify import (
     annotator_bias,
+    damage,
     dialogue_fairness,
     implicit_bias,
     language_model_bias,
@@ -42,7 +43,7 @@ def main() -> None:
         name: {**own.parts(), f"kill-{name}": partial(kill, name)} for name, own in VERIFIED.items()
     }
     parts[DIALOGUES]["full_disk"] = full_disk
-    parts[STORM] = storm.parts()
+    parts[STORM] = {**storm.parts(), **damage.parts()}
     outcomes = {
         name: remembered(name, run)
         for own, of_study in parts.items()
@@ -57,7 +58,7 @@ def main() -> None:
     if DIALOGUES in verdicts:
         verdicts[DIALOGUES].append(judge_disk(outcomes["full_disk"]))
     if study in (None, STORM):
-        verdicts[STORM] = storm.judge(outcomes)
+        verdicts[STORM] = [*storm.judge(outcomes), *damage.judge(outcomes)]
     if study is None:
         write_page(outcomes, verdicts)
     everything = [verdict for of_study in verdicts.values() for verdict in of_study]

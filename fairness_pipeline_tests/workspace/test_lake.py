@@ -34,8 +34,13 @@ TABLE = pa.table({"side": ["a", "b"], "n": [1, 2]}, schema=SCHEMA)
 KEY = {"dimension": "gender", "model": "m"}
 
 
+def about(inputs: dict[str, Any], *more: Any, **named: Any) -> Card:
+    """A card whose fingerprint is that of its inputs, as a run makes it."""
+    return Card(fingerprint(inputs), inputs, *more, **named)
+
+
 def write(lake: Lake, table: pa.Table = TABLE, key: dict[str, str] = KEY, card: Card | None = None) -> None:
-    with lake.writing("things", key, table, SCHEMA, card or Card("f" * 64, {"x": 1}, {"rows": 2})):
+    with lake.writing("things", key, table, SCHEMA, card or about({"x": 1}, {"rows": 2})):
         pass
 
 
@@ -50,7 +55,7 @@ def test_a_table_and_its_card(tmp_path: Path) -> None:
     assert lake.table_path("things", KEY) == tmp_path / "tables/things/dimension=gender/model=m/part-0.parquet"
     assert lake.read("things", KEY).equals(TABLE)
     card = lake.card("things", KEY)
-    assert card == Card("f" * 64, {"x": 1}, {"rows": 2}, card.content, seal=card.seal)
+    assert card == about({"x": 1}, {"rows": 2}, card.content, seal=card.seal)
     assert len(card.seal) == 64
     assert lake.verify("things", KEY) is None
 
@@ -66,8 +71,8 @@ def test_the_content_is_what_was_made_and_nothing_else(tmp_path: Path) -> None:
     first = content()
     assert len(first) == 64
     assert content() == first
-    assert content(card=Card("e" * 64, {"x": 2}, {"rows": 2})) == first
-    assert content(card=Card("f" * 64, {"x": 1}, {"rows": 3})) != first
+    assert content(card=about({"x": 2}, {"rows": 2})) == first
+    assert content(card=about({"x": 1}, {"rows": 3})) != first
     assert content(pa.table({"side": ["a", "b"], "n": [1, 3]}, schema=SCHEMA)) != first
     assert content(pa.table({"side": ["a"], "n": [1]}, schema=SCHEMA)) != first
 
@@ -199,7 +204,7 @@ def test_an_edited_table_that_keeps_its_card_is_named(tmp_path: Path) -> None:
 def test_tables_of_every_type_are_as_they_were_written(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     rows = [{"seeds": [0.5], "pairs": [["a"], []], "own": {"x": [1]}, "day": datetime.now(UTC), "kind": "k"}]
-    with lake.writing("nested", KEY, pa.Table.from_pylist(rows, schema=NESTED), NESTED, Card("f" * 64, {})):
+    with lake.writing("nested", KEY, pa.Table.from_pylist(rows, schema=NESTED), NESTED, about({})):
         pass
     assert lake.verify("nested", KEY) is None
 
@@ -207,7 +212,7 @@ def test_tables_of_every_type_are_as_they_were_written(tmp_path: Path) -> None:
 def test_swapped_partitions_are_named(tmp_path: Path) -> None:
     lake, other = Lake(tmp_path), {"dimension": "race", "model": "m"}
     for key in (KEY, other):
-        write(lake, key=key, card=Card("f" * 64, {"asset": "things", "partition": key}))
+        write(lake, key=key, card=about({"asset": "things", "partition": key}))
     here, there = lake.table_path("things", KEY), lake.table_path("things", other)
     here.rename(tmp_path / "aside")
     there.rename(here)
@@ -219,10 +224,11 @@ def test_swapped_partitions_are_named(tmp_path: Path) -> None:
 
 def checkpoint(lake: Lake) -> tuple[Path, Path]:
     """The file of a model's checkpoint, and its card."""
-    folder = lake.folder("models", KEY, "f" * 64)
+    card = about({"asset": "models", "partition": KEY}, {"loss": 1.0})
+    folder = lake.folder("models", KEY, card.fingerprint)
     folder.mkdir(parents=True)
     (folder / "weights").write_bytes(bytes(range(256)))
-    lake.write_card("models", KEY, Card("f" * 64, {"asset": "models", "partition": KEY}, {"loss": 1.0}))
+    lake.write_card("models", KEY, card)
     return folder / "weights", next((lake.root / "cards").rglob("*.json"))
 
 
@@ -260,6 +266,8 @@ def test_a_checkpoint_of_the_same_size_that_is_another(tmp_path: Path) -> None:
         lambda card: {**card, "seal": "", "files": {"../outside": 2}},
         lambda card: {**card, "seal": "", "files": {"/etc/hostname": Path("/etc/hostname").stat().st_size}},
         lambda card: {**card, "unknown": 1},
+        lambda card: {**card, "files": 7},
+        lambda card: {**card, "files": None},
         lambda card: [card],
     ],
 )
@@ -269,6 +277,20 @@ def test_a_damaged_card_vouches_for_nothing(tmp_path: Path, damage: Callable[[di
     (tmp_path / "outside").write_text("ab")
     card.write_text(json.dumps(damage(json.loads(card.read_text()))))
     assert lake.card("models", KEY) is None
+    assert lake.verify("models", KEY)
+
+
+@pytest.mark.parametrize(
+    "edit", [{"figures": {"loss": 0.5}}, {"inputs": {"asset": "models", "partition": KEY, "seed": 2}}]
+)
+def test_a_seal_that_was_taken_off_hides_nothing(tmp_path: Path, edit: dict[str, object]) -> None:
+    """A card of a time before seals has none; what it says is held against its fingerprint and its content."""
+    lake = Lake(tmp_path)
+    _, card = checkpoint(lake)
+    whole = json.loads(card.read_text())
+    card.write_text(json.dumps({**whole, "seal": ""}))
+    assert lake.verify("models", KEY) is None
+    card.write_text(json.dumps({**whole, "seal": "", **edit}))
     assert lake.verify("models", KEY)
 
 
