@@ -15,7 +15,8 @@ from fairness_pipeline.statistics.effects import cohens_d, cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, Margin, reach, tost
 from fairness_pipeline.statistics.intervals import Estimate, count_difference, finite, mean_difference, rate_difference
 from fairness_pipeline.statistics.paired import PairedTest, mcnemar_mid_p, paired_t, wilcoxon_p
-from fairness_pipeline.statistics.resampling import NGrams, jackknife, permutation_p
+from fairness_pipeline.statistics.permutation import permutation_p
+from fairness_pipeline.statistics.resampling import NGrams, jackknife
 from fairness_pipeline.statistics.unpaired import ZTest, z_test
 from fairness_pipeline.statistics.verdicts import paper_verdict, verdict
 

@@ -1,6 +1,6 @@
-"""Diversity has no value per response. Its test and its interval therefore come from resampling pairs."""
+"""Diversity has no value per response. Its interval therefore comes from leaving out pairs; see also `permutation`."""
 
-from itertools import product
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -34,11 +34,11 @@ class NGrams:
     def __init__(self, tokenized: list[list[str]]) -> None:
         self.words = np.array([len(tokens) for tokens in tokenized], dtype=np.int64)
         encoded = encode_words(tokenized)
-        self._unigrams = _Incidence(encoded.codes, encoded.owners)
+        self._unigrams = _Incidence(encoded.codes, encoded.owners, len(tokenized))
         together = encoded.owners[1:] == encoded.owners[:-1]
         pairs = encoded.codes[:-1] * len(encoded.words) + encoded.codes[1:]
         compact = pa.array(pairs[together]).dictionary_encode().indices.to_numpy()
-        self._bigrams = _Incidence(compact, encoded.owners[1:][together])
+        self._bigrams = _Incidence(compact, encoded.owners[1:][together], len(tokenized))
 
     def diversity(self, responses: np.ndarray) -> Diversity:
         """distinct-n = distinct n-grams / words (Li et al. 2016; Liu et al. 2020, section 2.4.1).
@@ -52,6 +52,18 @@ class NGrams:
         one = self._unigrams.distinct(present) / words if words else 0.0
         two = self._bigrams.distinct(present) / words if words else 0.0
         return Diversity(words, one, two, (one + two) / 2)
+
+    def diversity_by_draw(self, words: np.ndarray, present: np.ndarray) -> np.ndarray:
+        """distinct-1, distinct-2 and diversity in 64 draws at once: (64, 3).
+
+        Args:
+            words: (64,) the number of words of the side in each draw.
+            present: (responses,) a word of 64 bits for each distinct response; bit k says whether the side has it in
+                draw k.
+        """
+        kinds = np.array([each.distinct_by_draw(present) for each in (self._unigrams, self._bigrams)])
+        one, two = np.divide(kinds, words, out=np.zeros(kinds.shape), where=words > 0)
+        return np.stack([one, two, (one + two) / 2], axis=1)
 
     def without_blocks(self, responses: np.ndarray, block: np.ndarray, blocks: int) -> np.ndarray:
         """distinct-1, distinct-2 and diversity with each block of pairs left out in turn, (blocks, 3).
@@ -77,12 +89,24 @@ class NGrams:
         return np.stack([*shares, shares.mean(axis=0)], axis=1)
 
 
+DRAWS = 64
+"""Random draws that `distinct_by_draw` counts at once, a bit each."""
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float64)
+
+
+def count_bits(words: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """How often each bit is set, (64,), weighted: from a histogram of each byte."""
+    octets = words.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8)
+    return np.concatenate([np.bincount(octets[:, i], weights, minlength=256) @ _BITS for i in range(8)])
+
+
 class _Incidence:
     """The kinds of things (numbered n-grams) that each owner (response) holds, as two flat arrays."""
 
-    def __init__(self, kinds: np.ndarray, owners: np.ndarray) -> None:
+    def __init__(self, kinds: np.ndarray, owners: np.ndarray, owned: int) -> None:
         self._kinds = kinds
         self._owners = owners
+        self._owned = owned
         self._count = int(kinds.max()) + 1 if len(kinds) else 0
 
     def distinct(self, present: np.ndarray) -> int:
@@ -90,6 +114,28 @@ class _Incidence:
         found = np.zeros(self._count, dtype=bool)
         found[self._kinds[present[self._owners]]] = True
         return int(found.sum())
+
+    def distinct_by_draw(self, present: np.ndarray) -> np.ndarray:
+        """`distinct` in 64 draws at once: (64,).
+
+        Args:
+            present: (owners,) a word of 64 bits each; bit k says whether the owner is present in draw k.
+        """
+        alone, owners, begins = self._by_kind
+        if not len(begins):
+            return count_bits(present, alone)
+        return count_bits(present, alone) + count_bits(np.bitwise_or.reduceat(present[owners], begins))
+
+    @cached_property
+    def _by_kind(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """How many kinds each owner alone holds; the owners of the other kinds, and where each kind's begin."""
+        both = np.sort(self._kinds.astype(np.int64) * self._owned + self._owners)
+        both = both[np.diff(both, prepend=-1) > 0]  # an owner may hold a kind twice
+        kinds, owners = np.divmod(both, max(self._owned, 1))
+        shared = np.bincount(kinds, minlength=self._count)[kinds] > 1
+        alone = np.bincount(owners[~shared], minlength=self._owned).astype(np.float64)
+        kinds, owners = kinds[shared], owners[shared]
+        return alone, owners, np.flatnonzero(np.diff(kinds, prepend=-1))
 
     def without_blocks(self, present: np.ndarray, first: np.ndarray, last: np.ndarray, blocks: int) -> np.ndarray:
         """How many kinds are left without each block, for owners that lie in the blocks from `first` to `last`."""
@@ -100,50 +146,6 @@ class _Incidence:
         np.maximum.at(latest, kinds, last[owners])
         alone = earliest[earliest == latest]
         return int((latest >= 0).sum()) - np.bincount(alone, minlength=blocks)[:blocks]
-
-
-_EXACT = 10
-"""Up to this many clusters, every pattern of exchanges is tried."""
-
-
-def permutation_p(
-    ngrams: NGrams, a: np.ndarray, b: np.ndarray, permutations: int, seed: int, cluster: np.ndarray | None = None
-) -> dict[str, float]:
-    """Paired permutation test of distinct-1, distinct-2 and diversity.
-
-    Under the null hypothesis the two responses of a pair may change places. p = (c + 1) / (permutations + 1), where c
-    is the number of random exchanges whose difference is at least as large as the observed one. If pairs move together,
-    all pairs of a cluster change places at once. With up to ten clusters every pattern is tried, and p is exact.
-
-    Args:
-        ngrams: The n-grams of the distinct responses.
-        a: Index of each pair's response to side a.
-        b: The same for side b.
-        permutations: The number of random exchanges.
-        seed: The seed of the exchanges.
-        cluster: The cluster of each pair, numbered from 0 without gaps. If it is None, each pair is its own cluster.
-    """
-    random = np.random.default_rng(seed)
-    observed = np.abs(_differences(ngrams, a, b))
-    # Differences that differ only in the last bits of a float count as equal.
-    threshold = observed * (1 - 1e-9) - 1e-15
-    reached = np.zeros(len(_MEASURES), dtype=np.int64)
-    own = np.arange(len(a)) if cluster is None else cluster
-    count = int(own.max()) + 1
-    exact = cluster is not None and count <= _EXACT
-    # Only the patterns that keep the last cluster in place: exchanging all clusters only changes the sign.
-    patterns = product((False, True), repeat=count - 1) if exact else ()
-    draws = 0
-    for swap in (
-        (np.array([*pattern, False]) for pattern in patterns)
-        if exact
-        else (random.random(count) < 0.5 for _ in range(permutations))
-    ):
-        moved = swap[own]
-        reached += np.abs(_differences(ngrams, np.where(moved, b, a), np.where(moved, a, b))) >= threshold
-        draws += 1
-    p = reached / draws if exact else (reached + 1) / (draws + 1)
-    return dict(zip(_MEASURES, p.tolist(), strict=True))
 
 
 class Jackknife(NamedTuple):
@@ -203,22 +205,19 @@ def left_out(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int, block: n
         block = np.arange(len(a)) * blocks // len(a)
     both = [ngrams.without_blocks(side, block, blocks) for side in (a, b)]
     sides = np.stack(both, axis=1)[: blocks if blocks > 1 else 0]
-    whole = np.array([_values(ngrams, side) for side in (a, b)])
+    whole = np.array([values(ngrams, side) for side in (a, b)])
     return LeftOut(
-        dict(zip(_MEASURES, (whole[0] - whole[1]).tolist(), strict=True)),
-        dict(zip(_MEASURES, (sides[:, 0] - sides[:, 1]).T, strict=True)),
-        dict(zip(_MEASURES, whole.mean(axis=0).tolist(), strict=True)),
-        dict(zip(_MEASURES, sides.mean(axis=1).T, strict=True)),
+        dict(zip(MEASURES, (whole[0] - whole[1]).tolist(), strict=True)),
+        dict(zip(MEASURES, (sides[:, 0] - sides[:, 1]).T, strict=True)),
+        dict(zip(MEASURES, whole.mean(axis=0).tolist(), strict=True)),
+        dict(zip(MEASURES, sides.mean(axis=1).T, strict=True)),
     )
 
 
-_MEASURES = ("distinct_1", "distinct_2", "diversity")
+MEASURES = ("distinct_1", "distinct_2", "diversity")
 
 
-def _differences(ngrams: NGrams, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return _values(ngrams, a) - _values(ngrams, b)
-
-
-def _values(ngrams: NGrams, responses: np.ndarray) -> np.ndarray:
+def values(ngrams: NGrams, responses: np.ndarray) -> np.ndarray:
+    """The figures named in `MEASURES` of one side's responses."""
     found = ngrams.diversity(responses)
-    return np.array([getattr(found, name) for name in _MEASURES])
+    return np.array([getattr(found, name) for name in MEASURES])

@@ -206,6 +206,8 @@ class Lake:
         card, path = self.card(asset, key), self.table_path(asset, key)
         if card is None or card.fingerprint != fingerprint(card.inputs):
             return "its card is damaged or another partition's, or a file that it lists is missing or was changed"
+        if path.exists() and not self._is_inside(path):
+            return "it is a link to a file outside of the workspace"
         try:
             found = _content_of_table(path, card) if path.exists() else self._content_now(asset, key, card)
         except (OSError, ValueError) as error:

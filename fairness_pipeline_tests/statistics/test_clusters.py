@@ -12,7 +12,8 @@ from fairness_pipeline.statistics.clusters import Clustered, most_cautious, rand
 from fairness_pipeline.statistics.comparison import compare_diversity, compare_rates
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate
-from fairness_pipeline.statistics.resampling import NGrams, permutation_p
+from fairness_pipeline.statistics.permutation import permutation_p
+from fairness_pipeline.statistics.resampling import NGrams
 from fairness_pipeline.statistics.verdicts import on_content, verdict
 
 

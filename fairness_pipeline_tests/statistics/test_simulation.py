@@ -18,7 +18,8 @@ from fairness_pipeline.measures.dialogue.sentiment import SentimentScorer
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.comparison import compare_counts, compare_rates
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.statistics.resampling import NGrams, permutation_p
+from fairness_pipeline.statistics.permutation import permutation_p
+from fairness_pipeline.statistics.resampling import NGrams
 
 REPLICATES, PAIRS = 2000, 400
 TEN_PERCENT = Margin(relative=0.1)

@@ -2,7 +2,7 @@
 
 Five seeds of the sample profile against the bias that is planted in its data, with what debiasing makes of it, a kill in
 the middle of each stage, a disk that fills up. Each part's outcome is kept, so that a verification that was stopped goes
-on; it is forgotten when the code or the data changes. Writes docs/verification.md.
+on; it is forgotten when the code or the data changes. Writes docs/verification.md and docs/storm.md.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from fairness_pipeline_tests.verify import (
     storm,
 )
 from fairness_pipeline_tests.verify.kills import full_disk, judge_disk, judge_kill, kill
-from fairness_pipeline_tests.verify.page import WORDS, write_page
+from fairness_pipeline_tests.verify.page import WORDS, write_page, write_storm
 from fairness_pipeline_tests.verify.shared import DIALOGUES, STATE, Part, version
 
 VERIFIED = dict(
@@ -36,7 +36,7 @@ def main() -> None:
     """Runs what has not been verified yet; exits with 1 if any part fails."""
     parser = argparse.ArgumentParser(prog="make verify", description=__doc__)
     parser.add_argument("--study", choices=STUDIES, help="only this study's parts; no page")
-    parser.add_argument("--storm", action="store_true", help="only the storm; no page")
+    parser.add_argument("--storm", action="store_true", help="only the storm; writes docs/storm.md")
     arguments = parser.parse_args()
     study = STORM if arguments.storm else arguments.study
     parts: dict[str, dict[str, Part]] = {
@@ -59,6 +59,7 @@ def main() -> None:
         verdicts[DIALOGUES].append(judge_disk(outcomes["full_disk"]))
     if study in (None, STORM):
         verdicts[STORM] = [*storm.judge(outcomes), *damage.judge(outcomes)]
+        write_storm({name: outcomes[name] for name in parts[STORM]}, verdicts[STORM])
     if study is None:
         write_page(outcomes, verdicts)
     everything = [verdict for of_study in verdicts.values() for verdict in of_study]

@@ -50,6 +50,7 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     """The claims on damage."""
     bits, cards, records = (outcomes[f"damage-{name}"] for name in ("bits", "cards", "records"))
     meanwhile, links = outcomes["damage-meanwhile"], outcomes["damage-links"]
+    locked = meanwhile["locked_out"]
     inputs, line = outcomes["damage-inputs"], outcomes["damage-line"]
     return [
         ("a flipped bit, in whichever table, model, card or report, is named by `check`, and no table is read as another",
@@ -62,9 +63,8 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
          "; ".join(f"{name}: {found['said']}" for name, found in records.items() if isinstance(found, dict))),
         ("files that are deleted while a run goes on are made again, in the end the same bytes",
          meanwhile["deleted"]["same"] and not meanwhile["deleted"]["traceback"], f"{meanwhile['deleted']['files']} files"),
-        ("a disk that can be written no more in the middle is named, and the run goes on once it can",
-         meanwhile["read_only"] and meanwhile["read_only"]["named"] and meanwhile["read_only"]["same"],
-         "tried" if meanwhile["read_only"] else "no right to mount a small file system here"),
+        ("a right to write that is lost in the middle is named, and the run goes on once it is back",
+         locked and locked["named"] and locked["same"], "tried" if locked else "root without chattr here"),
         ("a link out of the lake is no table, model or card; a home that is a link to another file system is",
          links["refused"] == links["links"] and links["same"], f"{links['refused']} of {links['links']} links refused"),
         ("what an endpoint may do, and wrong input, ends in a clear error or an answer", not inputs["failed"],
@@ -255,23 +255,31 @@ def _meanwhile() -> dict[str, Any]:
         traceback |= "Traceback" in process.communicate()[0]
     finished(small_run(home, SENTIMENT))
     outcome = {"files": deleted, "same": content(home / "small") == undisturbed, "traceback": traceback}
-    return {"deleted": outcome, "read_only": _read_only(undisturbed)}
+    return {"deleted": outcome, "locked_out": _locked_out(undisturbed)}
 
 
-def _read_only(undisturbed: dict[str, bytes]) -> dict[str, Any] | None:
-    """A file system that turns read-only in the middle, as a failing disk's does."""
-    with _mounted("read_only") as home:
-        if home is None:
-            return None
-        process = small_run(home, SENTIMENT)
-        while process.poll() is None and len(list(home.rglob("*.parquet"))) < 4:
-            time.sleep(0.05)
-        subprocess.run(["mount", "-o", "remount,ro", str(home)], check=False)
-        output = process.communicate()[0]
-        subprocess.run(["mount", "-o", "remount,rw", str(home)], check=True)
-        finished(small_run(home, SENTIMENT))
-        named = process.returncode == 1 and "Traceback" not in output and "ead-only file system" in output
-        return {"named": named, "same": content(home / "small") == undisturbed}
+def _locked_out(undisturbed: dict[str, bytes]) -> dict[str, Any] | None:
+    """The right to write tables is taken away in the middle; None where it cannot be (root needs chattr)."""
+    home = STATE / "damaged" / "locked"
+    subprocess.run(["chattr", "-R", "-i", str(home)], capture_output=True)
+    shutil.rmtree(home, ignore_errors=True)
+    process = small_run(home, SENTIMENT)
+    while process.poll() is None and len(list(home.rglob("*.parquet"))) < 4:
+        time.sleep(0.05)
+    tables = home / "small" / "tables"
+    words = (
+        (["chattr", "-R", "+i"], ["chattr", "-R", "-i"])
+        if os.geteuid() == 0
+        else (["chmod", "-R", "a-w"], ["chmod", "-R", "u+w"])
+    )
+    locked = subprocess.run([*words[0], str(tables)], capture_output=True).returncode == 0
+    output = process.communicate()[0]
+    subprocess.run([*words[1], str(tables)], capture_output=True)
+    if not locked:
+        return None
+    finished(small_run(home, SENTIMENT))
+    named = process.returncode == 1 and "Traceback" not in output and "cannot be read or written" in output
+    return {"named": named, "same": content(home / "small") == undisturbed}
 
 
 @contextmanager

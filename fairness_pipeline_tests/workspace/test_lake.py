@@ -201,6 +201,18 @@ def test_an_edited_table_that_keeps_its_card_is_named(tmp_path: Path) -> None:
     assert lake.verify("things", KEY) == "its content is not what was written"
 
 
+def test_a_link_out_of_the_lake_is_no_table(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    write(lake)
+    path = lake.table_path("things", KEY)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert lake.verify("things", KEY) == "it is a link to a file outside of the workspace"
+    (tmp_path / "link").symlink_to(lake.root)  # a home on another disk
+    (tmp_path / "elsewhere").rename(path)
+    assert Lake(tmp_path / "link").verify("things", KEY) is None
+
+
 def test_tables_of_every_type_are_as_they_were_written(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     rows = [{"seeds": [0.5], "pairs": [["a"], []], "own": {"x": [1]}, "day": datetime.now(UTC), "kind": "k"}]
