@@ -1,6 +1,7 @@
 """Our statistics against scipy, statsmodels and hand-computed cases."""
 
 import math
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -118,6 +119,46 @@ def test_permutation_p_by_hand() -> None:
     counted = ngrams(["a b", "c d", "e e"])
     p = permutation_p(counted, np.array([0, 1]), np.array([2, 2]), permutations=4000, seed=1)
     assert p["distinct_1"] == pytest.approx(0.5, abs=0.03)
+
+
+def plain_p(
+    texts: list[list[str]], a: np.ndarray, b: np.ndarray, draws: int, seed: int, own: np.ndarray | None
+) -> list[float]:
+    """The test with sets and loops, one exchange after the other."""
+
+    def differences(moved: np.ndarray) -> np.ndarray:
+        sides = []
+        for first, second in ((a, b), (b, a)):
+            said = [texts[y if m else x] for x, y, m in zip(first, second, moved, strict=True)]
+            words = sum(map(len, said))
+            kinds = {word for text in said for word in text}, {pair for text in said for pair in pairwise(text)}
+            shares = [len(kind) / words if words else 0.0 for kind in kinds]
+            sides.append([*shares, sum(shares) / 2])
+        return np.abs(np.subtract(*sides))
+
+    cluster = np.arange(len(a)) if own is None else own
+    clusters = cluster.max() + 1
+    least = differences(np.zeros(len(a), dtype=bool)) * (1 - 1e-9) - 1e-15
+    if own is not None and clusters <= 10:
+        patterns = [np.array([*pattern, False]) for pattern in product((False, True), repeat=clusters - 1)]
+        return np.mean([differences(pattern[cluster]) >= least for pattern in patterns], axis=0).tolist()
+    random = np.random.default_rng(seed)
+    reached = sum((differences((random.random(clusters) < 0.5)[cluster]) >= least).astype(int) for _ in range(draws))
+    return ((reached + 1) / (draws + 1)).tolist()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_permutation_p_is_that_of_a_plain_loop(seed: int) -> None:
+    """Empty answers, few words, clusters, and numbers of draws that 64 does not divide."""
+    random = np.random.default_rng(seed)
+    count, pairs, draws = random.integers(1, (30, 60, 150))
+    words = [f"w{i}" for i in range(random.integers(1, 40))]
+    texts = [[words[i] for i in random.integers(0, len(words), random.integers(0, 8))] for _ in range(count)]
+    a, b = random.integers(0, count, (2, pairs))
+    groups = (None, 6, 40)[seed % 3]
+    own = None if groups is None else np.unique(random.integers(0, groups, pairs), return_inverse=True)[1]
+    found = permutation_p(NGrams(texts), a, b, int(draws), seed, own)
+    assert list(found.values()) == plain_p(texts, a, b, int(draws), seed, own)
 
 
 def test_jackknife_by_hand() -> None:
