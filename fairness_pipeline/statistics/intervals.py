@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtr, stdtrit  # these avoid distribution objects, which cost a millisecond
 
 
@@ -104,6 +103,8 @@ def combined(centre: float, parts: Sequence[tuple[float, float]]) -> Estimate:
         return Estimate(centre, math.sqrt(total), high)
     if reach >= quantile(0.975, low) * (1 - 1e-9):
         return Estimate(centre, math.sqrt(total), low)
+    from scipy.optimize import brentq  # here, as loading it takes long
+
     freedom = brentq(lambda own: quantile(0.975, own) - reach, low, high)
     return Estimate(centre, math.sqrt(total), float(freedom))
 

@@ -6,7 +6,6 @@ have the same prior probability, and all wrong labels of an item are as likely a
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp, softmax
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
@@ -78,6 +77,8 @@ class GLAD(TruthInference):
             of_items = labels.of_items(slope * at[labels.annotator])
             gradient = np.concatenate([labels.of_annotators(slope), of_items])
             return -float(expected.sum()) + float(np.square(at - 1).sum()) / 2, at - 1 - gradient
+
+        from scipy.optimize import minimize  # here, as loading it takes long
 
         found: np.ndarray = minimize(loss, point, jac=True, method="L-BFGS-B").x
         return found

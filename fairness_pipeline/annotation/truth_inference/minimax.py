@@ -10,7 +10,6 @@ two classes only the differences s_r(c) = sigma_r(c, 1) - sigma_r(c, 0) and t_i 
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
@@ -83,6 +82,8 @@ class Minimax(TruthInference):
             slopes = (1 - own) * (labels.label - expit(negative)), own * (labels.label - expit(positive))
             gradient = [*map(labels.of_annotators, slopes), labels.of_items(slopes[0] + slopes[1])]
             return float(penalty @ at**2 - expected.sum()), 2 * penalty * at - np.concatenate(gradient)
+
+        from scipy.optimize import minimize  # here, as loading it takes long
 
         found: np.ndarray = minimize(loss, point, jac=True, method="L-BFGS-B").x
         return found

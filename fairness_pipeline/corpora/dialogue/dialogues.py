@@ -11,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pydantic
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from fairness_pipeline.corpora.cleaning import URL, clean
 from fairness_pipeline.corpora.dialogue.comments import read_comments
@@ -214,6 +212,9 @@ def _threads(read: pa.Table) -> pa.Array:
         left.append(index[known])
         right.append(offset + codes.indices.drop_null().to_numpy())
         offset += len(codes.dictionary)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     edges = np.concatenate(left), np.concatenate(right)
     graph = coo_array((np.ones(len(edges[0]), np.int8), edges), shape=(offset, offset))
     _, component = connected_components(graph, directed=False)
