@@ -25,7 +25,8 @@ LOCAL = RaySettings(address="local")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    """A cluster of this machine for the tests of this file."""
+    """A cluster of this machine for the tests of this file. One of them alone is for `make test`: two processes that
+    start a cluster at one moment may draw the same ports, and then wait for ever."""
     import ray
 
     join(LOCAL)
@@ -58,6 +59,7 @@ def test_several_processes_score_what_one_would_and_each_text_once(cluster: None
     assert not list((folder.parent / "locks").glob(".seen-*"))
 
 
+@pytest.mark.kills
 def test_a_refusal_arrives_as_it_is_and_what_was_scored_is_kept(cluster: None, folder: Path) -> None:
     last = TEXTS[59].as_py()
     with pytest.raises(FairnessError, match=f"^the model has no answer to: '{last}'$"):
@@ -125,6 +127,7 @@ def test_a_chunk_that_kills_three_processes_is_named_and_the_others_are_kept(clu
     assert found.num_rows == len(TEXTS)
 
 
+@pytest.mark.kills
 def test_an_examination_is_made_where_the_model_is(cluster: None, folder: Path) -> None:
     found = RayRows(LOCAL, folder.parent).examine(lengths(folder))
     assert found["process"] != os.getpid()
