@@ -13,6 +13,7 @@ from fairness_pipeline_tests.benchmark.dialogue import (
     disentanglement,
     measures,
     pairs,
+    permutation,
     retrieval,
     training,
     worth,
@@ -23,7 +24,7 @@ from fairness_pipeline_tests.benchmark.page import RESULTS, document
 from fairness_pipeline_tests.benchmark.sentiment import equity
 
 PARTS = {
-    "pairs": pairs, "measures": measures, "worth": worth, "retrieval": retrieval, "decoding": decoding, "training": training,
+    "pairs": pairs, "measures": measures, "worth": worth, "permutation": permutation, "retrieval": retrieval, "decoding": decoding, "training": training,
     "disentanglement": disentanglement,
     "generation": generation, "classifiers": classifiers,
     "language_models": language_models, "equity": equity, "truth_inference": truth_inference,

@@ -20,6 +20,7 @@ from fairness_pipeline.debiasing.dialogue.disentanglement import (
 from fairness_pipeline.debiasing.dialogue.settings import Disentanglement
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.dialogue import registry
 from fairness_pipeline.measures.dialogue.breakdown import break_down, swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
@@ -36,6 +37,8 @@ from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, UNKNOWN, Vocabulary
 from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline.statistics.permutation import permutation_p
+from fairness_pipeline.statistics.resampling import NGrams
 from fairness_pipeline_tests.benchmark import plain
 from fairness_pipeline_tests.benchmark.shared import PAIRS, PUBLISHED, Ratio, dialogues, rate, responses, score_all
 
@@ -123,6 +126,25 @@ def worth() -> list[Ratio]:
         f"{checked:.1f} s ({swapped.num_rows // 2:,} texts; once a corpus and dimension, for all its models)"
     )
     return [Ratio("what a verdict is worth", "runs", 1 / measured, 1 / (varied + checked), 5, note)]
+
+
+def permutation() -> list[Ratio]:
+    """Diversity's permutation test on 300,000 pairs of answers, against a draw at a time; the same p."""
+    texts = dialogues()[0]["response"].unique().to_pylist()
+    random = np.random.default_rng(0)
+    a, b = random.integers(0, len(texts), (2, PAIRS))
+    draws, few = 1000, 15
+
+    def ours(number: int = draws) -> dict[str, float]:
+        return permutation_p(NGrams(tokenized), a, b, number, 1)
+
+    def theirs() -> dict[str, float]:
+        return plain.permutation_p(NGrams(tokenized), a, b, few, 1)
+
+    tokenized = [tokenize(text) for text in texts]
+    assert ours(few) == theirs()
+    note = f"{PAIRS:,} pairs, {len(texts):,} distinct answers; {draws:,} draws here, {few} plainly"
+    return [Ratio("diversity, permutation test", "draws", rate(few, theirs), rate(draws, ours), 5, note)]
 
 
 def retrieval() -> list[Ratio]:

@@ -24,6 +24,7 @@ from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.classifiers.network import TextNetwork
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
+from fairness_pipeline.statistics.resampling import MEASURES, NGrams, values
 
 
 def word_pairs(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -261,3 +262,15 @@ def equity_tests(sentences: list[dict[str, Any]], scores: list[float]) -> list[f
         sides = [[sum(found[*key[:-1], side]) / len(found[*key[:-1], side]) for key in keys] for side in (a, b)]
         p_values.append(float(ttest_rel(*sides).pvalue))
     return p_values
+
+
+def permutation_p(ngrams: NGrams, a: np.ndarray, b: np.ndarray, draws: int, seed: int) -> dict[str, float]:
+    """Diversity's permutation test, a draw after the other, with arrays."""
+    random = np.random.default_rng(seed)
+    observed = np.abs(values(ngrams, a) - values(ngrams, b))
+    reached = np.zeros(len(MEASURES), dtype=np.int64)
+    for _ in range(draws):
+        moved = random.random(len(a)) < 0.5
+        sides = [values(ngrams, np.where(moved, *pair)) for pair in ((b, a), (a, b))]
+        reached += np.abs(sides[0] - sides[1]) >= observed * (1 - 1e-9) - 1e-15
+    return dict(zip(MEASURES, ((reached + 1) / (draws + 1)).tolist(), strict=True))
