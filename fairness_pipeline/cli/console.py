@@ -44,6 +44,8 @@ _MARKS = {"biased": "✗", ARTEFACT: "◇", "fair": "✓", "inconclusive": "?", 
 _PLAIN_MARKS = {"biased": "x", ARTEFACT: "o", "fair": "=", "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "."}
 _FORMATS = {"percent": "{:+.1f}", "count_per_response": "{:+.2f}", "score": "{:+.3f}"}
 _PLAIN_EVERY = 10.0
+_FORECAST_EVERY, _SOON = 30.0, 15.0
+"""Seconds between two forecasts of the time to the end, and a time that is too short to be told."""
 _TOLD = 3
 """The number of findings described in words below a table of verdicts."""
 _TOGETHER = {"ci_high": ("ci_low",), "value_b": ("value_a",), "p_holm": ("p",)}
@@ -65,6 +67,7 @@ class RunDisplay(Listener):
         self.console = Console(highlight=False, soft_wrap=True)
         self._stale = stale
         self._done = 0
+        self._forecast = time.monotonic()
         self._bars = Progress(
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(), console=self.console, transient=True, disable=not self.console.is_terminal,
@@ -98,6 +101,14 @@ class RunDisplay(Listener):
         detail = done.get(outcome.state) or "failed (the reason is given at the end)"
         self.console.print(visible(f"{text:<58} {detail}"), style=style or None, markup=False)
         return outcome
+
+    def to_the_end(self, seconds: float | None) -> None:
+        """Says at times how long the rest may take, which depends on what it is made of."""
+        if seconds is None or seconds < _SOON or time.monotonic() - self._forecast < _FORECAST_EVERY:
+            return
+        self._forecast = time.monotonic()
+        told = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+        self.console.print(f"          about {told} to the end", style="dim", markup=False)
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
         """Shows that another run is making the partition and that this run waits."""

@@ -175,6 +175,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.defs.processes import mark_ended
     from fairness_pipeline.defs.sync import sync
     from fairness_pipeline.defs.workers import NotRecorded
+    from fairness_pipeline.lineage.durations import Forecast
     from fairness_pipeline.reporting.index import write_index
 
     if arguments.fail_on:
@@ -184,13 +185,17 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
     standing = Standing(plan)
     outcomes: list[Outcome] = []
+    forecast = Forecast((step.place, plan.expected(step)) for step in plan.stale)
     try:
         with ExitStack() as stack:
+            stack.callback(plan.durations.save)
             stack.enter_context(display)
             instance = stack.enter_context(open_instance(project))
             workers = _workers(stack, plan, arguments.workers, display, instance)
             for outcome in plan.run(workers, display.starting):
                 outcomes.append(display.ended(outcome))
+                forecast.ended(outcome.step.place)
+                display.to_the_end(forecast.seconds_left())
                 for study, audits in standing.that_stand_now(outcome):
                     print_verdicts(study, project, audits, display.console)
             mark_ended(instance, project.workspace)

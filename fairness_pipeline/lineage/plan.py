@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import groupby
 from typing import Literal
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.lineage.durations import Durations, chains
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.recipe import Place, place
 from fairness_pipeline.lineage.state import State
@@ -133,6 +134,7 @@ class Plan:
         self.project = lineage.project
         self.selection = selection.resolved(self.project)
         self.lake = Lake(self.project.workspace)
+        self.durations = Durations(self.project.workspace)
         self._force = force
         state = State(lineage, self.lake)
         partitions = list(selected(lineage, self.selection))
@@ -176,7 +178,9 @@ class Plan:
         for number, above in enumerate(needs):
             for other in above:
                 needed_by.setdefault(other, []).append(number)
-        ready = [number for number, above in enumerate(needs) if not above]  # a heap: units are ordered by preference
+        rank = self._ranks(units, needs, needed_by)
+        ready = [(rank[number], number) for number, above in enumerate(needs) if not above]
+        heapify(ready)
         running: dict[int, list[Step]] = {}
         lost: set[Place] = set()
 
@@ -189,11 +193,11 @@ class Plan:
             for other in needed_by.get(number, ()):
                 needs[other].discard(number)
                 if not needs[other]:
-                    heappush(ready, other)
+                    heappush(ready, (rank[other], other))
 
         while ready or running:
             while ready and workers.idle:
-                number = heappop(ready)
+                _, number = heappop(ready)
                 possible, others = self._possible(units[number], lost)
                 yield from map(ended, others)
                 if possible:
@@ -206,34 +210,56 @@ class Plan:
                 done = workers.wait()
                 steps = {step.name: step for step in running.pop(done.number)}
                 for result in done.results:
+                    if result.state == "made":
+                        self.durations.note(steps[result.name].place, result.seconds)
                     yield ended(Outcome(steps[result.name], result.state, result.detail, result.seconds))
                 through(done.number)
 
     def _units(self) -> list[list[Step]]:
-        """The stale steps in order of preference. Consecutive steps of one partition form a unit.
-
-        What is made from other subjects comes last. Within a study checkpoints come first, as training takes longest.
-        """
+        """The stale steps in the order of the lineage. Consecutive steps of one partition form a unit."""
         units: list[list[Step]] = []
         for _, group in groupby(self.stale, key=lambda step: self._group(step.name)):
             by_partition: dict[str, list[Step]] = {}
             for step in group:
                 by_partition.setdefault(partition_name(step.key), []).append(step)
             units += by_partition.values()
+        return units
 
-        def preference(unit: list[Step]) -> tuple[bool, int, bool]:
-            recipe = self.lineage.recipes[unit[0].name]
-            derived = self.lineage.part(unit[0].name).base_of(unit[0].key) is not None
-            return derived or recipe.tolerant, self._study_number(unit[0].name), recipe.kind != "checkpoint"
+    def _ranks(
+        self, units: list[list[Step]], needs: list[set[int]], needed_by: dict[int, list[int]]
+    ) -> list[tuple[bool, float]]:
+        """Which units to begin first: what the first verdicts need, so that a user sees some soon; then the unit with the
+        longest chain behind it, so that no worker ends alone."""
+        expected = [sum(map(self.expected, unit)) for unit in units]
+        first = self._first_verdicts(units, needs, expected)
+        return [(number not in first, -chain) for number, chain in enumerate(chains(expected, needed_by))]
 
-        return sorted(units, key=preference)
+    def _first_verdicts(self, units: list[list[Step]], needs: list[set[int]], expected: list[float]) -> set[int]:
+        """The units of the study whose verdicts take least, on subjects without a base."""
+        found: list[set[int]] = []
+        for study in self.project.studies:
+            part = self.project.parts[study.name]
+            open_units = [
+                number
+                for number, unit in enumerate(units)
+                if any(step.name == study.table and part.base_of(step.key) is None for step in unit)
+            ]
+            needed: set[int] = set()
+            while open_units:
+                number = open_units.pop()
+                if number not in needed:
+                    needed.add(number)
+                    open_units += needs[number]
+            found.append(needed)
+        return min(filter(None, found), key=lambda own: sum(expected[number] for number in own), default=set())
+
+    def expected(self, step: Step) -> float:
+        """Seconds that a step is expected to take."""
+        return self.durations.expected(step.place, self.lineage.recipes[step.name].kind)
 
     def _group(self, name: str) -> tuple[str, list[Key]]:
         """The group of an asset. Assets of one group have the same partitions, and Dagster makes them in one run."""
         return self.lineage.study_of[name], self.lineage.keys(name)
-
-    def _study_number(self, name: str) -> int:
-        return list(self.project.parts).index(self.lineage.study_of[name])
 
     def _possible(self, unit: list[Step], lost: set[Place]) -> tuple[list[Step], list[Outcome]]:
         """The steps of a unit that can and must be made now that all upstream steps are done; the other outcomes."""

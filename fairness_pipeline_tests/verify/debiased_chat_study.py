@@ -24,6 +24,8 @@ from fairness_pipeline.workspace.lake import Lake
 _Curve = tuple[list[float], list[float]]
 PROFILE = "debiased_chat_study"
 PLACEBO = "seq2seq-placebo"
+OWN_PLACEBO = {"seq2seq-debiased_chat_deep": "seq2seq-placebo_deep"}
+"""Placebos with the autoencoder of a variant, where profiles have them; the others have that of Debiased-Chat."""
 _LEVELS = 50
 _POWER = 0.8
 
@@ -87,11 +89,12 @@ def table(
     perplexity: str,
     compared: Callable[[_Curve, _Curve], float | None],
     arms: dict[str, dict[int, dict[str, object]]],
-    placebo: dict[int, dict[str, object]],
+    placebos: dict[str, dict[int, dict[str, object]]],
 ) -> None:
     """Prints each variant beside its placebo."""
     rows, ps = [], []
     for name, own in arms.items():
+        placebo = placebos.get(OWN_PLACEBO.get(name, PLACEBO), placebos[PLACEBO])
         pairs = [
             (_curve(own[seed], perplexity), _curve(placebo[seed], perplexity)) for seed in own.keys() & placebo.keys()
         ]
@@ -163,14 +166,15 @@ def main() -> int:
             f"nothing is trained yet: fairness-pipeline run --profile {project.name} --select debiased_dialogue_models"
         )
         return 1
-    arms = {name: own for name, own in found.items() if name != PLACEBO}
+    placebos = {name: own for name, own in found.items() if name in (PLACEBO, *OWN_PLACEBO.values())}
+    arms = {name: own for name, own in found.items() if name not in placebos}
     for title, perplexity, compared in (
         ("At equal perplexity of dialogues that name nobody", "neutral_perplexity_by_test", at_equal_perplexity),
         ("At equal perplexity of all held-out dialogues", "perplexity_by_test", at_equal_perplexity),
         ("After as many iterations, over the second half of the tests", "perplexity_by_test", after_as_many),
     ):
         print(f"\n{title}:\n")
-        table(perplexity, compared, arms, found[PLACEBO])
+        table(perplexity, compared, arms, placebos)
     print("\nWhat was looked at, means over seeds (over tests):\n")
     diagnoses(found)
     return 0
