@@ -1,7 +1,6 @@
 """`check`: reads everything in a workspace again, and names what is not as it was written."""
 
 import argparse
-import json
 import sys
 import time
 from collections import Counter
@@ -13,6 +12,8 @@ from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, visible
 from fairness_pipeline.workspace.lake import Key, Lake
+
+_SHOWN = 300
 
 if TYPE_CHECKING:
     from fairness_pipeline.lineage.plan import Plan
@@ -61,25 +62,27 @@ def _check(arguments: argparse.Namespace) -> int:
 def _check_signed(file: Path, key: Path) -> int:
     """Checks the signature, then that the profile's workspace, if there is one here, holds what was signed."""
     from fairness_pipeline.foundation.paths import workspace_folder
-    from fairness_pipeline.reporting.summary import differences
+    from fairness_pipeline.reporting.summary import Summary, differences
     from fairness_pipeline.workspace.signatures import check_signature
 
-    summary = json.loads(check_signature(file, key))
-    counts = Counter(row["verdict"] for row in summary["verdicts"])
+    try:
+        summary = Summary.model_validate_json(check_signature(file, key))
+    except ValueError as error:
+        wrong = visible(str(error).replace("\n", " ")[:_SHOWN])
+        raise FairnessError(f"{file}: signed with the key of {key}, but it is no summary of a run: {wrong}") from None
+    counts = Counter(str(row.get("verdict")) for row in summary.verdicts)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    status = summary["gate"]["status"]
     print(f"{file}: signed with the key of {key}")
-    print(f"made {summary['made']} with profile '{summary['profile']}' ({told}); exit status {status}")
-    workspace = workspace_folder(summary["profile"])
+    status = f"exit status {summary.gate.get('status')}"
+    print(visible(f"made {summary.made.isoformat()} with profile '{summary.profile}' ({told}); {status}"))
+    workspace = workspace_folder(summary.profile)
     if not workspace.is_dir():
         print(f"{workspace}: nothing is made here, so only the signature was checked")
         return 0
     found = differences(summary, Lake(workspace))
     for line in found:
         print(visible(line))
-    print(
-        f"{workspace}: {number_of(len(summary['partitions']), 'partition')} signed, {len(found)} not as they were then"
-    )
+    print(f"{workspace}: {number_of(len(summary.partitions), 'partition')} signed, {len(found)} not as they were then")
     return 1 if found else 0
 
 

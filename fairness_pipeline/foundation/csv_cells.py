@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_ESCAPED = re.compile(r"'+[=+\-@\t\r]")
+_BEGINS = r"[\s\ufeff\u200b-\u200f]*[=+\-@\uff1d\uff0b\uff0d\uff20\u2212]|[\t\r]"
+"""The four, also as wide letters, and behind what nobody sees."""
+_FORMULA = re.compile(rf"'*(?:{_BEGINS})")
+_ESCAPED = re.compile(rf"'+(?:{_BEGINS})")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 

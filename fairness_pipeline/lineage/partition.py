@@ -82,8 +82,8 @@ class Partition(Generic[P]):
         return self.lake.read(table, self._upstream(table))
 
     def checkpoint(self, asset: str) -> Path:
-        """The folder of the matching upstream checkpoint."""
-        return self.lake.current_folder(asset, self._upstream(asset))
+        """The folder of the matching upstream checkpoint; raises FairnessError if it is not as it was written."""
+        return self.lake.sound_folder(asset, self._upstream(asset))
 
     def figures(self, asset: str) -> dict[str, Any]:
         """The figures of the matching upstream partition."""

@@ -228,7 +228,7 @@ class Plan:
     def _ranks(
         self, units: list[list[Step]], needs: list[set[int]], needed_by: dict[int, list[int]]
     ) -> list[tuple[bool, float]]:
-        """Which units to begin first: what the first verdicts need, so that a user sees some soon; then the unit with the
+        """Which units to begin first: those of the first verdicts, so that a user sees some soon; then the one with the
         longest chain behind it, so that no worker ends alone."""
         expected = [sum(map(self.expected, unit)) for unit in units]
         first = self._first_verdicts(units, needs, expected)

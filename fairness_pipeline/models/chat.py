@@ -41,6 +41,12 @@ _SILENT = "no answer"
 _SHOWN = 200
 _SHOWN_ANSWER = 80
 _LIST_TIMEOUT = 20.0
+_WHY = {
+    401: "; is the key that --key names the right one?",
+    403: "; is the key that --key names the right one?",
+    404: "; an address of this kind usually ends in /v1",
+    429: "; it has had too many requests: try again later",
+}
 
 T = TypeVar("T")
 
@@ -211,10 +217,10 @@ class Chat:
         return self._in_a_row >= _BROKEN or (last and not answered)
 
     def _broken(self, prompt: str, reply: Reply) -> FairnessError:
+        more = f" and {self._in_a_row - 1} more in a row" if self._in_a_row > 1 else ""
         return FairnessError(
             f"endpoint {self.source.base_url}, model '{self.source.model}': {reply.problem}, for the "
-            f"{self.advice.what} {prompt[:_SHOWN]!r} and {self._in_a_row - 1} more in a row; what was answered so far "
-            "is kept: run again to go on"
+            f"{self.advice.what} {prompt[:_SHOWN]!r}{more}; what was answered so far is kept: run again to go on"
         )
 
     async def _ask(self, client: httpx.AsyncClient, prompt: str) -> Reply:
@@ -235,7 +241,7 @@ class Chat:
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.75, 1.25)
             try:
                 async with asyncio.timeout(self.source.timeout):
-                    reply = await _posted(client, f"{self.source.base_url}/chat/completions", body)
+                    reply = await _whole_reply(client, "POST", f"{self.source.base_url}/chat/completions", body)
             except TimeoutError:
                 problem = f"{_SILENT} within {self.source.timeout:g} s"
                 continue
@@ -340,22 +346,29 @@ def only_model(base_url: str, key_variable: str | None) -> str:
     source = validate(EndpointSource, {"base_url": base_url, "model": "", "key_variable": key_variable}, Path("MODEL"))
     key = _key(source)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
+
+    async def asked() -> None:
+        async with httpx.AsyncClient(headers=headers, timeout=_LIST_TIMEOUT) as client, asyncio.timeout(_LIST_TIMEOUT):
+            found.append(await _whole_reply(client, "GET", f"{source.base_url}/models"))
+
+    found: list[httpx.Response] = []
     try:
-        reply = httpx.get(f"{source.base_url}/models", headers=headers, timeout=_LIST_TIMEOUT)
-    except httpx.HTTPError as error:
+        _run(asked())
+    except (httpx.HTTPError, TimeoutError) as error:
         raise FairnessError(
             f"{base_url}: no answer ({str(error) or type(error).__name__}); is it the address of an OpenAI-compatible "
             "endpoint, such as http://localhost:8000/v1?"
         ) from None
+    (reply,) = found
     try:
         served = [str(model["id"]) for model in reply.json()["data"]]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         served = []
     if len(served) != 1:
-        missing = "; an address of this kind usually ends in /v1" if reply.status_code == httpx.codes.NOT_FOUND else ""
+        missing = _WHY.get(reply.status_code, "")
         status = f"it does not say (status {reply.status_code}{missing})"
-        found = f"it serves {', '.join(served[:10])}" if served else status
-        raise FairnessError(f"{base_url}: which of its models? {found}: name one with --served; --key names its key")
+        told = f"it serves {', '.join(served[:10])}" if served else status
+        raise FairnessError(f"{base_url}: which of its models? {told}: name one with --served; --key names its key")
     return served[0]
 
 
@@ -430,10 +443,12 @@ def _journal(path: Path) -> Iterable[tuple[str, Reply]]:
             ) from None
 
 
-async def _posted(client: httpx.AsyncClient, address: str, body: dict[str, Any]) -> httpx.Response:
+async def _whole_reply(
+    client: httpx.AsyncClient, method: str, address: str, body: dict[str, Any] | None = None
+) -> httpx.Response:
     """The whole reply, as far as it is not longer than any answer."""
     content = bytearray()
-    async with client.stream("POST", address, json=body) as reply:
+    async with client.stream(method, address, json=body) as reply:
         async for piece in reply.aiter_bytes():
             content += piece
             if len(content) > _LARGEST:
@@ -475,7 +490,7 @@ def _served(reply: httpx.Response) -> str:
         said = reply.json()["model"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return said[:_SHOWN] if isinstance(said, str) else ""
+    return whole_text(said[:_SHOWN]) if isinstance(said, str) else ""
 
 
 def _content(reply: httpx.Response) -> tuple[str, str] | None:

@@ -132,6 +132,11 @@ def _not_loadable(name: str, revision: str | None, field: str, error: Exception)
             f"{field}: '{name}' brings code of its own, which is not run here (trust_remote_code=False); take a model "
             "of a class that the library has, or serve it yourself and name it as an endpoint"
         )
+    if "weights_only" in str(error):
+        return FairnessError(
+            f"{field}: the weights in {name} are a pickle that holds more than numbers, and may hold code, which is not "
+            "run here; have them saved as safetensors by somebody who trusts them"
+        )
     first = first_line(error)
     where = f" (revision {revision})" if revision else ""
     if Path(name).is_dir():

@@ -1,17 +1,41 @@
-"""A run in one file, to sign and to hand to others: its verdicts, and the hashes of all that they were made from."""
+"""A run in one file, to sign and to hand to others: its verdicts, and the hashes of all files behind them."""
 
-import json
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, StringConstraints
 
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.reporting.results import audits_of, flat
-from fairness_pipeline.workspace.lake import Key, Lake
+from fairness_pipeline.workspace.lake import Lake
 
 _SHOWN = ("verdict", "value_a", "value_b", "difference", "p_holm")
+
+
+_Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]*$")]
+_Value = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00-\x1f]+$")]
+
+
+class Signed(BaseModel):
+    """A partition, and the hash of all bytes of its files."""
+
+    asset: _Name
+    key: dict[_Name, _Value]
+    sha256: str | None
+
+
+class Summary(BaseModel):
+    """What is signed."""
+
+    fairness_pipeline: str
+    profile: _Name
+    made: datetime
+    gate: dict[str, Any]
+    verdicts: list[dict[str, Any]]
+    partitions: list[Signed]
 
 
 def write_summary(plan: Plan, gate: dict[str, Any]) -> Path:
@@ -32,32 +56,28 @@ def write_summary(plan: Plan, gate: dict[str, Any]) -> Path:
         names = dict.fromkeys((*study.identity, *_SHOWN))
         for row in flat(study, audits):
             verdicts.append({"study": study.name, **{name: row[name] for name in names if row.get(name) is not None}})
-    summary = {
-        "fairness_pipeline": version("fairness-pipeline"),
-        "profile": project.name,
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "gate": gate,
-        "verdicts": verdicts,
-        "partitions": [
-            {"asset": step.name, "key": step.key, "content": lake.content(step.name, step.key)} for step in plan.steps
+    summary = Summary(
+        fairness_pipeline=version("fairness-pipeline"),
+        profile=project.name,
+        made=datetime.now(UTC).replace(microsecond=0),
+        gate=gate,
+        verdicts=verdicts,
+        partitions=[
+            Signed(asset=step.name, key=step.key, sha256=lake.bytes_of(step.name, step.key)) for step in plan.steps
         ],
-    }
+    )
     path = project.workspace / "signed" / "summary.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(summary, indent=1, default=str) + "\n", encoding="utf-8")
+        temporary.write_text(summary.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return path
 
 
-def differences(summary: dict[str, Any], lake: Lake) -> list[str]:
+def differences(summary: Summary, lake: Lake) -> list[str]:
     """Which partitions of a summary the lake does not hold as they were then, a line each."""
     found = []
-    for own in summary["partitions"]:
-        key: Key = own["key"]
-        if lake.content(own["asset"], key) != own["content"]:
-            problem = "was made anew since" if lake.has(own["asset"], key) else "is not here"
-        else:
-            problem = lake.verify(own["asset"], key) or ""
-        if problem:
-            found.append(f"{' '.join([own['asset'], *key.values()])}: {problem}")
+    for own in summary.partitions:
+        if lake.bytes_of(own.asset, own.key) != own.sha256:
+            problem = "was changed, or made anew, since" if lake.has(own.asset, own.key) else "is not here"
+            found.append(f"{' '.join([own.asset, *own.key.values()])}: {problem}")
     return found

@@ -39,7 +39,7 @@ class Card:
     `fingerprint` is their hash. `content` is the hash of the result, including the figures; the lake fills it in. Two
     runs with the same fingerprint can have different contents (an endpoint may answer differently). `figures` were
     found while the partition was made. `files` are the sizes of a checkpoint's or document's files, in bytes. `seal` is
-    the hash of all other fields (in a table, of the file's whole footer); a card made before there were seals has none.
+    the hash of all other fields (in a table, of the file's whole footer); a card without one vouches for nothing.
     """
 
     fingerprint: str
@@ -187,8 +187,7 @@ class Lake:
         path = self._card_path(asset, key)
         card = Card(**json.loads(path.read_bytes()))
         listed = [(self.root / name, size) for name, size in card.files.items()]
-        sealed = not card.seal or card.seal == card.sealed().seal
-        if not sealed or not listed or not all(self._is_inside(file) for file, _ in listed):
+        if card.seal != card.sealed().seal or not listed or not all(self._is_inside(file) for file, _ in listed):
             return None
         found = [(file.stat(), size) for file, size in listed]
         if any(file.st_size != size for file, size in found):
@@ -219,6 +218,30 @@ class Lake:
 
     def _is_inside(self, file: Path) -> bool:
         return file.resolve().is_relative_to(self.root.resolve())
+
+    def sound_folder(self, asset: str, key: Key) -> Path:
+        """The finished checkpoint of a partition, to make others from.
+
+        Raises:
+            FairnessError: there is none yet, or its files are not as they were written.
+        """
+        folder, card = self.current_folder(asset, key), self.card(asset, key)
+        if card is None or self._content_now(asset, key, card) != card.content:
+            raise FairnessError(
+                f"{folder}: not as it was written (its disk may be failing); delete it, or restore it from a copy, and "
+                "run again"
+            )
+        return folder
+
+    def bytes_of(self, asset: str, key: Key) -> str | None:
+        """The hash of all bytes of a partition's files, its card among them; None if it is not made."""
+        path, card = self.table_path(asset, key), self.card(asset, key)
+        if card is None:
+            return None
+        if path.exists():
+            return _checksum(path)
+        files = [self._card_path(asset, key), *self._files(asset, key, card.fingerprint)[1]]
+        return sha256("\n".join(map(_checksum, files)).encode()).hexdigest()
 
     def has(self, asset: str, key: Key) -> bool:
         """Whether a partition was ever made; it may be damaged."""
@@ -284,8 +307,8 @@ def _seal(path: Path) -> None:
 
 def _card_of_table(path: Path) -> Card | None:
     card = Card(**json.loads(pq.read_metadata(path).metadata[_METADATA]))
-    if not card.seal:
-        return card
+    if not card.seal:  # made before there were seals, or somebody has taken it off
+        return None
     with path.open("rb") as stream:
         _, footer = _footer(stream)
     unsealed = footer.replace(card.seal.encode(), _NO_SEAL.encode())

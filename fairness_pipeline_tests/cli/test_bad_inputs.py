@@ -71,6 +71,7 @@ WRONG_CALLS: list[tuple[str, int, str]] = [
     ("sql 'select 1/0 +'", 1, "the query failed: "),
     ("sql \"copy (select 1) to 'x.csv'\"", 1, "COPY may write or change something"),
     ("sql 'create table t (a int)'", 1, "CREATE may write or change something"),
+    ("sql 'update extensions'", 1, "it may write or change something"),
     ("sql \"attach 'x.db'\"", 1, "ATTACH may write or change something"),
     ("sql 'drop view x'", 1, "DROP may write or change something"),
     ("sql 'insert into x values (1)'", 1, "the query failed: "),
@@ -132,6 +133,7 @@ WRONG_CALLS: list[tuple[str, int, str]] = [
     ("import-responses other.csv --model bot", 1, "other.csv, line 2: expected 'pair_id', found ['a', 'b']"),
     ("import-responses other.csv --model Bot", 1, "--model: expected lower-case letters"),
     ("import-responses other.csv --model seq2seq", 1, "has a model 'seq2seq' already"),
+    ("import-responses header.csv --model bot", 1, "header.csv: holds no response; fill in 'response'"),
     ("import-responses rows.csv --model bot", 1, "no column 'dimension': say with --dimension"),
     (
         "import-responses rows.csv --model bot --dimension gender",
@@ -160,7 +162,7 @@ def desk(tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     for name, content in {
-        "notes.txt": "notes", "empty.csv": "", "other.csv": "a,b\n1,2\n", "semicolons.csv": "pair_id;side\n", "rows.csv": "pair_id,side,response\n0,a,x\n",
+        "notes.txt": "notes", "empty.csv": "", "other.csv": "a,b\n1,2\n", "header.csv": "dimension,pair_id,side,response\n", "semicolons.csv": "pair_id;side\n", "rows.csv": "pair_id,side,response\n0,a,x\n",
         "ragged.csv": "pair_id,side,response\n0,a\n", "broken.jsonl": "{\n",
     }.items():  # fmt: skip
         (tmp_path / name).write_text(content)

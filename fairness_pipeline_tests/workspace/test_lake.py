@@ -198,7 +198,7 @@ def test_an_edited_table_that_keeps_its_card_is_named(tmp_path: Path) -> None:
     with pq.ParquetWriter(path, edited.schema) as writer:
         writer.write_table(edited)
         writer.add_key_value_metadata({"fairness_pipeline": json.dumps({**described, "seal": ""})})
-    assert lake.verify("things", KEY) == "its content is not what was written"
+    assert "card is damaged" in lake.verify("things", KEY)  # a seal that was taken off is missed
 
 
 def test_a_link_out_of_the_lake_is_no_table(tmp_path: Path) -> None:
@@ -296,14 +296,49 @@ def test_a_damaged_card_vouches_for_nothing(tmp_path: Path, damage: Callable[[di
     "edit", [{"figures": {"loss": 0.5}}, {"inputs": {"asset": "models", "partition": KEY, "seed": 2}}]
 )
 def test_a_seal_that_was_taken_off_hides_nothing(tmp_path: Path, edit: dict[str, object]) -> None:
-    """A card of a time before seals has none; what it says is held against its fingerprint and its content."""
     lake = Lake(tmp_path)
     _, card = checkpoint(lake)
     whole = json.loads(card.read_text())
-    card.write_text(json.dumps({**whole, "seal": ""}))
+    for damaged in ({**whole, "seal": ""}, {**whole, "seal": "", **edit}):
+        card.write_text(json.dumps(damaged))
+        assert lake.card("models", KEY) is None
+        assert lake.verify("models", KEY)
+    card.write_text(json.dumps(whole))
     assert lake.verify("models", KEY) is None
-    card.write_text(json.dumps({**whole, "seal": "", **edit}))
-    assert lake.verify("models", KEY)
+
+
+def test_a_table_whose_footer_points_elsewhere(tmp_path: Path) -> None:
+    """Its pages are those that were written, but a column's are read as another's; and its seal was taken off."""
+    lake = Lake(tmp_path)
+    table = pa.table({"side": ["a"] * 50, "n": list(range(50)), "m": [7] * 50})
+    with lake.writing("things", KEY, table, table.schema, about({})):
+        pass
+    path = lake.table_path("things", KEY)
+    metadata, whole = pq.read_metadata(path), path.read_bytes()
+    before = lake.bytes_of("things", KEY)
+    described = json.loads(metadata.metadata[b"fairness_pipeline"])
+    unsealed = (
+        json.dumps({**described, "seal": ""}, sort_keys=True)
+        .encode()
+        .ljust(len(metadata.metadata[b"fairness_pipeline"]))
+    )
+    path.write_bytes(whole.replace(metadata.metadata[b"fairness_pipeline"], unsealed))
+    assert pq.read_table(path).equals(table)
+    assert lake.card("things", KEY) is None
+    assert lake.verify("things", KEY)
+    assert lake.bytes_of("things", KEY) != before
+
+
+def test_what_is_made_from_a_rotten_checkpoint_is_not_made(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    weights, _ = checkpoint(lake)
+    assert lake.sound_folder("models", KEY) == weights.parent
+    whole, times = weights.read_bytes(), weights.stat()
+    weights.write_bytes(whole[:-1] + b"x")
+    os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert lake.current_folder("models", KEY) == weights.parent  # neither size nor time tells
+    with pytest.raises(FairnessError, match="not as it was written"):
+        lake.sound_folder("models", KEY)
 
 
 def test_a_card_nested_without_end(tmp_path: Path) -> None:

@@ -99,6 +99,21 @@ def test_what_is_no_key_is_named(tmp_path: Path) -> None:
         check_signature(text, public)
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["hello", "[1]", "{}", "[" * 100_000, '{"profile": "../../etc"}', '{"profile": [1], "verdicts": 7}'],
+    ids=lambda content: content[:20],
+)
+def test_what_is_signed_but_no_summary_is_refused(tmp_path: Path, content: str) -> None:
+    private, public = pair(tmp_path)
+    file = tmp_path / "summary.json"
+    file.write_text(content)
+    sign(file, private_key(private))
+    done = command("check", "--signed", str(file), "--key", str(public))
+    assert done.returncode == 1
+    assert "but it is no summary of a run" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_a_signed_run_is_checked_wherever_it_is(tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     private, public = pair(tmp_path)
     assert command("run", "--sign", str(tmp_path / "none")).returncode == 1
@@ -115,7 +130,7 @@ def test_a_signed_run_is_checked_wherever_it_is(tiny: Project, tmp_path: Path, m
     assert "0 not as they were then" in checked.stdout and "exit status 0" in checked.stdout
     told = json.loads(summary.read_text())
     assert {row["dimension"] for row in told["verdicts"]} == {"gender", "dialect"}
-    assert all(own["content"] for own in told["partitions"])
+    assert all(own["sha256"] for own in told["partitions"])
 
     assert command("check", "--signed", str(summary)).returncode == 1
     report = Lake(tiny.workspace).document_path("dialogue_fairness_report")

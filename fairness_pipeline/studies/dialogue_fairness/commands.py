@@ -114,6 +114,8 @@ def import_responses(
     if named is None and dimension is None:
         raise FairnessError(f"{path}: no column 'dimension': say with --dimension whose pairs were answered")
     dimensions = [dimension] if dimension else named or []
+    if not dimensions:
+        raise FairnessError(f"{path}: holds no response; fill in 'response' in a copy of what export-pairs wrote")
     if dimension and named is not None and dimension not in named:
         raise FairnessError(f"{path}: no row of dimension '{dimension}'; its dimensions: {', '.join(named)}")
     for one in dimensions:

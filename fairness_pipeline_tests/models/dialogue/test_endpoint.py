@@ -1,11 +1,13 @@
 """The endpoint client over real HTTP, against a server that speaks the protocol and misbehaves on demand."""
 
 import asyncio
+import gzip
 import json
 import pickle
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler
@@ -322,6 +324,45 @@ def test_a_time_to_come_back_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_address_without_its_path_is_asked_for(tmp_path: Path) -> None:
     with serve(ChatServer()) as address, pytest.raises(FairnessError, match=r"status 404; .* usually ends in /v1\)"):
         chat.only_model(address, None)
+
+
+def drips(request: BaseHTTPRequestHandler) -> None:
+    """Sends the beginning of a list of models, a byte at a time."""
+    request.send_response(200)
+    request.send_header("Content-Length", "1000")
+    request.end_headers()
+    for _ in range(30):
+        request.wfile.write(b" ")
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("behaves", "expected"),
+    [
+        (drips, "no answer"),
+        (lambda request: answer(request, 200, b" " * 3000), "a reply of more than"),
+        (lambda request: answer(request, 200, gzip.compress(b" " * 3000), Content_Encoding="gzip"), "a reply of more"),
+        (lambda request: answer(request, 200, b"[" * 1900), "which of its models"),
+        (lambda request: answer(request, 401, b"{}"), "the right one"),
+        (lambda request: answer(request, 429, b"{}"), "too many requests"),
+    ],
+)
+def test_a_list_of_models_that_is_none(
+    monkeypatch: pytest.MonkeyPatch, behaves: Callable[[BaseHTTPRequestHandler], None], expected: str
+) -> None:
+    monkeypatch.setattr(chat, "_LIST_TIMEOUT", 0.5)
+    monkeypatch.setattr(chat, "_LARGEST", 2000)
+    with serve(behaves) as address, pytest.raises(FairnessError, match=expected):
+        chat.only_model(f"{address}/v1", None)
+
+
+def test_half_a_letter_in_a_models_name(tmp_path: Path) -> None:
+    def half(request: BaseHTTPRequestHandler) -> None:
+        answer(request, 200, b'{"model": "m\\ud83d", "choices": [{"message": {"content": "hi"}}]}')
+
+    with serve(half) as address:
+        (found,) = replies(specification(address), tmp_path, "a")
+    assert found["served"] == "m\ufffd"
 
 
 def test_a_redirection_is_named_and_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

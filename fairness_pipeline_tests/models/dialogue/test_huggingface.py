@@ -143,6 +143,21 @@ def test_code_that_a_model_brings_is_not_run(tmp_path: Path, monkeypatch: pytest
     assert not ran.exists()
 
 
+def test_weights_that_are_a_pickle_with_code_are_refused(tmp_path: Path) -> None:
+    import torch
+
+    class Code:
+        def __reduce__(self) -> tuple[object, ...]:
+            return Path.touch, (tmp_path / "ran",)
+
+    name = causal_lm(tmp_path / "model")
+    (tmp_path / "model" / "model.safetensors").unlink()
+    torch.save({"weight": Code()}, tmp_path / "model" / "pytorch_model.bin")
+    with pytest.raises(FairnessError, match=r"a pickle that holds more than numbers, .* as safetensors"):
+        answers(specification(name), tmp_path / "work")
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_folder_without_tokenizer_is_named(tmp_path: Path) -> None:
     """The library makes an empty tokenizer there, and fails much later."""
     name = causal_lm(tmp_path / "model")
