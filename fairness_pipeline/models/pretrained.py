@@ -134,7 +134,7 @@ def _not_loadable(name: str, revision: str | None, field: str, error: Exception)
         )
     if "weights_only" in str(error):
         return FairnessError(
-            f"{field}: the weights in {name} are a pickle that holds more than numbers, and may hold code, which is not "
+            f"{field}: the weights in {name} are a pickle that holds more than numbers, perhaps code, which is not "
             "run here; have them saved as safetensors by somebody who trusts them"
         )
     first = first_line(error)
