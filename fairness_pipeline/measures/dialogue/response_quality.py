@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.measures.dialogue.text import collapsed
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.resampling import NGrams
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
 
 RESPONSE_QUALITY = schema(
     metric=(pa.string(), "of response quality"),
@@ -54,19 +58,16 @@ def measure_quality(
         published: The values in table 3.5 of the thesis for such a model, by metric.
         frequent: The most frequent answers of the training split.
     """
-    from sacrebleu.metrics.bleu import BLEU
-
     written, meant, constants = (
         [_MASK.sub("", text).strip() for text in texts]
         for texts in (responses.to_pylist(), references.to_pylist(), frequent[:_CONSTANTS])
     )
     rows: list[dict[str, Any]] = []
     for order in ORDERS:
-        metric = BLEU(max_ngram_order=order, lowercase=True, force=True, references=[meant])  # counted only once
+        metric, constant_value = _bleu(order, tuple(meant), tuple(dict.fromkeys(filter(None, constants))))
         score = metric.corpus_score(written, None).score
         row = {"metric": f"bleu_{order}", "value": score, "signature": f"{metric.get_signature()}|order:{order}"}
-        alike = [metric.corpus_score([text] * len(meant), None).score for text in dict.fromkeys(constants) if text]
-        rows.append({**row, "constant_value": max(alike, default=None)})
+        rows.append({**row, "constant_value": constant_value})
     responses = pa.chunked_array([pa.array(written, pa.string())])
     distinct = pc.unique(responses)
     ngrams = NGrams([tokenize(text) for text in collapsed(distinct)])
@@ -82,3 +83,14 @@ def measure_quality(
         rows.append({"metric": "perplexity", "value": value, "unit": "perplexity", "signature": about})
     rows = [{**row, "n": len(written), "published_value": published.get(row["metric"])} for row in rows]
     return pa.Table.from_pylist(rows, schema=RESPONSE_QUALITY)
+
+
+@lru_cache(maxsize=2 * len(ORDERS))
+def _bleu(order: int, references: tuple[str, ...], constants: tuple[str, ...]) -> "tuple[BLEU, float | None]":
+    """BLEU against references, which are counted once, and what the best constant answer gets: the same for all models
+    of a corpus."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    metric = BLEU(max_ngram_order=order, lowercase=True, force=True, references=[list(references)])
+    alike = [metric.corpus_score([text] * len(references), None).score for text in constants]
+    return metric, max(alike, default=None)
