@@ -74,7 +74,7 @@ SMALL_CHAT = {"settings": {
 
 
 def make_cures_small(data: Path) -> None:
-    """The profile `cures` with two seeds of small models."""
+    """The profile `cures`, and the two studies of Debiased-Chat, with two seeds of small models."""
     small = {
         **TINY,
         "dimensions": ["gender"],
@@ -87,6 +87,9 @@ def make_cures_small(data: Path) -> None:
         "seq2seq-debiased_chat": SMALL_CHAT,
     }  # fmt: skip
     write_yaml(data / "profiles" / "cures.yaml", small)
+    few = {name: small["models"][name] for name in ("seq2seq", "seq2seq-placebo", "seq2seq-debiased_chat")}
+    for study in ("debiased_chat_study", "debiased_chat_study_k0"):  # hours as they ship
+        write_yaml(data / "profiles" / f"{study}.yaml", {**small, "models": few})
 
 
 def make_audits_small(data: Path) -> None:

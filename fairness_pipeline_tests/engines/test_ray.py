@@ -25,8 +25,8 @@ LOCAL = RaySettings(address="local")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    """A cluster of this machine for the tests of this file. One of them alone is for `make test`: two processes that
-    start a cluster at one moment may draw the same ports, and then wait for ever."""
+    """A cluster of this machine for the tests of this file. One of them alone is for `make test`, as each process that
+    runs tests would start a cluster of its own."""
     import ray
 
     join(LOCAL)
