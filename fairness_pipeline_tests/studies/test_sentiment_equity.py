@@ -20,7 +20,7 @@ from fairness_pipeline.reporting.history import entries
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.sentiment_equity.report import render_report
 from fairness_pipeline.studies.sentiment_equity.study import STUDY as EQUITY
-from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline.workspace.lake import _NO_SEAL, Lake, _seal
 from fairness_pipeline_tests.commands import change, command, content, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.local_server import serve
@@ -415,9 +415,20 @@ def test_a_verdict_that_someone_has_edited_never_passes(audited: Project, tmp_pa
     place = table.schema.get_field_index("verdict")
     verdicts = pa.array(["fair"] * len(table), table.schema.field(place).type)
     described = json.loads(metadata[b"fairness_pipeline"])
-    with pq.ParquetWriter(path, table.schema) as writer:  # as a careful forger would, who knows of the seal
-        writer.write_table(table.set_column(place, table.schema.field(place), verdicts))
-        writer.add_key_value_metadata({"fairness_pipeline": json.dumps({**described, "seal": ""})})
+
+    def forge(seal: str) -> None:
+        with pq.ParquetWriter(path, table.schema) as writer:
+            writer.write_table(table.set_column(place, table.schema.field(place), verdicts))
+            described["seal"] = seal
+            writer.add_key_value_metadata({"fairness_pipeline": json.dumps(described, sort_keys=True)})
+
+    forge("")  # without a seal it is no table: it is made again
+    assert "equity_significance gender mine" in command("check").stdout
+    gate = command("run", "--model", "mine", "--fail-on", "biased")
+    assert (gate.returncode, "1 made" in gate.stdout) == (3, True), gate.stdout
+
+    forge(_NO_SEAL)  # with a seal that fits, by somebody who knows how it is made
+    _seal(path)
     gate = command("run", "--model", "mine", "--fail-on", "biased")
     said = "equity_significance gender mine: its content is not what was written"
     assert (gate.returncode, said in gate.stderr) == (1, True)
