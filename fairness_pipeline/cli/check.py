@@ -51,6 +51,11 @@ def _check(arguments: argparse.Namespace) -> int:
         f"{number_of(len(made), 'partition')} read in {time.monotonic() - begun:.1f} s "
         f"({size / 1e6:,.0f} MB in the workspace), {len(found)} not as written"
     )
+    if strange := _strange(lake, made):
+        print(
+            f"{number_of(len(strange), 'file')} in tables/ that this profile does not make (any more) "
+            f"{'was' if len(strange) == 1 else 'were'} not read, such as {strange[0]}"
+        )
     if found:
         print(
             "What is named cannot be trusted. Delete it (or restore it from a copy), then: fairness-pipeline run "
@@ -110,6 +115,12 @@ def problems(lake: Lake, partitions: Iterable[tuple[str, Key]]) -> list[str]:
         if lake.has(name, key) and (problem := lake.verify(name, key)):
             found.append(f"{' '.join([name, *key.values()])}: {problem}")
     return found
+
+
+def _strange(lake: Lake, made: Iterable[tuple[str, Key]]) -> list[Path]:
+    """Files among the tables that are no partition of the profile: `sql` shows them, and nobody vouches for them."""
+    known = {lake.table_path(name, key) for name, key in made}
+    return sorted(path for path in (lake.root / "tables").rglob("*.parquet") if path not in known)
 
 
 def _files(workspace: Path) -> list[Path]:

@@ -409,6 +409,18 @@ def test_a_verdict_that_someone_has_edited_never_passes(audited: Project, tmp_pa
     write_scores(audited.workspace / "scores" / "mine.csv", exported, shift=0.1)
     run("--model", "mine")
     assert command("check").returncode == 0
+    strange = (
+        audited.workspace / "tables" / "equity_significance" / "dimension=gender" / "system=nobody" / "part-0.parquet"
+    )
+    strange.parent.mkdir()
+    strange.write_bytes(b"")
+    checked = command("check")
+    assert (
+        checked.returncode,
+        f"1 file in tables/ that this profile does not make (any more) was not read, such as {strange}"
+        in checked.stdout,
+    ) == (0, True)
+    strange.unlink()
     path = Lake(audited.workspace).table_path("equity_significance", {"dimension": "gender", "system": "mine"})
     file = pq.ParquetFile(path)
     metadata, table = file.metadata.metadata, file.read().replace_schema_metadata()
