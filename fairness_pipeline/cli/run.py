@@ -314,7 +314,7 @@ def _workers(
     from fairness_pipeline.defs.workers import Pool, ThisProcess
     from fairness_pipeline.foundation.machine import cores, memory
 
-    trains = any(plan.lineage.recipes[step.name].kind == "checkpoint" for step in plan.stale)
+    trains = any(plan.lineage.recipes[step.name].trains for step in plan.stale)
     number = min(asked or max(1, min(cores(), memory() // _OF_A_WORKER)), len(plan.stale))
     # Loading the libraries in each process takes longer than a few tables; it pays for training or for many steps.
     if number > 1 and (asked or trains or len(plan.stale) > _FEW):

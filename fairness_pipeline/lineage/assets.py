@@ -48,6 +48,7 @@ class Assets(Generic[P]):
         covers: Callable[[P, Key], bool] = lambda part, key: True,
         arrows: tuple[str, ...] | None = None,
         stage: str = "",
+        trains: bool = False,
     ) -> Callable[[Callable[[Partition[P]], Result]], Recipe]:
         """Turns a function from `Partition` to `Result` into a recipe. A module's recipes, in order, are its lineage.
 
@@ -68,13 +69,14 @@ class Assets(Generic[P]):
             covers: Says which combinations of the axes exist as partitions; Dagster's grid has holes for the others.
             arrows: The upstream assets that the UI draws an arrow from; by default all of them.
             stage: The stage of the study that it belongs to, one word; it is a group in the UI.
+            trains: Whether making it trains a network, though it is a table: it then takes as long as a checkpoint.
         """
 
         def declare(make: Callable[[Partition[P]], Result]) -> Recipe:
             return Recipe(
                 name or make.__name__, description or make.__doc__ or "", kind, axes, upstream, upstream_of_base,
                 upstream_of_seeds, upstream_of_baselines, upstream_shared, code_version, settings, make, schema, checks,
-                covers, arrows, stage,
+                covers, arrows, stage, trains or kind == "checkpoint",
             )  # fmt: skip
 
         return declare

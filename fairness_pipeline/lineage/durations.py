@@ -8,10 +8,10 @@ from pathlib import Path
 from statistics import mean
 
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.lineage.recipe import Kind, Place
+from fairness_pipeline.lineage.recipe import Place
 
-_GUESSED: dict[Kind, float] = {"checkpoint": 20.0, "table": 1.0, "document": 3.0}
-"""Seconds of an asset that was never made here."""
+_TRAINING, _COMPUTING = 20.0, 1.0
+"""Seconds of an asset that was never made here, if it trains a network and if not."""
 _EARLY = 20.0
 """Seconds before which a forecast says nothing."""
 
@@ -30,11 +30,11 @@ class Durations:
             known = json.loads(self._file.read_bytes())
             self._known = {str(name): {str(k): float(v) for k, v in own.items()} for name, own in known.items()}
 
-    def expected(self, place: Place, kind: Kind) -> float:
+    def expected(self, place: Place, *, trains: bool) -> float:
         """That of the partition when it was last made, or the mean of its asset's others, or a guess."""
         own = self._known.get(place[0])
         if not own:
-            return _GUESSED[kind]
+            return _TRAINING if trains else _COMPUTING
         return own.get(place[1]) or mean(own.values())
 
     def note(self, place: Place, seconds: float) -> None:

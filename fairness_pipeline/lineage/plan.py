@@ -255,7 +255,7 @@ class Plan:
 
     def expected(self, step: Step) -> float:
         """Seconds that a step is expected to take."""
-        return self.durations.expected(step.place, self.lineage.recipes[step.name].kind)
+        return self.durations.expected(step.place, trains=self.lineage.recipes[step.name].trains)
 
     def _group(self, name: str) -> tuple[str, list[Key]]:
         """The group of an asset. Assets of one group have the same partitions, and Dagster makes them in one run."""

@@ -63,6 +63,7 @@ class Recipe:
     covers: Callable[[Any, Key], bool] = lambda part, key: True
     arrows: tuple[str, ...] | None = None
     stage: str = ""
+    trains: bool = False
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -393,6 +393,7 @@ def _explained(
 
 @of_a_classifier(
     stage="explanations",
+    trains=True,
     covers=lambda part, key: key["classifier"] in part.settings.explain,
     upstream=("authored_texts", "skewed_training_sets", "text_classifiers"),
     code_version="2",
@@ -419,6 +420,7 @@ def _swept(part: ImplicitBiasPart) -> str:
 
 @asset(
     stage="explanations",
+    trains=True,
     axes=("corpus", "rate"),
     covers=lambda part, key: part.settings.swept is not None and part.rates[key["rate"]] in part.settings.balance_rates,
     upstream=("authored_texts", "skewed_training_sets"),

@@ -583,6 +583,7 @@ def _task(
             upstream=(data, "language_models" if base else "debiased_language_models"),
             code_version="1",
             settings=partial(_settings, settings),
+            trains=settings is not None,
             schema=DOWNSTREAM,
             checks=(checks.not_empty,),
         )(partial(_done, make, settings is not None))
