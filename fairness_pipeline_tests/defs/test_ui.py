@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.processes import PROCESS
@@ -23,6 +24,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import change, planned, run
 
 _PATIENCE = 120.0
+ROOT = Path(__file__).parents[2]
 _SELECTOR = {"repositoryLocationName": "fairness_pipeline", "repositoryName": "__repository__"}
 
 
@@ -31,6 +33,10 @@ class Ui:
 
     def __init__(self, port: int) -> None:
         self._url = f"http://127.0.0.1:{port}/graphql"
+        self._port = port
+
+    def page(self, path: str) -> str:
+        return f"http://127.0.0.1:{self._port}/{path}"
 
     def ask(self, query: str, **variables: Any) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
@@ -154,3 +160,64 @@ def test_the_ui_alone_is_a_way_to_use_the_pipeline(tiny: Project, data: Path, tm
         wait(lambda: not planned())
     with open_instance(tiny) as instance:
         assert all(own.is_finished for own in instance.get_runs())
+
+
+class Browser:
+    """Chromium through its driver (Debian's chromium-driver)."""
+
+    def __init__(self, driver: str, profile: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self._process = subprocess.Popen(
+            [driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self._url = f"http://127.0.0.1:{port}/session"
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
+        wanted = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"args": flags}}}}
+        self._url += "/" + wait(lambda: self._opened(wanted))["sessionId"]
+
+    def _opened(self, wanted: dict[str, Any]) -> Any:
+        try:
+            return self.call("", wanted)
+        except OSError:  # the driver is starting
+            return None
+
+    def call(self, path: str, body: dict[str, Any]) -> Any:
+        request = urllib.request.Request(
+            self._url + path, json.dumps(body).encode(), {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())["value"]
+
+    def run(self, script: str) -> Any:
+        return self.call("/execute/sync", {"script": f"return {script}", "args": []})
+
+    def close(self) -> None:
+        urllib.request.urlopen(urllib.request.Request(self._url, method="DELETE"), timeout=60).close()  # and Chromium
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.mark.kills
+def test_a_browser_shows_hostile_text_as_text(tiny: Project, data: Path, tmp_path: Path) -> None:
+    driver = shutil.which("chromedriver")
+    if driver is None:
+        pytest.skip("no chromedriver here: the UI is not looked at in a browser")
+    hostile = ["![x](y.png)", "<img src=x onerror=alert(1)>", "<script>alert(1)</script>", "[press](javascript:1)"]
+    grammar = yaml.safe_load((ROOT / "data" / "grammars" / "twitter_sample.yaml").read_text(encoding="utf-8"))
+    grammar["openings"] = hostile
+    (data / "grammars" / "twitter_sample.yaml").write_text(yaml.safe_dump(grammar), encoding="utf-8")
+    (tiny.workspace / "dagster" / "dagster.yaml").unlink(missing_ok=True)
+    run("--select", "context_pairs")
+    with opened(tmp_path / "ui.txt") as ui:
+        browser = Browser(driver, tmp_path / "chromium")
+        try:
+            browser.call("/url", {"url": ui.page("assets/context_pairs?view=partitions&partition=tiny%7Cgender")})
+            shown = wait(lambda: (text := browser.run("document.body.innerText")) and "context_a" in text and text)
+            assert sum(text in shown for text in hostile) >= 2  # of the five pairs that are shown
+            made = browser.run("[...document.querySelectorAll('img, script, a')].map(own => own.outerHTML).join(' ')")
+        finally:
+            browser.close()
+    for told in ("y.png", 'src="x"', "alert(1)", "javascript:1"):
+        assert told not in made
