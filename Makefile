@@ -9,11 +9,12 @@ BIN := $(VENV)/bin
 .PHONY: run test fast ui lint reference verify benchmark lock sbom advisories clean
 .DEFAULT_GOAL := run
 
-$(VENV)/.installed: pyproject.toml requirements.txt
+$(VENV)/.installed: pyproject.toml requirements.txt requirements-cpu.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: '$(PYTHON)' not found; install Python 3.11 or newer, or call make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than Python 3.11; call make PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "Making the environment in $(VENV) (a few minutes, once) ..."
 	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-cpu.txt 2>/dev/null || true
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[dev]'
 	@touch $@

@@ -12,15 +12,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _CUDA = re.compile(r"(nvidia-|cuda-|triton==)")
-_CPU_BUILD = "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b"
-"""Of torch 2.13.0+cpu for Linux and Python 3.11, which is not on PyPI."""
 _HEAD = """\
 # The versions of constraints.txt with the hashes of their files: what `make` installs. Written by `make lock`.
 """
 
 
 def locked(compiled: str) -> str:
-    """What `uv pip compile --universal --generate-hashes` printed, without CUDA and with the CPU build of torch.
+    """What `uv pip compile --universal --generate-hashes` printed, without CUDA.
 
     Args:
         compiled: Requirements, each with indented lines of hashes and comments.
@@ -32,8 +30,6 @@ def locked(compiled: str) -> str:
 
 def _entry(entry: str) -> str:
     lines = [line.rstrip(" \\") for line in entry.splitlines() if not line.lstrip().startswith("#")]
-    if lines[0].startswith("torch=="):
-        lines.append(f"    --hash=sha256:{_CPU_BUILD}")
     return " \\\n".join(lines)
 
 
