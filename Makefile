@@ -40,7 +40,7 @@ reference: $(VENV)/.installed
 	@$(BIN)/python -m fairness_pipeline.cli.reference > docs/reference.md
 
 verify: $(VENV)/.installed
-	@$(BIN)/pytest -m kills --timeout 3600 -n $(WORKERS)
+	@$(BIN)/pytest -m kills --timeout 3600 -o faulthandler_timeout=0 -n $(WORKERS)
 	@$(BIN)/python -m fairness_pipeline_tests.lineup $(if $(STUDY),--study $(STUDY))
 	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))
 
