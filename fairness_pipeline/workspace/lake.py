@@ -185,6 +185,8 @@ class Lake:
 
     def _card_of_files(self, asset: str, key: Key) -> Card | None:
         path = self._card_path(asset, key)
+        if not self._is_inside(path):
+            return None
         card = Card(**json.loads(path.read_bytes()))
         listed = [(self.root / name, size) for name, size in card.files.items()]
         if card.seal != card.sealed().seal or not listed or not all(self._is_inside(file) for file, _ in listed):

@@ -125,8 +125,8 @@ def write_storm(outcomes: dict[str, dict[str, Any]], claims: list[Claim]) -> Non
         "# Storm",
         "",
         f"Written by `python -m fairness_pipeline_tests.verify --storm` ({platform.machine()}, {os.cpu_count()} cores, "
-        f"{sum(outcome['seconds'] for outcome in outcomes.values())} s), which `make verify` calls too: runs that are killed, and a",
-        "workspace that is damaged on purpose.",
+        f"{sum(outcome['seconds'] for outcome in outcomes.values())} s), which `make verify` calls too: runs that",
+        "are killed, and a workspace that is damaged on purpose.",
         "",
         "| claim | outcome | figures |",
         "| --- | --- | --- |",

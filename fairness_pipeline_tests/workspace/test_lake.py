@@ -213,6 +213,14 @@ def test_a_link_out_of_the_lake_is_no_table(tmp_path: Path) -> None:
     assert Lake(tmp_path / "link").verify("things", KEY) is None
 
 
+def test_a_link_out_of_the_lake_is_no_card(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    _, card = checkpoint(lake)
+    card.rename(tmp_path / "card.json")
+    card.symlink_to(tmp_path / "card.json")
+    assert lake.card("models", KEY) is None
+
+
 def test_tables_of_every_type_are_as_they_were_written(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     rows = [{"seeds": [0.5], "pairs": [["a"], []], "own": {"x": [1]}, "day": datetime.now(UTC), "kind": "k"}]
