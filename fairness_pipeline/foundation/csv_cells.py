@@ -14,7 +14,8 @@ _BEGINS = r"[\s\ufeff\u200b-\u200f]*[=+\-@\uff1d\uff0b\uff0d\uff20\u2212]|[\t\r]
 """The four, also as wide letters, and behind what nobody sees."""
 _FORMULA = re.compile(rf"'*(?:{_BEGINS})")
 _ESCAPED = re.compile(rf"'+(?:{_BEGINS})")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+"""How files write a number."""
 
 
 def escaped(cell: Any) -> Any:
@@ -24,7 +25,7 @@ def escaped(cell: Any) -> Any:
         >>> escaped("@USER hi"), escaped("-0.5"), escaped(-0.5), escaped("'=1+1"), escaped("hi")
         ("'@USER hi", '-0.5', -0.5, "''=1+1", 'hi')
     """
-    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+    if isinstance(cell, str) and _FORMULA.match(cell) and not NUMBER.fullmatch(cell):
         return f"'{cell}"
     return cell
 

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from statistics import mean
+from statistics import fmean
 
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lineage.recipe import Place
@@ -35,7 +35,7 @@ class Durations:
         own = self._known.get(place[0])
         if not own:
             return _TRAINING if trains else _COMPUTING
-        return own.get(place[1]) or mean(own.values())
+        return own[place[1]] if place[1] in own else fmean(own.values())
 
     def note(self, place: Place, seconds: float) -> None:
         """Takes down how long a partition took."""

@@ -227,8 +227,8 @@ class Lake:
         Raises:
             FairnessError: there is none yet, or its files are not as they were written.
         """
-        folder, card = self.current_folder(asset, key), self.card(asset, key)
-        if card is None or self._content_now(asset, key, card) != card.content:
+        folder = self.current_folder(asset, key)
+        if self.verify(asset, key):
             raise FairnessError(
                 f"{folder}: not as it was written (its disk may be failing); delete it, or restore it from a copy, and "
                 "run again"

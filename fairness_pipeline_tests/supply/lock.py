@@ -7,7 +7,6 @@ takes the versions that torch itself names, without hashes from here.
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -35,12 +34,9 @@ def _entry(entry: str) -> str:
 
 def main() -> None:
     """Calls uv, whose path is the first argument."""
-    with tempfile.TemporaryDirectory() as folder:
-        pins = Path(folder) / "pins.txt"
-        pins.write_text((ROOT / "constraints.txt").read_text(encoding="utf-8"), encoding="utf-8")
-        words = [sys.argv[1], "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--universal"]
-        words += ["--python-version", "3.11", "--generate-hashes", "--extra", "dev", "-c", str(pins)]
-        done = subprocess.run([*words, str(ROOT / "pyproject.toml")], stdout=subprocess.PIPE, text=True, check=True)
+    words = [sys.argv[1], "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--universal"]
+    words += ["--python-version", "3.11", "--generate-hashes", "--extra", "dev", "-c", str(ROOT / "constraints.txt")]
+    done = subprocess.run([*words, str(ROOT / "pyproject.toml")], stdout=subprocess.PIPE, text=True, check=True)
     (ROOT / "requirements.txt").write_text(locked(done.stdout), encoding="utf-8")
 
 

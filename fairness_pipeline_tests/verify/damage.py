@@ -22,7 +22,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline_tests.commands import content
 from fairness_pipeline_tests.verify.kills import small_run
-from fairness_pipeline_tests.verify.shared import ROOT, SENTIMENT, STATE, Claim, Part, command, finished
+from fairness_pipeline_tests.verify.shared import ROOT, SENTIMENT, STATE, Claim, Part, command, finished, version
 
 FLIPS, CARDS = 400, 50
 _BAD_INPUTS = (
@@ -68,7 +68,7 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
         ("a link out of the lake is no table, model or card; a home that is a link to another file system is",
          links["refused"] == links["links"] and links["same"], f"{links['refused']} of {links['links']} links refused"),
         ("what an endpoint may do, and wrong input, ends in a clear error or an answer", not inputs["failed"],
-         f"{inputs['endpoint']} modes of an endpoint, {inputs['bad']} wrong inputs, {inputs['failed']} failed"),
+         f"{inputs['endpoint']} tests of endpoints, {inputs['bad']} tests of input, {inputs['failed']} failed"),
         (f"a line of {_LINE // 1_000_000} MB is refused by its number, in little memory", line["named"] and line["mib"] < 512,
          f"{line['mib']:.0f} MiB, {line['took']:.1f} s"),
     ]  # fmt: skip
@@ -90,9 +90,11 @@ def _settings(home: Path) -> Iterator[None]:
 def _made(name: str) -> Path:
     """A home with a finished small run, a copy for one part."""
     whole, home = STATE / "whole" / "damage", STATE / "damaged" / name
-    if not (whole / "small" / "whole").exists():
+    made_by = whole / "version"
+    if not (made_by.exists() and made_by.read_text(encoding="utf-8") == version()):
+        shutil.rmtree(whole, ignore_errors=True)
         finished(small_run(whole, SENTIMENT))
-        (whole / "small" / "whole").touch()
+        made_by.write_text(version(), encoding="utf-8")
     shutil.rmtree(home, ignore_errors=True)
     shutil.copytree(whole, home)
     return home

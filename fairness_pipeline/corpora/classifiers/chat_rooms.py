@@ -37,9 +37,8 @@ def read_chat_rooms(path: Path) -> Iterator[Post]:
             for name in names:
                 found = _NAME.fullmatch(name)
                 assert found
-                for number, post in enumerate(
-                    ElementTree.fromstring(read_member(path, archive, name)).iter("Post"), start=1
-                ):
+                room = ElementTree.fromstring(read_member(path, archive, name))
+                for number, post in enumerate(room.iter("Post"), start=1):
                     where = f"{path}, {name}, post {number}"
                     yield Post(where, (post.text or "").strip(), post.get("class", ""), found["ages"], post.get("user"))
     except (OSError, zipfile.BadZipFile, ElementTree.ParseError) as error:

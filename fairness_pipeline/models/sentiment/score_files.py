@@ -1,7 +1,6 @@
 """Reads the scores of a system that ran elsewhere from a CSV or TSV file."""
 
 import codecs
-import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import repeat
@@ -12,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, PUBLISHED, TEMPLATE_SETS
-from fairness_pipeline.foundation.csv_cells import write_rows
+from fairness_pipeline.foundation.csv_cells import NUMBER, write_rows
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.text_files import read_csv_rows, read_lines
@@ -27,7 +26,6 @@ EQUITY_SCORES = schema(
 
 _DEFAULT_AFFECT = "valence"
 _COLUMNS = ("sentence_id", "sentence", "affect", "score")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def read_scores(path: Path, sentences: pa.Table) -> pa.Table:
@@ -145,7 +143,7 @@ def _check_header(path: Path, line: int, names: list[str]) -> None:
 
 
 def _score(path: Path, line: int, text: str) -> float:
-    score = float(text) if _NUMBER.fullmatch(text.strip()) else -1.0
+    score = float(text) if NUMBER.fullmatch(text.strip()) else -1.0
     if not 0 <= score <= 1:
         raise FairnessError(f"{path}, line {line}: score: expected a number from 0 to 1, found {text[:40]!r}")
     return score

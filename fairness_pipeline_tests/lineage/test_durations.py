@@ -1,0 +1,61 @@
+"""What is known of durations, what is guessed, and the order that follows."""
+
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.lineage import durations
+from fairness_pipeline.lineage.durations import Durations, Forecast
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.plan import Plan, Selection
+from fairness_pipeline.project.project import Project
+from fairness_pipeline_tests.defs.test_workers import Recorder
+
+
+def test_measured_before_guessed(tmp_path: Path) -> None:
+    own = Durations(tmp_path)
+    assert own.expected(("a", "x"), trains=False) < own.expected(("a", "x"), trains=True)
+    own.note(("a", "x"), 3.0)
+    own.note(("a", "y"), 0.0)
+    own.save()
+    kept = Durations(tmp_path)
+    assert [kept.expected(("a", name), trains=True) for name in "xyz"] == [3.0, 0.0, 1.5]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"a": 1}', '{"a": {"x": "long"}}', "\x00"])
+def test_a_file_that_holds_no_durations_is_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / "durations.json").write_text(content)
+    assert Durations(tmp_path).expected(("a", "x"), trains=False) == Durations(tmp_path / "none").expected(
+        ("a", "x"), trains=False
+    )
+
+
+def test_a_forecast_scales_what_was_expected_by_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durations.time, "monotonic", lambda: now[0])
+    now = [0.0]
+    forecast = Forecast([(("a", "x"), 10.0), (("a", "y"), 30.0)])
+    forecast.ended(("a", "x"))
+    now[0] = 5.0
+    assert forecast.seconds_left() is None  # too early
+    now[0] = 40.0
+    assert forecast.seconds_left() == 120.0
+    forecast.ended(("a", "y"))
+    assert forecast.seconds_left() == 0.0
+
+
+def test_what_was_long_before_begins_before_what_was_short(tiny: Project) -> None:
+    def order() -> list[tuple[str, ...]]:
+        workers = Recorder(1)
+        list(Plan(Lineage(tiny), Selection()).run(workers, lambda step: None))
+        return workers.begun
+
+    def first(seconds: dict[str, float]) -> str:
+        own = Durations(tiny.workspace)
+        for name, value in seconds.items():
+            own.note(("contexts", f"corpus=tiny/dimension={name}"), value)
+        own.save()
+        return next(begun[-1] for begun in order() if begun[0] == "contexts")
+
+    tiny.workspace.mkdir(parents=True, exist_ok=True)
+    assert first({"gender": 1.0, "dialect": 50.0}) == "dialect"
+    assert first({"gender": 50.0, "dialect": 1.0}) == "gender"
