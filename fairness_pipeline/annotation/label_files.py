@@ -20,10 +20,12 @@ _NEVER, _SOME = 0.001, 0.1
 
 class Written(NamedTuple):
     """How many items were written, and how many of them are all but certain although a tenth of their annotators say
-    the contrary: methods take labels for independent given the truth, which makes them too sure."""
+    the contrary: methods take labels for independent given the truth, which makes them too sure. And how many cells
+    were escaped."""
 
     items: int
     doubtful: int
+    escaped: int
 
 
 def write_labels(
@@ -79,8 +81,8 @@ def write_labels(
             inside = rows[rows["annotator_id"].isin(sides.index[sides == mark])]
             found = _shares(inside, order, names)
             columns |= {_of_group(name, f"{category}: {group}"): column for name, column in found.items()}
-    _write(columns, path, form)
-    return Written(own.num_rows, 0 if corpus.several else _doubtful(probability, shares["share"]))
+    escaped = _write(columns, path, form)
+    return Written(own.num_rows, 0 if corpus.several else _doubtful(probability, shares["share"]), escaped)
 
 
 def _doubtful(probability: list[float], share: list[float]) -> int:
@@ -121,10 +123,10 @@ def _of_group(name: str, group: str) -> str:
     return f"{kind} of {group}" + (f": {of_class}" if of_class else "")
 
 
-def _write(columns: dict[str, list[Any]], path: Path, form: str) -> None:
+def _write(columns: dict[str, list[Any]], path: Path, form: str) -> int:
+    """Writes a table; how many cells of CSV were escaped."""
     if form == ".parquet":
         write_parquet(pa.table(columns), path)
-        return
+        return 0
     with path.open("w", encoding="utf-8", newline="") as stream:
-        rows = zip(*columns.values(), strict=True)
-        write_rows(stream, list(columns), rows, form)
+        return write_rows(stream, list(columns), zip(*columns.values(), strict=True), form)

@@ -27,6 +27,7 @@ def add_commands(command: Command) -> None:
 def _export_labels(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.annotation.label_files import FORMS, write_labels
     from fairness_pipeline.cli.run import make
+    from fairness_pipeline.foundation.csv_cells import say_escaped
     from fairness_pipeline.foundation.files import replacing
 
     path = Path(arguments.output)
@@ -51,7 +52,8 @@ def _export_labels(arguments: argparse.Namespace) -> int:
     with replacing(path) as temporary:
         found = write_labels(truths, estimates, items, labels, who, corpus, temporary, path.suffix)
     title = METHODS[method].title
-    print(f"{path}: {found.items:,} items with the label and the probability that {title} infers")
+    told = say_escaped(found.escaped)
+    print(f"{path}: {found.items:,} items with the label and the probability that {title} infers{told}")
     if found.doubtful and METHODS[method].probabilistic:
         print(
             f"Do not take its probabilities at their word: {found.doubtful:,} items are called all but certain "
