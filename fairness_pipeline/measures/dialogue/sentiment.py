@@ -1,13 +1,12 @@
 """Sentiment: is a response clearly positive, or clearly negative? (Liu et al. 2020, section 2.4.3)"""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.lexicons.vader import Vader
 from fairness_pipeline.measures.dialogue.measure import SIDES, Measure, Outcome, both_readings
 from fairness_pipeline.measures.dialogue.text import collapsed
 
@@ -35,19 +34,11 @@ class SentimentScorer:
 
     def __init__(self, threshold: float = 0.8) -> None:
         self.threshold = threshold
-        self._analyzer: Any = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_analyzer": None}
+        self._vader = Vader()
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Columns `compound`, `positive` and `negative`, in the order of the rows."""
-        if self._analyzer is None:
-            from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
-
-            self._analyzer = SentimentIntensityAnalyzer()
-        scores = (self._analyzer.polarity_scores(text) for text in collapsed(texts["text"]))
-        compound = np.array([score["compound"] for score in scores], dtype=np.float64)
+        compound = np.array(self._vader.compound(collapsed(texts["text"])), dtype=np.float64)
         return pa.table(
             {"compound": compound, "positive": compound > self.threshold, "negative": compound < -self.threshold}
         )
