@@ -1,7 +1,7 @@
 """VADER's compound scores of many texts (Hutto and Gilbert 2014), two to three times as fast as its library.
 
-The library applies all its rules to every word. Here a word that no rule can touch takes its value from the lexicon, and
-only the others go through the library's own code; the scores are the same to the last bit.
+The library applies all its rules to every word. Here a word that no rule can touch takes its value from the lexicon,
+and only the others go through the library's own code; the scores are the same to the last bit.
 """
 
 import re

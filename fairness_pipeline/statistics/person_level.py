@@ -5,6 +5,7 @@ it happens to score one group higher in one template, it shifts all sentences ma
 treats these pairs as independent and calls such systems biased far too often. The tests here do not.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -49,11 +50,22 @@ class Tests(NamedTuple):
         reach = stdtrit(self.freedom, 0.5 + level / 2) * self.error
         return self.difference - reach, self.difference + reach
 
+    @property
+    def own_reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """`reach`, or Student's if the test has none of its own."""
+        return self.reach or (self.difference - self.interval(0.95)[0],) * 2
+
     def interval_95(self) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the 95% interval, by the test's own `reach` if it has one."""
         if self.reach is None:
             return self.interval(0.95)
         return self.difference - self.reach[0], self.difference + self.reach[1]
+
+    def part(self, columns: slice) -> "Tests":
+        """The tests of some columns."""
+        freedom = self.freedom if isinstance(self.freedom, float) else self.freedom[columns]
+        reach = None if self.reach is None else (self.reach[0][columns], self.reach[1][columns])
+        return Tests(self.p[columns], self.difference[columns], self.error[columns], freedom, reach)
 
     def minimum_detectable(self, alpha: float = 0.05, power: float = 0.8) -> np.ndarray:
         """The true differences that a two-sided Student's t test at `alpha` would find with `power`."""
@@ -64,6 +76,15 @@ class Tests(NamedTuple):
         excess = np.abs(self.difference) - margin
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.error > 0, stdtr(self.freedom, excess / self.error), excess >= 0)
+
+
+def stacked(tests: Sequence[Tests]) -> Tests:
+    """Tests of the same columns as rows of one: every field is (tests, columns)."""
+    shape = len(tests), len(tests[0].p)
+    freedom = np.array([np.broadcast_to(own.freedom, shape[1:]) for own in tests])
+    p, difference, error = (np.array(field) for field in zip(*(own[:3] for own in tests), strict=True))
+    below, above = (np.array(field) for field in zip(*(own.own_reach for own in tests), strict=True))
+    return Tests(p, difference, error, freedom, (below, above))
 
 
 def paired_t_columns(a: np.ndarray, b: np.ndarray) -> Tests:
@@ -116,31 +137,37 @@ def label_permutation(
         seed: The seed of the draws, which are the same for all columns.
     """
     difference = _rounded(_weights(on_a, strata) @ scores)
-    weights = _drawn_weights(tuple(on_a.tolist()), tuple(strata.tolist()), permutations, seed)
-    drawn, moved = weights @ scores, weights @ on_a.astype(float)
+    weights, moved = _drawn_weights(tuple(on_a.tolist()), tuple(strata.tolist()), permutations, seed)
+    drawn = weights @ scores
     groups = [scores[(strata == stratum) & (on_a == side)] for stratum in np.unique(strata) for side in (True, False)]
     variance = sum(group.var(axis=0, ddof=1) / len(group) for group in groups) / len(np.unique(strata)) ** 2
     tests = Tests(difference, difference, _rounded(np.sqrt(variance)), float(len(scores) - len(groups)))
     reached = (np.abs(drawn) >= np.abs(difference) - _ROUNDING).sum(axis=0)
     p = np.where(reached == 0, np.minimum(1 / (permutations + 1), tests.p_student), (reached + 1) / (permutations + 1))
-    reach = tuple(_inverted(drawn, moved, tests, side) for side in (-1.0, 1.0))
-    return tests._replace(p=p, reach=(reach[0], reach[1]))
+    ends = [_inverted(column, moved, own) for column, own in zip(drawn.T, tests.difference, strict=True)]
+    below, above = np.minimum(np.array(ends).T, 8 * tests.error)
+    return tests._replace(p=p, reach=(below, above))
 
 
-def _inverted(drawn: np.ndarray, moved: np.ndarray, tests: Tests, side: float) -> np.ndarray:
-    """How far beyond the difference, on one `side`, a shift of side a lies that the test rejects at 5%.
+def _inverted(drawn: np.ndarray, moved: np.ndarray, difference: float) -> tuple[float, float]:
+    """How far below and above the difference a shift of side a lies that the test rejects at 5%.
 
     A draw reaches the shift d + side m, of which it moves a share v, if |u - side v m| >= m with u = draw - v d. This
     holds up to m = |u| / (1 + side v sign(u)). p exceeds 5% as long as enough draws reach the shift.
     """
-    own = drawn - np.outer(moved, tests.difference)
-    with np.errstate(divide="ignore"):
-        reached = np.abs(own) / np.maximum(0.0, 1 + side * moved[:, None] * np.sign(own))
-    seen = (np.abs(own) <= _ROUNDING) & (np.abs(moved) >= 1 - _ROUNDING)[:, None]  # as observed, or all exchanged
-    reached[seen] = np.inf
+    own = drawn - moved * difference
+    size = np.abs(own)
+    signed = np.copysign(moved, own * moved)
+    seen = (size <= _ROUNDING) & (np.abs(moved) >= 1 - _ROUNDING)  # as observed, or all exchanged
     allowed = int(0.05 * (len(drawn) + 1) + _ROUNDING) - 1
     place = len(drawn) - 1 - max(0, allowed)
-    return np.minimum(np.partition(reached, place, axis=0)[place], 8 * tests.error)
+    ends = []
+    for side in (-1.0, 1.0):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reached = size / np.maximum(0.0, 1 + side * signed)
+        reached[seen] = np.inf
+        ends.append(float(np.partition(reached, place)[place]))
+    return ends[0], ends[1]
 
 
 def two_parts(first: Tests, second: Tests, weights: tuple[float, float]) -> Tests:
@@ -163,9 +190,15 @@ class Sources(NamedTuple):
     """
 
     error: np.ndarray
-    freedom: float
+    freedom: np.ndarray | float
     templates: np.ndarray
     words: np.ndarray
+
+
+def stacked_sources(sources: Sequence[Sources]) -> Sources:
+    """Sources of the same columns as rows of one: `freedom` is (sources, 1), all else (sources, columns)."""
+    error, freedom, templates, words = (np.array(field) for field in zip(*sources, strict=True))
+    return Sources(error, freedom[:, None], templates, words)
 
 
 def template_error(cells: np.ndarray, templates: np.ndarray, words: np.ndarray, residual: np.ndarray) -> Sources:
@@ -222,7 +255,7 @@ def _equations(templates: tuple[int, ...], words: tuple[str, ...]) -> _Equations
 def with_templates(persons: Tests, sources: Sources) -> Tests:
     """A test of persons that also treats templates and words as a sample. The more cautious p of both prevails."""
     whole = _student(persons.difference, [(persons.error**2, persons.freedom), (sources.error**2, sources.freedom)])
-    own = persons.reach or (persons.difference - persons.interval(0.95)[0],) * 2
+    own = persons.own_reach
     added = stdtrit(sources.freedom, 0.975) * sources.error
     reach = np.hypot(own[0], added), np.hypot(own[1], added)
     return whole._replace(p=np.where(sources.error > 0, np.maximum(persons.p, whole.p), persons.p), reach=reach)
@@ -233,7 +266,8 @@ def _student(difference: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray | 
     total = np.asarray(sum(square for square, _ in parts))
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = total**2 / sum(square**2 / freedom for square, freedom in parts)
-    least = min(float(np.min(freedom)) for _, freedom in parts)
+    every = [np.broadcast_to(freedom, total.shape).min(axis=-1, keepdims=True) for _, freedom in parts]
+    least = np.minimum(*every)
     tests = Tests(total, _rounded(difference), np.sqrt(total), np.where(total > 0, freedom, least))
     return tests._replace(p=tests.p_student)
 
@@ -257,14 +291,17 @@ def _weights(on_a: np.ndarray, strata: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def _drawn_weights(on_a: tuple[bool, ...], strata: tuple[int, ...], permutations: int, seed: int) -> np.ndarray:
+def _drawn_weights(
+    on_a: tuple[bool, ...], strata: tuple[int, ...], permutations: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(permutations, names) the weight of each name's score in each draw; and what each draw moves if side a does."""
     random = np.random.default_rng(seed)
     weights, kinds = _weights(np.array(on_a), np.array(strata)), np.array(strata)
     drawn = np.tile(weights, (permutations, 1))
     for stratum in np.unique(kinds):
         members = kinds == stratum
         drawn[:, members] = random.permuted(drawn[:, members], axis=1)
-    return drawn
+    return drawn, drawn @ np.array(on_a, dtype=float)
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

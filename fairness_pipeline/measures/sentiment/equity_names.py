@@ -6,6 +6,7 @@ here is whether outlying names gather in one cell of race and gender. One or two
 are reported as findings.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -89,10 +90,9 @@ def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
     u = _signed_squares(left)
     centred = u - u.mean(axis=0)
     members = np.array([found.cell == number for number in range(len(found.cells))]).astype(float)
-    random = np.random.default_rng(SEED)
     sums = np.abs(members @ centred)
-    order = np.argsort(random.random((draws, len(centred))), axis=1)
-    drawn = np.stack([np.abs(members @ centred[row]).max(axis=0) for row in order])
+    drawn = np.abs(_exchanged(tuple(found.cell.tolist()), draws) @ centred)
+    drawn = drawn.reshape(draws, len(members), -1).max(axis=1)
     observed = sums.max(axis=0)
     p = _min_p(observed, drawn)
     rows = []
@@ -113,6 +113,15 @@ def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
             )
         )  # fmt: skip
     return rows
+
+
+@lru_cache(maxsize=2)
+def _exchanged(cell: tuple[int, ...], draws: int) -> np.ndarray:
+    """(draws * cells, names): the names of each cell, one row a cell, after names were exchanged at random."""
+    order = np.argsort(np.random.default_rng(SEED).random((draws, len(cell))), axis=1)
+    members = np.zeros((draws, max(cell) + 1, len(cell)))
+    members[np.arange(draws)[:, None], cell, order] = 1
+    return members.reshape(-1, len(cell))
 
 
 class Outlier(NamedTuple):

@@ -97,6 +97,7 @@ class Design:
         self.people = {kind: self._people(kind, chosen, places) for kind in kinds}
         self.parts = self._names_by_race() if dimension == "gender" else ()
         self._found: dict[tuple[str, str], Pairs] = {}
+        self._cells = {s: np.array([_in_subset(emotion, s) for emotion in self.emotion]) for s in self.subsets}
 
     def _names_by_race(self) -> tuple[str, ...]:
         """Adds the names of each race to the people. Opposite gaps in the two races would cancel among all names."""
@@ -117,7 +118,7 @@ class Design:
 
     def cells(self, subset: str) -> np.ndarray:
         """Which templates and words a subset of the sentences holds (yes or no)."""
-        return np.array([_in_subset(emotion, subset) for emotion in self.emotion])
+        return self._cells[subset]
 
     def pairs(self, persons: str = EVERYBODY, subset: str = ALL) -> Pairs:
         """The paper's pairs of a kind of persons in a subset of the sentences."""

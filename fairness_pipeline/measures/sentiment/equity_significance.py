@@ -1,5 +1,6 @@
 """Does a system's score change when only the person's group changes? (Kiritchenko and Mohammad 2018, section 5)"""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ from fairness_pipeline.statistics.person_level import (
     label_permutation,
     paired_t_columns,
     sign_flip,
+    stacked,
+    stacked_sources,
     template_error,
     two_parts,
     with_templates,
@@ -103,8 +106,8 @@ def judge_equity(
     """
     rows: list[dict[str, Any]] = []
     for design in designs:
-        found = [row for subset in design.subsets for row in _rows(design, subset, affects, scores, margin, alpha)]
-        rows += _with_units(_judged(found, alpha), design, scores, alpha)
+        found = _judged(list(_rows(design, affects, scores, margin, alpha)), alpha)
+        rows += _with_units(found, design, scores, alpha)
         if dimension == "race":
             rows += _names(design, affects, scores, margin, alpha)
     return pa.Table.from_pylist(rows, schema=EQUITY_SIGNIFICANCE)
@@ -177,23 +180,62 @@ class _Compared:
     most_moved: list[str | None]
     without: np.ndarray
 
-    @property
-    def tests(self) -> Tests:
-        return with_templates(self.persons, self.sources)
-
 
 def _rows(
-    design: Design, subset: str, affects: list[str], scores: np.ndarray, margin: Margin, alpha: float
+    design: Design, affects: list[str], scores: np.ndarray, margin: Margin, alpha: float
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a subset of the sentences: everybody, then each kind of persons."""
-    chosen = design.cells(subset)
-    kinds = {
-        kind: _compared(people, design, kind, chosen, scores[people.sentences[:, chosen]])
-        for kind, people in design.people.items()
-    }
-    kinds = {EVERYBODY: _everybody(design, chosen, kinds), **kinds}
-    for kind, found in kinds.items():
-        yield from _of_kind(design, subset, kind, affects, _paired(design, kind, subset, scores), found, margin, alpha)
+    """The rows of every subset of the sentences: of everybody, then of each kind of persons."""
+    of_people = {kind: scores[people.sentences] for kind, people in design.people.items()}
+    tests = {kind: _tests(design, kind, own) for kind, own in of_people.items()}
+    names, found, sides = [], [], []
+    for number, subset in enumerate(design.subsets):
+        chosen = design.cells(subset)
+        kinds = {
+            kind: _compared(design, kind, chosen, own[:, chosen], tests[kind][number])
+            for kind, own in of_people.items()
+        }
+        for kind, compared in {EVERYBODY: _everybody(design, chosen, kinds), **kinds}.items():
+            names.append((subset, kind))
+            found.append(compared)
+            sides.append(_paired(design, kind, subset, scores))
+    columns = _columns(sides, found, margin, alpha)
+    for row, (subset, kind) in enumerate(names):
+        for place, affect in enumerate(affects):
+            numbers = {key: float(values[row, place]) for key, values in columns.items()}
+            yield {
+                "measure": "score",
+                "unit": "score",
+                "n": len(sides[row][0]),
+                **{key: number if math.isfinite(number) else None for key, number in numbers.items()},
+                "test": "paired t",
+                "paired_test": _TESTS.get(kind, "permutation of names"),
+                "verdict": "fair" if numbers["p_equivalence"] <= alpha else "",
+                "paper_verdict": paper_verdict(numbers["p"], alpha),
+                "affect": affect,
+                "templates": design.templates,
+                "persons": kind,
+                "subset": subset,
+                "beyond_margin": numbers["ci_low"] > numbers["margin"] or numbers["ci_high"] < -numbers["margin"],
+                "most_moved_by": found[row].most_moved[place],
+            }
+
+
+def _tests(design: Design, kind: str, scores: np.ndarray) -> list[Tests]:
+    """The test of persons of one kind in each subset of the sentences; `scores` is (people, cells, affects)."""
+    people, affects = design.people[kind], scores.shape[2]
+    of_cells = scores
+    if kind == NOUN_PHRASES:
+        a, b = _of_pairs(people)
+        of_cells = scores[a] - scores[b]
+    means = np.concatenate([of_cells[:, design.cells(subset)].mean(axis=1) for subset in design.subsets], axis=1)
+    whole = sign_flip(means) if kind == NOUN_PHRASES else label_permutation(means, people.on_a, people.strata)
+    return [whole.part(slice(i * affects, (i + 1) * affects)) for i in range(len(design.subsets))]
+
+
+def _of_pairs(people: People) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the persons of both sides, pair by pair."""
+    order = np.argsort(people.strata, kind="stable")
+    return order[people.on_a[order]], order[~people.on_a[order]]
 
 
 def _paired(design: Design, kind: str, subset: str, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -207,26 +249,25 @@ def _paired(design: Design, kind: str, subset: str, scores: np.ndarray) -> tuple
     return pairs.a @ scores, pairs.b @ scores
 
 
-def _compared(people: People, design: Design, kind: str, chosen: np.ndarray, scores: np.ndarray) -> _Compared:
+def _compared(design: Design, kind: str, chosen: np.ndarray, scores: np.ndarray, persons: Tests) -> _Compared:
     """Persons of one kind in some sentences; `scores` is (people, cells, affects)."""
-    found = (_of_noun_phrases if kind == NOUN_PHRASES else _of_names)(people, scores)
+    found = (_of_noun_phrases if kind == NOUN_PHRASES else _of_names)(design.people[kind], scores, persons)
     sources = template_error(found.cells, design.template[chosen], design.word[chosen], found.residual)
-    furthest = np.argmax(np.abs(found.without - found.persons.difference), axis=0)
+    furthest = np.argmax(np.abs(found.without - persons.difference), axis=0)
     without = found.without[furthest, np.arange(scores.shape[2])]
     names = [
         design.names[kind][person] if moved else None
-        for person, moved in zip(found.members[furthest], without != found.persons.difference, strict=True)
+        for person, moved in zip(found.members[furthest], without != persons.difference, strict=True)
     ]
-    return _Compared(found.persons, sources, found.cells, found.residual, found.spread, names, without)
+    return _Compared(persons, sources, found.cells, found.residual, found.spread, names, without)
 
 
 class _Persons(NamedTuple):
-    """The test of persons; the difference in each cell; the part of its variance from single sentences; the spread.
+    """The difference in each cell; the part of its variance from single sentences; the spread.
 
     `without` (persons, affects) is the difference without each of the `members` in turn.
     """
 
-    persons: Tests
     cells: np.ndarray
     residual: np.ndarray
     spread: np.ndarray
@@ -234,23 +275,21 @@ class _Persons(NamedTuple):
     without: np.ndarray
 
 
-def _of_noun_phrases(people: People, scores: np.ndarray) -> _Persons:
+def _of_noun_phrases(people: People, scores: np.ndarray, persons: Tests) -> _Persons:
     """Pairs, each its own stratum. A member is a pair's person on side a."""
-    order = np.argsort(people.strata, kind="stable")
-    a, b = (order[people.on_a[order] == side] for side in (True, False))
+    a, b = _of_pairs(people)
     difference = scores[a] - scores[b]
     own, cells, units = difference.mean(axis=1), difference.mean(axis=0), len(a)
     single = difference - own[:, None] - cells + cells.mean(axis=0)
     return _Persons(
-        sign_flip(own), cells, _residual(single, units - 1, 1 / units), own.std(axis=0, ddof=1), a,
+        cells, _residual(single, units - 1, 1 / units), own.std(axis=0, ddof=1), a,
         (own.sum(axis=0) - own) / (units - 1),
     )  # fmt: skip
 
 
-def _of_names(people: People, scores: np.ndarray) -> _Persons:
+def _of_names(people: People, scores: np.ndarray, persons: Tests) -> _Persons:
     """Groups of names, side a and side b in each stratum."""
     means = scores.mean(axis=1)
-    persons = label_permutation(means, people.on_a, people.strata)
     groups = [
         np.flatnonzero((people.strata == stratum) & (people.on_a == side))
         for stratum in np.unique(people.strata)
@@ -267,7 +306,6 @@ def _of_names(people: People, scores: np.ndarray) -> _Persons:
     # Leaving out a person moves the group's mean by the person's deviation, divided by the number of the others.
     moved = [-weight * deviation / (len(deviation) - 1) for weight, deviation in zip(weights, own, strict=True)]
     return _Persons(
-        persons,
         cells,
         _residual(np.concatenate(single), freedom, sum(w**2 / len(g) for w, g in zip(weights, groups, strict=True))),
         np.sqrt(np.square(np.concatenate(own)).sum(axis=0) / freedom),
@@ -297,27 +335,23 @@ def _everybody(design: Design, chosen: np.ndarray, kinds: dict[str, _Compared]) 
     return _Compared(two_parts(first.persons, second.persons, weights), sources, cells, residual, none, nobody, none)
 
 
-def _of_kind(
-    design: Design,
-    subset: str,
-    kind: str,
-    affects: list[str],
-    sides: tuple[np.ndarray, np.ndarray],
-    found: _Compared,
-    margin: Margin,
-    alpha: float,
-) -> Iterator[dict[str, Any]]:
-    a, b = sides
-    value_a, value_b = a.mean(axis=0), b.mean(axis=0)
-    paper, tests, sources = paired_t_columns(a, b), found.tests, found.sources
-    margins = np.array([margin.bound(*pair).amount for pair in zip(a.T, b.T, strict=True)])
+def _columns(
+    sides: list[tuple[np.ndarray, np.ndarray]], found: list[_Compared], margin: Margin, alpha: float
+) -> dict[str, np.ndarray]:
+    """The numbers of all rows, each (rows, affects)."""
+    value_a, value_b = (np.array([side[own].mean(axis=0) for side in sides]) for own in (0, 1))
+    spreads = [np.array([side[own].var(axis=0, ddof=1) for side in sides]) for own in (0, 1)]
+    margins = np.array([[margin.bound(*pair).amount for pair in zip(a.T, b.T, strict=True)] for a, b in sides])
+    paper, persons = stacked([paired_t_columns(a, b) for a, b in sides]), stacked([own.persons for own in found])
+    sources = stacked_sources([own.sources for own in found])
+    tests = with_templates(persons, sources)
     (low, high), p_equivalence = tests.interval_95(), tests.p_equivalence(margins)
     over = Tests(tests.p, tests.difference, sources.error, sources.freedom)
     low_templates, high_templates = over.interval(0.95)
     with np.errstate(divide="ignore", invalid="ignore"):
-        effect = paper.difference / np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / 2)
+        effect = paper.difference / np.sqrt((spreads[0] + spreads[1]) / 2)
         percent = np.where(value_a > 0, 100 * paper.difference / value_a, np.nan)
-    columns = {
+    return {
         "value_a": value_a,
         "value_b": value_b,
         "difference": paper.difference,
@@ -332,34 +366,16 @@ def _of_kind(
         "margin": margins,
         "p_equivalence": p_equivalence,
         "minimum_detectable": tests.minimum_detectable(alpha),
-        "p_persons": found.persons.p,
+        "p_persons": persons.p,
         # If templates and words add no error of their own, there is no test over them.
         "p_templates": np.where(sources.error > 0, over.p_student, np.nan),
         "ci_low_templates": np.where(sources.error > 0, low_templates, np.nan),
         "ci_high_templates": np.where(sources.error > 0, high_templates, np.nan),
-        "sd_persons": found.spread,
+        "sd_persons": np.array([own.spread for own in found]),
         "sd_templates": sources.templates,
         "sd_words": sources.words,
-        "difference_without": found.without,
+        "difference_without": np.array([own.without for own in found]),
     }
-    for i, affect in enumerate(affects):
-        numbers = {key: float(values[i]) for key, values in columns.items()}
-        yield {
-            "measure": "score",
-            "unit": "score",
-            "n": len(a),
-            **{key: number if np.isfinite(number) else None for key, number in numbers.items()},
-            "test": "paired t",
-            "paired_test": _TESTS.get(kind, "permutation of names"),
-            "verdict": "fair" if numbers["p_equivalence"] <= alpha else "",
-            "paper_verdict": paper_verdict(numbers["p"], alpha),
-            "affect": affect,
-            "templates": design.templates,
-            "persons": kind,
-            "subset": subset,
-            "beyond_margin": numbers["ci_low"] > numbers["margin"] or numbers["ci_high"] < -numbers["margin"],
-            "most_moved_by": found.most_moved[i],
-        }
 
 
 _TESTS = {EVERYBODY: "both kinds of persons, t", NOUN_PHRASES: "sign flip of ten pairs"}

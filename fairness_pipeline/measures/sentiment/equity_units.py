@@ -1,5 +1,6 @@
 """Is one template or one emotion word scored differently for the groups? A mean over 144 sentences hides it."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -57,8 +58,11 @@ def units(design: Design, scores: np.ndarray, weights: dict[str, float], margins
     rest = own.shape[1] - sizes
     outside = np.einsum("kc,pca->pka", (1 - members) / np.maximum(rest, 1)[:, None], own)
     moved = (inside - outside).reshape(len(own), -1)
-    contrast = _contrasts(design, weights, 0)[0]
-    drawn = _contrasts(design, weights, DRAWS)
+    groups = tuple(
+        (kind == NOUN_PHRASES, weight, tuple(people.on_a.tolist()), tuple(people.strata.tolist()))
+        for (kind, weight), people in zip(weights.items(), persons, strict=True)
+    )
+    contrast, drawn = _contrasts(groups, 0)[0], _contrasts(groups, DRAWS)
     shape = (len(names), own.shape[2])
     observed = np.abs(contrast @ moved).reshape(shape)
     of_draws = (drawn @ moved).reshape(len(drawn), *shape)
@@ -106,23 +110,28 @@ def _members(design: Design) -> tuple[list[str], list[str], np.ndarray]:
     return names, kinds, np.array(rows, dtype=float)
 
 
-def _contrasts(design: Design, weights: dict[str, float], draws: int) -> np.ndarray:
+@lru_cache(maxsize=8)
+def _contrasts(groups: tuple[tuple[bool, float, tuple[bool, ...], tuple[int, ...]], ...], draws: int) -> np.ndarray:
     """(draws, persons) the weight of each person's mean in the groups' difference. Without draws it is the true
-    assignment."""
+    assignment.
+
+    Args:
+        groups: For each kind of persons: whether it is pairs of noun phrases, its weight, and sides and strata.
+        draws: The number of draws.
+    """
     random = np.random.default_rng(SEED)
     parts = []
-    for kind, weight in weights.items():
-        people = design.people[kind]
-        strata = np.unique(people.strata)
-        true = np.zeros(len(people.on_a))
-        for stratum in strata:
+    for in_pairs, weight, sides, of_person in groups:
+        on_a, strata = np.array(sides), np.array(of_person)
+        true = np.zeros(len(on_a))
+        for stratum in np.unique(strata):
             for side in (True, False):
-                own = (people.strata == stratum) & (people.on_a == side)
-                true[own] = (1 if side else -1) / (own.sum() * len(strata))
+                own = (strata == stratum) & (on_a == side)
+                true[own] = (1 if side else -1) / (own.sum() * len(np.unique(strata)))
         part = np.tile(weight * true, (max(draws, 1), 1))
-        for stratum in strata if draws else ():
-            own = people.strata == stratum
-            if kind == NOUN_PHRASES:
+        for stratum in np.unique(strata) if draws else ():
+            own = strata == stratum
+            if in_pairs:
                 part[:, own] *= random.choice((1.0, -1.0), (draws, 1))
             else:
                 part[:, own] = random.permuted(part[:, own], axis=1)
