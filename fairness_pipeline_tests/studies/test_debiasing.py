@@ -19,6 +19,7 @@ from fairness_pipeline.defs.partitions import to_dagster
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.studies.dialogue_fairness.debiasing_section import quality_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, process, run
@@ -80,8 +81,8 @@ def test_from_base_to_report(debiased: Project) -> None:
     deciding = set(judged).intersection(debiased.parts["dialogue_fairness"].measures())
     assert set(effects["measure"].to_pylist()) == deciding
     for model in ("seq2seq", "seq2seq-cda", "seq2seq-debiased_chat", "retrieval-filtered"):
-        quality = lake.read("response_quality", {"dimension": "gender", "model": model}).to_pylist()
-        assert {row["metric"] for row in quality} >= {"bleu_1", "bleu_2", "bleu_3", "distinct_1", "distinct_2"}
+        quality = quality_of(debiased.parts["dialogue_fairness"], lake, {"dimension": "gender", "model": model})
+        assert quality.keys() >= {"bleu_1", "bleu_2", "bleu_3", "distinct_1", "distinct_2"}
     figures = lake.card("disentanglement", {"dimension": "gender", "model": "seq2seq-debiased_chat"}).figures
     assert 0 <= figures["accuracy_semantic"] <= 1
     answers = lake.read("responses", {"dimension": "gender", "model": "retrieval-filtered"})["response"]

@@ -19,7 +19,9 @@ from fairness_pipeline.measures.dialogue.registry import harmful, measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project.project import Project, load_dimension
+from fairness_pipeline.studies.dialogue_fairness.debiasing_section import quality_of
 from fairness_pipeline.studies.dialogue_fairness.models import seed_name
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.verify.shared import (
     DIALOGUES,
@@ -84,7 +86,8 @@ def cures(profile: str) -> dict[str, Any]:
     """By dimension what each method made of each seed's gaps, and what is said of the recipe."""
     home = STATE / f"home-{version()[:12]}"
     finished(command(home, "run", "--profile", profile))
-    lake, dimensions = Lake(home / profile), Project(profile).dimensions
+    lake, project = Lake(home / profile), Project(profile)
+    dimensions, part = project.dimensions, project.parts["dialogue_fairness"]
     effects = {
         dimension: {
             name: {
@@ -95,10 +98,10 @@ def cures(profile: str) -> dict[str, Any]:
         }
         for dimension in dimensions
     }
-    return {"seeds": [{d: debiased(lake, d, seed) for d in dimensions} for seed in SEEDS], "effects": effects}
+    return {"seeds": [{d: debiased(part, lake, d, seed) for d in dimensions} for seed in SEEDS], "effects": effects}
 
 
-def debiased(lake: Lake, dimension: str, seed: int) -> dict[str, Any]:
+def debiased(part: DialoguePart, lake: Lake, dimension: str, seed: int) -> dict[str, Any]:
     """What each method made of one seed's planted gaps, what it cost, and what the autoencoder learned."""
 
     def key(model: str) -> dict[str, str]:
@@ -123,7 +126,7 @@ def debiased(lake: Lake, dimension: str, seed: int) -> dict[str, Any]:
         },
         "identical": {name: identical_share(lake.read("responses", key(model))) for name, model in models.items()},
         "quality": {
-            name: {row["metric"]: row["value"] for row in lake.read("response_quality", key(model)).to_pylist()}
+            name: {metric: row["value"] for metric, row in quality_of(part, lake, key(model)).items()}
             for name, model in models.items()
         },
         "accuracy": {name: figures[f"accuracy_{name}"] for name in ("unbiased", "semantic", "content")},

@@ -64,9 +64,9 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
     models = [base, *made]
     tables = {m: _judged(part, lake, {"dimension": dimension, "model": m}) for m in models}
     effects = {m: _by_measure(lake, "debiasing_effects", {"dimension": dimension, "model": m}) for m in made}
-    quality = {m: _quality(lake, {"dimension": dimension, "model": m}) for m in models}
+    quality = {m: quality_of(part, lake, {"dimension": dimension, "model": m}) for m in models}
     measured = {m: _measured(part, lake, {"dimension": dimension, "model": m}) for m in models}
-    dots = {model: _dots(lake, seeds) for model, seeds in measured.items()}
+    dots = {model: _dots(part, lake, seeds) for model, seeds in measured.items()}
     dots = {model: found for model, found in dots.items() if found}
     constants = next(({n: row["constant_value"] for n, row in q.items()} for q in quality.values() if q), {})
     return {
@@ -100,9 +100,9 @@ def _figures(lake: Lake, asset: str, dimension: str, model: str) -> dict[str, An
     return card.figures if card else {}
 
 
-def _dots(lake: Lake, measured: list[tuple[Key, Rows]]) -> list[tuple[float, dict[str, float]]]:
+def _dots(part: DialoguePart, lake: Lake, measured: list[tuple[Key, Rows]]) -> list[tuple[float, dict[str, float]]]:
     """Of every seed that was measured: the mean effect, and quality by metric."""
-    found = [(mean_effect(rows), _quality(lake, seed)) for seed, rows in measured]
+    found = [(mean_effect(rows), quality_of(part, lake, seed)) for seed, rows in measured]
     return [(effect, {name: row["value"] for name, row in quality.items()}) for effect, quality in found if quality]
 
 
@@ -149,10 +149,11 @@ def _recipes(lake: Lake, dimension: str, made: list[str]) -> dict[str, Rows]:
     }
 
 
-def _quality(lake: Lake, key: Key) -> dict[str, dict[str, Any]]:
-    if not lake.card("response_quality", key):
-        return {}
-    return {row["metric"]: row for row in lake.read("response_quality", key).to_pylist()}
+def quality_of(part: DialoguePart, lake: Lake, key: Key) -> dict[str, dict[str, Any]]:
+    """The rows of response quality by metric; nothing where it was not measured."""
+    debiased = part.models[key["model"]].debiasing is not None
+    table, own = ("response_quality", key) if debiased else ("base_response_quality", {"model": key["model"]})
+    return {row["metric"]: row for row in lake.read(table, own).to_pylist()} if lake.card(table, own) else {}
 
 
 def _identical(lake: Lake, dimension: str, base: str, made: list[str]) -> dict[str, float]:

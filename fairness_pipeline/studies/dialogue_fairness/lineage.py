@@ -450,11 +450,11 @@ _OF_NO_MATTER = {"endpoint": {"keep_empty"}}
 
 def _answering(part: DialoguePart, key: Key) -> dict[str, object]:
     model = part.models[key["model"]]
-    imported = part.imported_responses(key["model"], key["dimension"])
+    imported = model.architecture == "imported"
     return {
         **_model(part, key),
         "decoding": model.decoding.model_dump(exclude=_OF_NO_MATTER.get(model.architecture)),
-        "imported": checksum(imported) if model.architecture == "imported" else None,
+        "imported": checksum(part.imported_responses(key["model"], key["dimension"])) if imported else None,
     }
 
 
@@ -934,26 +934,46 @@ def recipe_significance(partition: Partition[DialoguePart]) -> Result:
     return Result(table, {"seeds": len(tables)}, tables={"recipe": shown})
 
 
-def _was_trained(part: DialoguePart, key: Key) -> bool:
-    return _answers(part, key) and part.models[key["model"]].trained
-
-
-@of_a_model(
-    stage="verdicts",
-    covers=_was_trained,
-    upstream=(*DIALOGUES, "dialogue_models", "debiased_dialogue_models"),
-    upstream_of_base=("dialogue_models",),
-    code_version="2",
-    settings=lambda part, key: {
+def _quality(part: DialoguePart, key: Key) -> dict[str, object]:
+    return {
         "answering": _answering(part, key),
         "published": published_quality_of(part, **key),
         "versions": library_versions("sacrebleu"),
-    },
+    }
+
+
+of_quality = partial(
+    asset,
+    stage="verdicts",
+    code_version="2",
+    settings=_quality,
     schema=RESPONSE_QUALITY,
     checks=(checks.not_empty, checks.values_not_negative),
 )
-def response_quality(partition: Partition[DialoguePart]) -> Result:
+
+
+@of_quality(
+    axes=("model",),
+    covers=lambda part, key: part.models[key["model"]].trained and part.models[key["model"]].debiasing is None,
+    upstream=(*DIALOGUES, "dialogue_models"),
+)
+def base_response_quality(partition: Partition[DialoguePart]) -> Result:
     """What a trained model's answers to the test split are worth: BLEU, distinct-n, perplexity (Liu 2022, 3.3.3.3)."""
+    return _measured_quality(partition)
+
+
+@of_quality(
+    axes=("dimension", "model"),
+    covers=lambda part, key: _is_debiased(part, key) and part.models[key["model"]].trained,
+    upstream=(*DIALOGUES, "debiased_dialogue_models"),
+    upstream_of_base=("dialogue_models",),
+)
+def response_quality(partition: Partition[DialoguePart]) -> Result:
+    """The same for a debiased model (Liu 2022, table 3.5)."""
+    return _measured_quality(partition)
+
+
+def _measured_quality(partition: Partition[DialoguePart]) -> Result:
     model = partition.part.models[partition.key["model"]]
     dialogues = _dialogues(partition, model.corpus)
     test = dialogues.filter(pc.equal(dialogues["split"], "test"))
@@ -1083,6 +1103,7 @@ def recipe_effects(partition: Partition[DialoguePart]) -> Result:
         *_COMPARED,
         "disentanglement",
         "debiased_dialogue_models",
+        "base_response_quality",
         "response_quality",
         "debiasing_effects",
         "dialogue_breakdown",

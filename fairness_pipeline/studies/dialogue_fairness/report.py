@@ -216,7 +216,8 @@ def _sources(part: DialoguePart, lake: Lake) -> list[tuple[str, str, str]]:
 
 def _versions(part: DialoguePart, lake: Lake, audits: list[Audit]) -> dict[str, str]:
     """The libraries that the numbers depend on, as they were when the tables were made."""
-    cards = [lake.card("dialogue_models", {"model": model}) for model in part.models]
+    bases = ("dialogue_models", "base_response_quality")
+    cards = [lake.card(asset, {"model": model}) for model in part.models for asset in bases]
     tables = ("debiased_dialogue_models", "politeness", "sentiment", "dialogue_significance", "response_quality")
     for audit in audits:
         cards += [lake.card(table, audit.key) for table in tables]

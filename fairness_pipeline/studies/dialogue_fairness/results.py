@@ -31,13 +31,13 @@ def published_rows_of(part: DialoguePart, dimension: str, model: str) -> dict[st
     )
 
 
-def published_quality_of(part: DialoguePart, dimension: str, model: str) -> dict[str, float]:
+def published_quality_of(part: DialoguePart, model: str, dimension: str | None = None) -> dict[str, float]:
     """What table 3.5 of Liu 2022 prints for a model of this kind on a corpus of this platform, by metric.
 
     Its debiased models are debiased for gender; nothing is planted in its corpora.
     """
     specification = part.models[model]
-    elsewhere = specification.debiasing and part.dimensions[dimension].published_as != "gender"
+    elsewhere = dimension is not None and part.dimensions[dimension].published_as != "gender"
     if elsewhere or specification.corpus in part.settings.planted:
         return {}
     platform = part.corpora[specification.corpus].specification.platform
