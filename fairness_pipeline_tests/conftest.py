@@ -2,32 +2,27 @@
 
 import atexit
 import functools
-import io
 import os
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 import yaml
-from sqlalchemy import create_engine, event
+from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from sqlalchemy.pool import QueuePool
 
 # One thread a process: the models are tiny, and tests start several processes at once. Set before libraries load.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test waits for a hub that it must not reach
 
 import dagster as dg
-from dagster._core.execution.compute_logs import mirror_stream_to_file
-from dagster._core.storage import local_compute_log_manager
-from dagster._core.storage.event_log.sqlite import consolidated_sqlite_event_log
-from dagster._core.storage.runs.sqlite import sqlite_run_storage
 
+from fairness_pipeline.defs import records
+from fairness_pipeline.defs.records import forget_connections
 from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import run
 
@@ -39,44 +34,11 @@ def _do_not_wait_for_the_disk(connection: Any, _record: object) -> None:
         connection.execute("PRAGMA synchronous = OFF")
 
 
-_engines: dict[str, Engine] = {}
-
-
-def _engine(url: str, **options: Any) -> Engine:
-    if url not in _engines:
-        _engines[url] = create_engine(url, **options | {"poolclass": QueuePool})
-    return _engines[url]
-
-
-def _forget_engines(close: bool = True) -> None:
-    for engine in _engines.values():
-        engine.dispose(close)
-    _engines.clear()
-
-
-# A connection must not be used on both sides of a fork.
-os.register_at_fork(after_in_child=lambda: _forget_engines(close=False))
-
-
 @pytest.fixture(autouse=True)
 def _no_file_stays_open() -> Iterator[None]:
     yield
-    _forget_engines()
+    forget_connections()
 
-
-@contextmanager
-def _mirror(stream: IO[str], path: str) -> Iterator[None]:
-    """What is printed during a run is kept by four processes a run; they find nothing where it goes into memory."""
-    if isinstance(stream, io.StringIO):
-        yield
-    else:
-        with mirror_stream_to_file(stream, path):
-            yield
-
-
-local_compute_log_manager.mirror_stream_to_file = _mirror
-# Dagster makes an engine and a connection for each statement, which has each compiled, and the file opened, anew.
-consolidated_sqlite_event_log.create_engine = sqlite_run_storage.create_engine = _engine
 
 TINY = {
     "description": "for tests",
@@ -102,8 +64,7 @@ TINY = {
 }  # fmt: skip
 
 _INSTANCE = {"telemetry": {"enabled": False}, "nux": {"enabled": False}}
-_ONE_FILE = {"module": "dagster._core.storage.event_log", "class": "ConsolidatedSqliteEventLogStorage"}
-"""Of all runs: made for tests, where a new file of tables a run would take a tenth of the time."""
+_RECORDS = {"event_log_storage": "EventsInOneFile", "run_storage": "RunsInOneFile", "compute_logs": "PrintsInFiles"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -150,14 +111,17 @@ def tiny_project(data: Path, patch: pytest.MonkeyPatch) -> Project:
         },
     )
     write_yaml(data / "profiles" / "tiny.yaml", TINY)
-    _write_instance(shutil.copytree(_no_runs_yet(), data.parent / "home" / "tiny" / "dagster"))
+    write_instance(shutil.copytree(_no_runs_yet(), data.parent / "home" / "tiny" / "dagster"))
     patch.setenv("FAIRNESS_PROFILE", "tiny")
     return Project("tiny")
 
 
-def _write_instance(folder: Path) -> Path:
-    events = _ONE_FILE | {"config": {"base_dir": str(folder / "events")}}
-    return write_yaml(folder / "dagster.yaml", _INSTANCE | {"event_log_storage": events})
+def write_instance(folder: Path) -> Path:
+    kept = {
+        what: {"module": records.__name__, "class": name, "config": {"base_dir": str(folder)}}
+        for what, name in _RECORDS.items()
+    }
+    return write_yaml(folder / "dagster.yaml", _INSTANCE | kept)
 
 
 @functools.cache
@@ -165,9 +129,9 @@ def _no_runs_yet() -> Path:
     """An instance with its tables, all of them empty: Dagster makes them in the time that a small test takes."""
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder)
-    _write_instance(folder)
+    write_instance(folder)
     dg.DagsterInstance.from_config(str(folder)).dispose()
-    _forget_engines()
+    forget_connections()
     return folder
 
 

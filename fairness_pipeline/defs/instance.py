@@ -30,11 +30,17 @@ storage:
   postgres:
     postgres_url:
       env: {POSTGRES}"""
-_IN_A_FILE = """\
-# One file for the events of all runs; Dagster's default is one file a run.
+_IN_FILES = """\
+# One file for the events of all runs, whose connections stay open; Dagster's default is one file a run.
 event_log_storage:
-  module: dagster._core.storage.event_log
-  class: ConsolidatedSqliteEventLogStorage
+  module: fairness_pipeline.defs.records
+  class: EventsInOneFile
+  config:
+    base_dir:
+      env: DAGSTER_HOME
+run_storage:
+  module: fairness_pipeline.defs.records
+  class: RunsInOneFile
   config:
     base_dir:
       env: DAGSTER_HOME"""
@@ -48,6 +54,13 @@ concurrency:
   runs:
     max_concurrent_runs: $cores
 $storage
+# What a run prints, without processes that copy it to a terminal.
+compute_logs:
+  module: fairness_pipeline.defs.records
+  class: PrintsInFiles
+  config:
+    base_dir:
+      env: DAGSTER_HOME
 # Forks a process that has the libraries loaded; without this entry Dagster starts a new one for each run.
 run_launcher:
   module: fairness_pipeline.defs.launcher
@@ -81,7 +94,7 @@ def home(project: Project) -> Path:
     configuration = folder / "dagster.yaml"
     with leased(folder / _LOCK):
         if not configuration.exists():
-            storage = _IN_POSTGRES if os.environ.get(POSTGRES) else _IN_A_FILE
+            storage = _IN_POSTGRES if os.environ.get(POSTGRES) else _IN_FILES
             with replacing(configuration) as temporary:
                 temporary.write_text(_CONFIGURATION.substitute(cores=cores(), storage=storage), encoding="utf-8")
     _check_place(configuration)
@@ -121,7 +134,8 @@ def _in_files(configuration: dict[str, Any]) -> bool:
     storage, runs = configuration.get("storage"), configuration.get("run_storage")
     if isinstance(storage, dict):
         return "sqlite" in storage
-    return not isinstance(runs, dict) or "sqlite" in str(runs.get("module", "")).lower()
+    module = str(runs.get("module", "")) if isinstance(runs, dict) else ""
+    return not isinstance(runs, dict) or "sqlite" in module.lower() or module == "fairness_pipeline.defs.records"
 
 
 def _check_database(locks: Path, profile: str) -> None:

@@ -37,6 +37,9 @@ class ThisProcess:
     """
 
     def __init__(self, make: Callable[[Unit], list[StepResult]]) -> None:
+        from fairness_pipeline.defs.records import PrintsInFiles
+
+        PrintsInFiles.in_terminal = True  # where its progress is shown
         self._make = make
         self._units: list[Unit] = []
 

@@ -35,7 +35,7 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert not tiny.workspace.exists() or not content(tiny.workspace)
 
     first = run()
-    assert "33 made, 0 up to date, 0 not made" in first.stdout
+    assert "32 made, 0 up to date, 0 not made" in first.stdout
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
     assert f"Report: {report}" in first.stdout
     assert command("report").stdout.splitlines() == [str(report.with_name("index.html")), str(report)]
@@ -43,14 +43,16 @@ def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkey
     assert not list(tiny.workspace.rglob("*.part"))
 
     # A second run has nothing to do, and says so.
-    assert "0 made, 33 up to date, 0 not made" in run().stdout
-    assert "0 of 33 partitions would run" in run("--dry-run").stdout
+    assert "0 made, 32 up to date, 0 not made" in run().stdout
+    assert "0 of 32 partitions would run" in run("--dry-run").stdout
 
     # Runs are recorded in the workspace's Dagster instance, with checks.
     monkeypatch.setenv("DAGSTER_HOME", str(tiny.workspace / "dagster"))
     with dg.DagsterInstance.get() as instance:
         runs = instance.get_runs()
-        assert len(runs) == 11  # corpus; model; pairs, instruments, measures, verdicts by dimension; report
+        assert (
+            len(runs) == 12
+        )  # corpus; model; its quality; pairs, instruments, measures, verdicts by dimension; report
         assert all(r.is_success for r in runs)
         event = instance.get_latest_materialization_event(dg.AssetKey("dialogue_significance"))
         metadata = event.asset_materialization.metadata

@@ -1,0 +1,146 @@
+"""Dagster's records in files, with less to do for each event.
+
+Dagster's own storage opens its file anew for each statement, keeps what a table's metadata say twice (as an output and
+as a materialization), and starts four processes a run that copy what is printed to the terminal. The workspace's
+`dagster.yaml` names the classes here; what they write is what Dagster's own classes read.
+"""
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import dagster as dg
+from dagster._core.execution.compute_logs import redirect_to_file
+from dagster._core.storage.compute_log_manager import CapturedLogContext, ComputeIOType
+from dagster._core.storage.event_log.sqlite.consolidated_sqlite_event_log import ConsolidatedSqliteEventLogStorage
+from dagster._core.storage.local_compute_log_manager import IO_TYPE_EXTENSION, LocalComputeLogManager
+from dagster._core.storage.runs.sqlite import SqliteRunStorage
+from dagster._core.storage.sql import create_engine
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
+from dagster._serdes import ConfigurableClassData
+from dagster._utils import ensure_file, touch_file
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import QueuePool
+
+_OF_NO_INTEREST = (dg.DagsterEventType.RESOURCE_INIT_STARTED, dg.DagsterEventType.RESOURCE_INIT_SUCCESS)
+"""Events of a resource that no asset here uses."""
+
+
+class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
+    """The events of all runs in one SQLite file; its place is Dagster's home."""
+
+    def has_table(self, table_name: str) -> bool:
+        """Whether a table is there; none is ever taken away."""
+        if table_name not in self._tables:
+            self._tables[table_name] = super().has_table(table_name)
+        return self._tables[table_name]
+
+    @cached_property
+    def _tables(self) -> dict[str, bool]:
+        return {}
+
+    @contextmanager
+    def _connect(self) -> Iterator[Connection]:
+        with _engine(self._conn_string).begin() as connection:
+            yield connection
+
+    def store_event(self, event: dg.EventLogEntry) -> None:
+        """Stores an event; an output without the metadata that its materialization has."""
+        told = event.dagster_event
+        if told is None or told.event_type not in (*_OF_NO_INTEREST, dg.DagsterEventType.STEP_OUTPUT):
+            super().store_event(event)
+        elif told.event_type == dg.DagsterEventType.STEP_OUTPUT:
+            bare = told.step_output_data._replace(metadata={})
+            super().store_event(event._replace(dagster_event=told._replace(event_specific_data=bare)))
+
+
+class RunsInOneFile(SqliteRunStorage):
+    """Runs and their tags in a SQLite file, where Dagster keeps it in its home."""
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]) -> Self:
+        """Called by Dagster."""
+        return cls.from_local(str(Path(config_value["base_dir"]) / "history"), inst_data)
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """A connection in a transaction."""
+        with _engine(self._conn_string).begin() as connection:
+            yield connection
+
+
+class PrintsInFiles(LocalComputeLogManager):
+    """What runs print goes into files, where Dagster keeps them in its home, and the UI shows it.
+
+    Attributes:
+        in_terminal: Whether this process leaves what it prints to the terminal: a command that makes units itself.
+    """
+
+    in_terminal: ClassVar[bool] = False
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]) -> Self:
+        """Called by Dagster."""
+        return cls(str(Path(config_value["base_dir"]) / "storage"), inst_data=inst_data)
+
+    @contextmanager
+    def capture_logs(self, log_key: Sequence[str]) -> Iterator[CapturedLogContext]:
+        """Sends what is printed meanwhile into files."""
+        with ExitStack() as stack:
+            for stream, kind in ((sys.stdout, ComputeIOType.STDOUT), (sys.stderr, ComputeIOType.STDERR)):
+                path = self.get_captured_local_path(log_key, IO_TYPE_EXTENSION[kind])
+                ensure_file(path)
+                if not self.in_terminal:
+                    stack.enter_context(redirect_to_file(stream, path))
+            yield CapturedLogContext(log_key)
+        touch_file(self.complete_artifact_path(log_key))  # type: ignore[no-untyped-call]
+
+
+_engines: dict[str, Engine] = {}
+
+
+def _engine(address: str) -> Engine:
+    """The connections of this process to a file, which stay open."""
+    if address not in _engines:
+        engine = create_engine(
+            address, poolclass=QueuePool, max_overflow=-1, connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}
+        )
+        event.listen(engine, "connect", _begun)
+        event.listen(engine, "checkout", _still_there)
+        _engines[address] = engine
+    return _engines[address]
+
+
+def _begun(connection: sqlite3.Connection, record: Any) -> None:
+    """A commit need not wait for the disk: after a power cut the lake tells Dagster again what the file lost."""
+    connection.execute("PRAGMA synchronous = NORMAL")
+    record.info["file"] = _file_of(connection)
+
+
+def _still_there(connection: sqlite3.Connection, record: Any, proxy: object) -> None:
+    """A file that was deleted or replaced meanwhile is opened anew."""
+    if record.info["file"] != _file_of(connection):
+        raise DisconnectionError
+
+
+def _file_of(connection: sqlite3.Connection) -> tuple[int, int] | None:
+    path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+    return (path.stat().st_dev, path.stat().st_ino) if path.exists() else None
+
+
+def forget_connections(close: bool = True) -> None:
+    """Closes the connections of this process to all records; they are opened again when they are needed."""
+    for engine in _engines.values():
+        engine.dispose(close)
+    _engines.clear()
+
+
+# A connection must not be used on both sides of a fork.
+os.register_at_fork(after_in_child=lambda: forget_connections(close=False))

@@ -1,0 +1,106 @@
+"""What the records here write, Dagster's own classes read; and what they spare."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.storage.event_log import ConsolidatedSqliteEventLogStorage
+from dagster._core.storage.runs import SqliteRunStorage
+
+from fairness_pipeline.defs.records import forget_connections
+from fairness_pipeline_tests.conftest import write_instance
+
+EVENT = dg.DagsterEventType
+
+
+@dg.asset(check_specs=[dg.AssetCheckSpec("right", asset="numbers")])
+def numbers() -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+    print("printed by the asset", flush=True)
+    os.write(1, b"and by a library\n")
+    yield dg.AssetCheckResult(passed=True, check_name="right")
+    yield dg.MaterializeResult(metadata={"picture": "x" * 5000}, data_version=dg.DataVersion("1"))
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    write_instance(tmp_path)
+    with dg.DagsterInstance.from_config(str(tmp_path)) as own:
+        yield own
+
+
+def made(instance: dg.DagsterInstance) -> str:
+    result = dg.materialize([numbers], instance=instance)
+    assert result.success
+    return result.run_id
+
+
+def test_dagsters_own_classes_read_it(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    run_id = made(instance)
+    forget_connections()
+    events = ConsolidatedSqliteEventLogStorage(str(tmp_path))
+    materialization = events.get_latest_materialization_events([dg.AssetKey("numbers")])[dg.AssetKey("numbers")]
+    assert len(materialization.asset_materialization.metadata["picture"].value) == 5000
+    assert materialization.asset_materialization.tags["dagster/data_version"] == "1"
+    kinds = [record.event_log_entry.dagster_event_type for record in events.get_records_for_run(run_id).records]
+    assert {EVENT.STEP_START, EVENT.STEP_OUTPUT, EVENT.STEP_SUCCESS, EVENT.ASSET_CHECK_EVALUATION} < set(kinds)
+    assert EVENT.RESOURCE_INIT_SUCCESS not in kinds
+    runs = SqliteRunStorage.from_local(str(tmp_path / "history"))
+    assert [(run.run_id, run.is_success) for run in runs.get_runs()] == [(run_id, True)]
+
+
+def test_what_a_table_says_is_kept_once(instance: dg.DagsterInstance) -> None:
+    run_id = made(instance)
+    outputs = [entry.dagster_event for entry in instance.all_logs(run_id, of_type=EVENT.STEP_OUTPUT)]
+    assert len(outputs) == 2
+    assert [dict(output.step_output_data.metadata) for output in outputs] == [{}, {}]
+    result = dg.materialize([numbers], instance=instance)
+    assert result.asset_materializations_for_node("numbers")[0].metadata["picture"].value == "x" * 5000
+
+
+def test_a_file_that_was_deleted_is_made_and_read_anew(tmp_path: Path) -> None:
+    for again in range(2):
+        write_instance(tmp_path)
+        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+            made(instance)
+            assert instance.get_runs_count() == 1, again
+        for path in tmp_path.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_a_fork_has_connections_of_its_own(instance: dg.DagsterInstance) -> None:
+    made(instance)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if instance.get_runs_count() == 1 and made(instance) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert instance.get_runs_count() == 2
+
+
+SCRIPT = """
+import sys
+import dagster as dg
+from fairness_pipeline.defs.records import PrintsInFiles
+from fairness_pipeline_tests.defs.test_records import made
+
+PrintsInFiles.in_terminal = sys.argv[2] == "True"
+with dg.DagsterInstance.from_config(sys.argv[1]) as instance:
+    run_id = made(instance)
+    logged = instance.all_logs(run_id, of_type=dg.DagsterEventType.LOGS_CAPTURED)[0].dagster_event.logs_captured_data
+    kept = instance.compute_log_manager.get_log_data([run_id, "compute_logs", logged.file_key])
+print("kept:", kept.stdout)
+"""
+
+
+@pytest.mark.parametrize("in_terminal", [False, True])
+def test_what_is_printed_is_in_a_file_or_in_the_terminal(tmp_path: Path, in_terminal: bool) -> None:
+    write_instance(tmp_path)
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(tmp_path), str(in_terminal)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    printed = ["printed by the asset", "and by a library"]
+    kept = "kept: b''" if in_terminal else f"kept: {chr(10).join([*printed, '']).encode()!r}"
+    assert sorted(said) == sorted([*printed, kept] if in_terminal else [kept])
