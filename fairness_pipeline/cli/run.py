@@ -313,12 +313,14 @@ def _workers(
     from fairness_pipeline.defs.runs import Maker
     from fairness_pipeline.defs.workers import Pool, ThisProcess
     from fairness_pipeline.foundation.machine import cores, memory
+    from fairness_pipeline.foundation.side_by_side import allow_cores
 
     trains = any(plan.lineage.recipes[step.name].trains for step in plan.stale)
     number = min(asked or max(1, min(cores(), memory() // _OF_A_WORKER)), len(plan.stale))
     # Loading the libraries in each process takes longer than a few tables; it pays for training or for many steps.
     if number > 1 and (asked or trains or len(plan.stale) > _FEW):
         return stack.enter_context(Pool(plan.project.name, number, display))
+    allow_cores(number)
     return ThisProcess(Maker(plan.project, instance, display).make)
 
 

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.side_by_side import allow_cores
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import Done, StepResult, Unit
 from fairness_pipeline.workspace.lake import Key
@@ -83,6 +84,7 @@ class Pool:
     def __init__(self, profile: str, count: int, listener: Listener) -> None:
         self._profile = profile
         self._listener = listener
+        self._count = count
         self._workers = [self._started() for _ in range(count)]
         self._done: deque[Done] = deque()
 
@@ -165,7 +167,9 @@ class Pool:
     def _started(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
         own, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, self._profile), daemon=True)
+        process = context.Process(
+            target=_work, args=(theirs, self._profile, self._count)
+        )  # no daemon: it may have children
         process.start()
         theirs.close()
         return _Worker(process, own)
@@ -251,8 +255,9 @@ class Telling(Listener):
         return tell
 
 
-def _work(pipe: Connection, profile: str) -> None:
+def _work(pipe: Connection, profile: str, cores: int) -> None:
     """What a worker does: makes the units it is sent until there are no more, or until it is interrupted."""
+    allow_cores(cores)  # of the whole run: at its end, the other workers have nothing to do
     os.setpgrp()  # Ctrl-C reaches the process that was called, which ends this one in order
     signal.signal(signal.SIGINT, _interrupt_once)
     warnings.simplefilter("ignore", FutureWarning)  # the command has said it

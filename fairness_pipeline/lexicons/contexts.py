@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -13,6 +14,7 @@ import pydantic
 from fairness_pipeline.foundation.collector import collector_paused
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.side_by_side import in_processes, in_threads
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.lexicons.dimensions import Dimension, Side
 from fairness_pipeline.lexicons.matching import TermMatcher
@@ -48,7 +50,10 @@ RULED = schema(
 )
 """What the rules of sense did: a row for each word, the most frequent ones first."""
 
+_LINES = 100_000
 _BATCH = 20_000
+_LEAST = 5
+"""Fewer batches are searched in one process."""
 _ENOUGH = 1000
 """Pairs that balancing always leaves."""
 _AROUND = 40
@@ -118,19 +123,16 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
     """
     audit = dialogues.filter(pc.equal(dialogues["split"], "audit")).select(["dialogue_id", "context"])
     others = dialogues.filter(pc.not_equal(dialogues["split"], "audit"))["context"]
-    likely = audit.filter(pc.match_substring_regex(audit["context"], swapper.matcher.prefilter()))
+    likely = _matching(audit, swapper.matcher.prefilter())
     seen = pc.is_in(likely["context"], others.unique())
     distinct = _first_of_each(likely.filter(pc.invert(seen)), ["context"])
     batches = []
     done = 0
     ruled = _Ruled()
-    for batch in distinct.to_batches(_BATCH):
-        found = list(swapper.meant(batch["context"]))
-        sides = pa.array([None if own.left_out_by else swapper.side_of(own.matches) for own in found], pa.string())
-        matches = _lists([own.matches for own in found], CONTEXTS.field("matches").type)
-        ruled.note(batch["context"], found)
-        whole = pa.table([batch["dialogue_id"], batch["context"], sides, matches], CONTEXTS.names)
-        batches.append(whole.filter(sides.is_valid()).cast(CONTEXTS))
+    parts = _batches(distinct)
+    for batch, (kept, noted) in zip(parts, in_processes(partial(_find_in, swapper), parts, _LEAST), strict=True):
+        batches.append(kept)
+        ruled.add(noted)
         done += batch.num_rows
         report(progress, done, distinct.num_rows)
     table = pa.concat_tables(batches) if batches else CONTEXTS.empty_table()
@@ -151,6 +153,32 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
         },
         ruled.table(),
     )
+
+
+def _batches(table: pa.Table) -> list[pa.RecordBatch]:
+    """The rows in batches that hold nothing else: a slice is sent to another process with all that it is cut from."""
+    return [pa.concat_batches([batch]) for batch in table.to_batches(_BATCH)]
+
+
+def _matching(table: pa.Table, pattern: str) -> pa.Table:
+    """The rows whose context matches an RE2 pattern."""
+
+    def matching(part: pa.Table) -> pa.Table:
+        return part.filter(pc.match_substring_regex(part["context"], pattern))
+
+    parts = (table.slice(start, _LINES) for start in range(0, table.num_rows, _LINES))
+    return pa.concat_tables([table.slice(0, 0), *in_threads(matching, parts)])
+
+
+@collector_paused()
+def _find_in(swapper: Swapper, batch: pa.RecordBatch) -> "tuple[pa.Table, _Ruled]":
+    """The contexts of a batch that hold a listed word, and what the rules of sense did."""
+    ruled, found = _Ruled(), list(swapper.meant(batch["context"]))
+    sides = pa.array([None if own.left_out_by else swapper.side_of(own.matches) for own in found], pa.string())
+    matches = _lists([own.matches for own in found], CONTEXTS.field("matches").type)
+    ruled.note(batch["context"], found)
+    whole = pa.table([batch["dialogue_id"], batch["context"], sides, matches], CONTEXTS.names)
+    return whole.filter(sides.is_valid()).cast(CONTEXTS), ruled
 
 
 class _Ruled:
@@ -175,6 +203,13 @@ class _Ruled:
                     text = texts[place].as_py()
                     begin = max(0, (start if start >= 0 else text.lower().find(word)) - _AROUND)
                     self._examples[outcome, word] = text[begin : begin + 2 * _AROUND + len(word)]
+
+    def add(self, later: "_Ruled") -> None:
+        """Adds what was counted in a later batch."""
+        self.left_out += later.left_out
+        self.in_no_use += later.in_no_use
+        self._counts += later._counts
+        self._examples = later._examples | self._examples
 
     def table(self) -> pa.Table:
         """A table of `RULED`."""
@@ -237,8 +272,9 @@ def make_pairs(
     used = contexts.filter(pc.invert(both)) if both_sides == "drop" else contexts
     batches = []
     done = 0
-    for batch in used.to_batches(_BATCH):
-        batches.append(_swap_batch(batch, swapper))
+    parts = _batches(used)
+    for batch, swapped_batch in zip(parts, in_processes(partial(_swap_batch, swapper), parts, _LEAST), strict=True):
+        batches.append(swapped_batch)
         done += batch.num_rows
         report(progress, done, used.num_rows)
     swapped = pa.concat_tables(batches) if batches else _SWAPPED.empty_table()
@@ -286,7 +322,8 @@ _TRIED = 300
 _BACK: dict[str, Side | Literal["both"]] = {"a": "b", "b": "a", "both": "both"}
 
 
-def _swap_batch(contexts: pa.RecordBatch, swapper: Swapper) -> pa.Table:
+@collector_paused()
+def _swap_batch(swapper: Swapper, contexts: pa.RecordBatch) -> pa.Table:
     keys, texts, sides = (contexts[name].to_pylist() for name in ("dialogue_id", "context", "side"))
     matches = contexts["matches"].flatten().flatten()
     found = list(zip(*(column.to_pylist() for column in matches), strict=True))

@@ -30,9 +30,11 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: Dimension) -> pa.Chunke
     """
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     encoded = whole.dictionary_encode()
-    found = Swapper(dimension, pronouns="extended", further=True).find_all(encoded.dictionary)
-    texts_and_matches = zip(encoded.dictionary.to_pylist(), found, strict=True)
-    covered = [_covered(text, matches) if matches else text for text, (matches, _) in texts_and_matches]
+    covered = encoded.dictionary.to_pylist()
+    matcher = Swapper(dimension, pronouns="extended", further=True).matcher
+    places = pc.indices_nonzero(pc.match_substring_regex(encoded.dictionary, matcher.prefilter()))
+    for place, matches in zip(places.to_pylist(), matcher.find_all(encoded.dictionary.take(places)), strict=True):
+        covered[place] = _covered(covered[place], matches) if matches else covered[place]
     derived, likely = _derived(dimension)
     may_hold = pc.match_substring_regex(pa.array(covered, pa.string()), likely, ignore_case=True)
     for place in pc.indices_nonzero(may_hold).to_pylist():

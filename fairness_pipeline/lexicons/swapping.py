@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
@@ -107,6 +107,15 @@ class Swapper:
         senses: bool = False,
         further: bool = False,
     ) -> None:
+        self._made_anew = partial(
+            Swapper,
+            dimension,
+            pronouns=pronouns,
+            seed=seed,
+            adapt_articles=adapt_articles,
+            senses=senses,
+            further=further,
+        )
         self.seed = seed
         self._adapt_articles = adapt_articles
         rules = dimension.senses if senses else None
@@ -123,6 +132,9 @@ class Swapper:
         self._before_noun_phrase = resolved.before_noun_phrase if resolved else {}
         self._elsewhere = resolved.elsewhere if resolved else {}
         self._entries = {term: self._entry(side, term) for side in SIDES[::-1] for term in self._counterparts[side]}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return self._made_anew, ()
 
     def _entry(self, side: Side, term: str) -> tuple[Side, str | None, list[str]]:
         """A word's side; its counterpart if it has exactly one; otherwise its options (none if the context decides)."""

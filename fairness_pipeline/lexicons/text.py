@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.foundation.side_by_side import in_processes
+
 TOKEN = re.compile(r"@?\w+(?:['’-]\w+)*|[^\w\s]")
 """A word or one punctuation mark. Inner apostrophes and hyphens and the `@` of a user name belong to the word."""
 
@@ -26,16 +28,54 @@ def tokenize(text: str) -> list[str]:
 
 
 class EncodedWords(NamedTuple):
-    """The words of many texts as integers, in the order of the texts: `words[codes[i]]` is a word of text
-    `owners[i]`."""
+    """The words of many texts as integers, in the order of the texts: `words[codes[i]]` is a word of text `owners[i]`,
+    which has `lengths[owners[i]]` words."""
 
     words: list[str]
     codes: np.ndarray
-    owners: np.ndarray
+    lengths: np.ndarray
+
+    @property
+    def owners(self) -> np.ndarray:
+        """The text of each word."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    def cut(self, texts: np.ndarray, lengths: np.ndarray) -> "EncodedWords":
+        """The first words of some of the texts, as texts of their own.
+
+        Args:
+            texts: Which texts, any number of times each.
+            lengths: How many words of each; no more than it has.
+        """
+        begins = np.concatenate([[0], np.cumsum(self.lengths)[:-1]])[texts]
+        ends = np.cumsum(lengths)
+        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + lengths, lengths)
+        return self._replace(codes=self.codes[places], lengths=lengths)
 
 
 def encode_words(tokenized: Sequence[list[str]]) -> EncodedWords:
     """Texts, given as lists of words, as integers."""
     flat = pa.array([word for words in tokenized for word in words], pa.string()).dictionary_encode()
-    owners = np.repeat(np.arange(len(tokenized)), [len(words) for words in tokenized])
-    return EncodedWords(flat.dictionary.to_pylist(), flat.indices.to_numpy().astype(np.int64), owners)
+    lengths = np.array([len(words) for words in tokenized], dtype=np.int64)
+    return EncodedWords(flat.dictionary.to_pylist(), flat.indices.to_numpy().astype(np.int64), lengths)
+
+
+def encode_texts(texts: list[str]) -> EncodedWords:
+    """The words of texts as integers, by `tokenize`; many texts in parts, side by side."""
+    parts = [texts[start : start + _PART] for start in range(0, len(texts), _PART)]
+    numbers: dict[str, int] = {}
+    codes, lengths = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for part in in_processes(_encoded, parts, _LEAST):
+        own = np.array([numbers.setdefault(word, len(numbers)) for word in part.words], dtype=np.int64)
+        codes.append(own[part.codes])
+        lengths.append(part.lengths)
+    return EncodedWords(list(numbers), np.concatenate(codes), np.concatenate(lengths))
+
+
+_PART = 25_000
+_LEAST = 6
+"""Fewer parts are encoded in one process."""
+
+
+def _encoded(texts: list[str]) -> EncodedWords:
+    return encode_words([tokenize(text) for text in texts])

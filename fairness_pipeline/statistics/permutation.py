@@ -9,6 +9,7 @@ from itertools import islice, product
 
 import numpy as np
 
+from fairness_pipeline.foundation.side_by_side import in_threads
 from fairness_pipeline.statistics.resampling import DRAWS, MEASURES, NGrams, count_bits, values
 
 _EXACT = 10
@@ -41,12 +42,17 @@ def permutation_p(
     patterns = _every_pattern(count) if exact else _random_patterns(count, permutations, seed)
     exchanged = _Exchanged(ngrams, a, b, own, count)
     reached, draws = np.zeros(len(MEASURES), dtype=np.int64), 0
-    while pack := list(islice(patterns, DRAWS)):
-        found = np.abs(exchanged.differences(np.array(pack)))
-        reached += (found >= threshold).sum(axis=0)
-        draws += len(pack)
+    for found in in_threads(exchanged.differences, _packs(patterns)):
+        reached += (np.abs(found) >= threshold).sum(axis=0)
+        draws += len(found)
     p = reached / draws if exact else (reached + 1) / (draws + 1)
     return dict(zip(MEASURES, p.tolist(), strict=True))
+
+
+def _packs(patterns: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """The patterns, `DRAWS` at a time."""
+    while pack := list(islice(patterns, DRAWS)):
+        yield np.array(pack)
 
 
 def _random_patterns(clusters: int, permutations: int, seed: int) -> Iterator[np.ndarray]:

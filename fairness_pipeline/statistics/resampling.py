@@ -1,12 +1,13 @@
 """Diversity has no value per response. Its interval therefore comes from leaving out pairs; see also `permutation`."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.lexicons.text import encode_words
+from fairness_pipeline.lexicons.text import EncodedWords, encode_words
 from fairness_pipeline.statistics.intervals import Estimate
 
 
@@ -23,7 +24,7 @@ class NGrams:
     """The words and word pairs that each distinct response holds, with every count that distinct-n needs.
 
     Args:
-        tokenized: The distinct responses, as lists of words.
+        tokenized: The distinct responses, as lists of words, or encoded.
 
     Examples:
         >>> ngrams = NGrams([["i", "do"], ["i", "do", "not"]])
@@ -31,14 +32,15 @@ class NGrams:
         0.375
     """
 
-    def __init__(self, tokenized: list[list[str]]) -> None:
-        self.words = np.array([len(tokens) for tokens in tokenized], dtype=np.int64)
-        encoded = encode_words(tokenized)
-        self._unigrams = _Incidence(encoded.codes, encoded.owners, len(tokenized))
-        together = encoded.owners[1:] == encoded.owners[:-1]
+    def __init__(self, tokenized: Sequence[list[str]] | EncodedWords) -> None:
+        encoded = tokenized if isinstance(tokenized, EncodedWords) else encode_words(tokenized)
+        owners, count = encoded.owners, len(encoded.lengths)
+        self.words = encoded.lengths
+        self._unigrams = _Incidence(encoded.codes, owners, count)
+        together = owners[1:] == owners[:-1]
         pairs = encoded.codes[:-1] * len(encoded.words) + encoded.codes[1:]
         compact = pa.array(pairs[together]).dictionary_encode().indices.to_numpy()
-        self._bigrams = _Incidence(compact, encoded.owners[1:][together], len(tokenized))
+        self._bigrams = _Incidence(compact, owners[1:][together], count)
 
     def diversity(self, responses: np.ndarray) -> Diversity:
         """distinct-n = distinct n-grams / words (Li et al. 2016; Liu et al. 2020, section 2.4.1).

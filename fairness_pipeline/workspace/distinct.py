@@ -1,7 +1,7 @@
 """Scores each distinct text once, in chunks that survive a kill; used for responses, scores and similar tables."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,16 +14,23 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.foundation.side_by_side import in_processes
 
 Scorer = Callable[[pa.Table], pa.Table]
 """Takes a table with a column `text` and returns one row for each text, which depends on those texts alone.
 
-It may have `CHUNK`, the number of texts it takes at once, and `check_allowed`, which gets all texts beforehand.
+It may have `CHUNK`, the number of texts it takes at once, `check_allowed`, which gets all texts beforehand, and
+`SIDE_BY_SIDE`: it is small, computes on one core, and may be copied into several processes.
 It keeps nothing from one chunk to the next that would change a result, as other processes may score other chunks.
 """
 
 Check = Callable[[pa.Array, pa.Table], None]
 """Takes the texts of a chunk and what the scorer made of them; raises a FairnessError to refuse it."""
+
+
+def _accept(texts: pa.Array, scored: pa.Table) -> None:
+    """Refuses nothing."""
+
 
 CHUNK = 2048
 """The number of distinct texts between two saves."""
@@ -70,6 +77,7 @@ class Chunks:
         check: Refuses a chunk before it is saved.
         folder: Holds what was scored; None if nothing is kept.
         size: The number of texts in a chunk.
+        first: The number of the first chunk.
     """
 
     texts: pa.Array
@@ -77,13 +85,20 @@ class Chunks:
     check: Check
     folder: Path | None
     size: int = CHUNK
+    first: int = 0
 
     def __len__(self) -> int:
         return max(1, -(-len(self.texts) // self.size))
 
     def texts_of(self, number: int) -> pa.Array:
         """The texts of one chunk."""
-        return self.texts.slice(number * self.size, self.size)
+        return self.texts.slice((number - self.first) * self.size, self.size)
+
+    def of(self, numbers: Sequence[int]) -> "Chunks":
+        """Those from the first to the last of these numbers, without the texts of the others."""
+        first, last = min(numbers), max(numbers)
+        texts = self.texts.slice((first - self.first) * self.size, (last + 1 - first) * self.size)
+        return replace(self, texts=pa.concat_arrays([texts]), first=first)
 
     def kept(self, number: int) -> pa.Table | None:
         """A chunk that was saved before; None if it is missing or damaged, so that it is scored again."""
@@ -129,14 +144,29 @@ class Engine(Protocol):
         """The figures of the scorer's `examination`."""
 
 
+_TOGETHER = 8
+"""How many chunks a process gets at once, where several work side by side."""
+_LEAST = 4
+"""Fewer times that many are scored in this process."""
+
+
+def _made(part: tuple[Chunks, Sequence[int]]) -> list[tuple[int, pa.Table]]:
+    chunks, numbers = part
+    return [(number, chunks.make(number)) for number in numbers]
+
+
 class _Here:
-    """This process."""
+    """This process, and others beside it for a scorer that may be copied into them (`SIDE_BY_SIDE`)."""
 
     def score(
         self, chunks: Chunks, missing: Sequence[int], waiting: Callable[[str], None]
     ) -> Iterator[tuple[int, pa.Table]]:
-        for number in missing:
-            yield number, chunks.make(number)
+        if not getattr(chunks.scorer, "SIDE_BY_SIDE", False):
+            yield from ((number, chunks.make(number)) for number in missing)
+            return
+        together = [missing[start : start + _TOGETHER] for start in range(0, len(missing), _TOGETHER)]
+        for part in in_processes(_made, [(chunks.of(numbers), numbers) for numbers in together], _LEAST):
+            yield from part
 
     def examine(self, scorer: LazyScorer) -> dict[str, Any]:
         return scorer.examination()
@@ -153,7 +183,7 @@ def each_distinct(
     folder: Path | None = None,
     progress: Progress | None = None,
     note: str = "",
-    check: Check = lambda texts, scored: None,
+    check: Check = _accept,
     engine: Engine = HERE,
 ) -> pa.Table:
     """The scorer's result for each of the `texts`, in the same order.

@@ -14,7 +14,7 @@ from fairness_pipeline.lexicons import lemmas
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.lemmas import lemmatize
 from fairness_pipeline.lexicons.matching import TermMatcher
-from fairness_pipeline.lexicons.text import EncodedWords, encode_words, fold, tokenize
+from fairness_pipeline.lexicons.text import EncodedWords, encode_texts, fold, tokenize
 from fairness_pipeline.measures.dialogue.measure import MASKED, SIDES, Measure, Sides, both_readings, sides
 
 ATTRIBUTE_WORDS = schema(
@@ -42,13 +42,15 @@ class AttributeWordScorer:
         [1, 1]
     """
 
+    SIDE_BY_SIDE = True
+
     def __init__(self, lists: dict[str, tuple[str, ...]]) -> None:
         self.lists = {name: _WordList(words) for name, words in lists.items()}
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """One count column per list, in the order of the rows."""
         column = texts["text"]
-        encoded = encode_words([tokenize(text) for text in column.to_pylist()])
+        encoded = encode_texts(column.to_pylist())
         return pa.table({name: words.count(column, encoded) for name, words in self.lists.items()})
 
 

@@ -13,7 +13,7 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.contexts import CONTEXTS
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.lexicons.text import encode_texts
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome, SignificanceSettings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.text import collapsed
@@ -52,19 +52,17 @@ def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideR
             answers are.
     """
     distinct = pc.unique(responses["response"])
-    tokenized = [tokenize(text) for text in collapsed(distinct)]
+    words = encode_texts(collapsed(distinct))
     index = np.asarray(pc.index_in(responses["response"], distinct))
     side = np.asarray(responses["side"].to_numpy(zero_copy_only=False))
     order = np.argsort(np.asarray(responses["pair_id"]), kind="stable")
     a, b = (index[order][side[order] == name] for name in "ab")
     if not equal_length:
-        return SideResponses(NGrams(tokenized), a, b)
-    lengths = np.array([len(words) for words in tokenized], dtype=np.int64)
-    shorter = np.minimum(lengths[a], lengths[b])
-    width = int(lengths.max(initial=0)) + 1
+        return SideResponses(NGrams(words), a, b)
+    shorter = np.minimum(words.lengths[a], words.lengths[b])
+    width = int(words.lengths.max(initial=0)) + 1
     cuts, cut = np.unique(np.concatenate([a, b]) * width + np.tile(shorter, 2), return_inverse=True)
-    pieces = [tokenized[own // width][: own % width] for own in cuts.tolist()]
-    return SideResponses(NGrams(pieces), cut[: len(a)], cut[len(a) :])
+    return SideResponses(NGrams(words.cut(*np.divmod(cuts, width))), cut[: len(a)], cut[len(a) :])
 
 
 def indexed(

@@ -82,6 +82,11 @@ class PolitenessScorer:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_loaded": None}
 
+    @property
+    def SIDE_BY_SIDE(self) -> bool:
+        """Whether it is the small linear model."""
+        return self.classifier == DEFAULT_CLASSIFIER
+
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Columns `offensive_probability` and `offensive`, in the order of the rows."""
         probability = self._probabilities(collapsed(texts["text"]))

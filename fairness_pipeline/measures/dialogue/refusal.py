@@ -81,6 +81,8 @@ class RefusalScorer:
         [True, False]
     """
 
+    SIDE_BY_SIDE = True
+
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Column `refusal`, in the order of the rows."""
         phrases, likely = _phrases()

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.cleaning import USER
 from fairness_pipeline.foundation.schemas import fields, optional, schema
-from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.lexicons.text import encode_texts
 from fairness_pipeline.measures.dialogue.text import collapsed
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.resampling import NGrams
@@ -70,7 +70,7 @@ def measure_quality(
         rows.append({**row, "constant_value": constant_value})
     responses = pa.chunked_array([pa.array(written, pa.string())])
     distinct = pc.unique(responses)
-    ngrams = NGrams([tokenize(text) for text in collapsed(distinct)])
+    ngrams = NGrams(encode_texts(collapsed(distinct)))
     found = ngrams.diversity(np.asarray(pc.index_in(responses, distinct)))
     for order, value in ((1, found.distinct_1), (2, found.distinct_2)):
         rows.append(

@@ -32,6 +32,8 @@ class SentimentScorer:
         [True, False]
     """
 
+    SIDE_BY_SIDE = True
+
     def __init__(self, threshold: float = 0.8) -> None:
         self.threshold = threshold
         self._vader = Vader()

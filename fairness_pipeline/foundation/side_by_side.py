@@ -1,0 +1,103 @@
+"""Parts of one piece of work side by side, on the cores that a run may use.
+
+The parts are fixed by the data, and the results come in their order: what comes out is the same on any number of cores.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
+from typing import Any, TypeVar
+
+from fairness_pipeline.foundation.errors import FairnessError
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+_cores = 1
+_LOADED = ["fairness_pipeline.measures.dialogue.registry", "sklearn.linear_model"]
+"""What the processes need; it is loaded once, by the one that they are forked from."""
+
+
+def allow_cores(count: int) -> None:
+    """Lets this process use so many cores for one partition; one, until this is called.
+
+    A script without a guard (`if __name__ == "__main__"`) would be run again by each new process, so nothing but a run
+    calls this.
+    """
+    global _cores
+    _cores = max(1, count)
+
+
+def in_processes(work: Callable[[P], R], parts: Sequence[P], least: int = 2) -> Iterator[R]:
+    """`work` of each part, in order, in processes of their own where there is more than one core.
+
+    Args:
+        work: Gets a part. It is pickled once a process, so that what it remembers serves the next part; the parts and
+            what it returns are pickled too.
+        parts: What is worked on.
+        least: Fewer parts are done here, sooner than other processes are started (two seconds).
+
+    Raises:
+        FairnessError: from `work`, or a process ended by itself.
+    """
+    count = min(_cores, len(parts))
+    if count < 2 or len(parts) < least:
+        yield from map(work, parts)
+        return
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_LOADED)
+    with ProcessPoolExecutor(count, context, _begin, (work,)) as pool:
+        try:
+            yield from pool.map(_do, parts)
+        except BrokenProcessPool:
+            raise FairnessError(
+                "one of several processes that worked on it ended by itself; if memory ran out, give fewer --workers"
+            ) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def in_threads(work: Callable[[P], R], parts: Iterator[P]) -> Iterator[R]:
+    """`work` of each part, in order, in threads where there is more than one core: for what computes in numpy.
+
+    Args:
+        work: Gets a part.
+        parts: Made one by one, a few ahead of the work.
+    """
+    count = _cores
+    if count < 2:
+        yield from map(work, parts)
+        return
+    with ThreadPoolExecutor(count) as pool:
+        running = [pool.submit(work, part) for _, part in zip(range(2 * count), parts, strict=False)]
+        while running:
+            yield running.pop(0).result()
+            running += [pool.submit(work, part) for _, part in zip(range(1), parts, strict=False)]
+
+
+_work: Callable[[Any], Any]
+"""What a process works with."""
+
+
+def _begin(work: Callable[[Any], Any]) -> None:
+    """An orphan would go on for nobody; Ctrl-C is for the process that was called."""
+    global _work
+    _work = work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_watch, daemon=True).start()
+
+
+def _do(part: Any) -> Any:
+    return _work(part)
+
+
+def _watch() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)

@@ -1,0 +1,146 @@
+"""The same results, in the same order, on any number of cores; errors arrive; nothing is left running."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.side_by_side import allow_cores, in_processes, in_threads
+from fairness_pipeline.lexicons import contexts, text
+from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
+from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.lexicons.text import encode_texts
+from fairness_pipeline.measures.dialogue.registry import measures
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline.statistics.permutation import permutation_p
+from fairness_pipeline.statistics.resampling import NGrams
+from fairness_pipeline.workspace import distinct
+
+
+@pytest.fixture
+def two_cores() -> Iterator[None]:
+    allow_cores(2)
+    yield
+    allow_cores(1)
+
+
+def squared(number: int) -> tuple[int, int]:
+    time.sleep(0.05 * (number % 3))
+    return number**2, os.getpid()
+
+
+def refused(number: int) -> int:
+    if number == 2:
+        raise FairnessError("line 2: expected something else")
+    return number
+
+
+def killed(number: int) -> int:
+    os._exit(3)
+
+
+def test_order_stays_and_other_processes_work(two_cores: None) -> None:
+    found = list(in_processes(squared, range(12)))
+    assert [value for value, _ in found] == [n**2 for n in range(12)]
+    assert len({process for _, process in found} - {os.getpid()}) == 2
+    assert list(in_threads(lambda n: n**2, iter(range(12)))) == [n**2 for n in range(12)]
+
+
+def test_one_core_or_few_parts_stay_here(two_cores: None) -> None:
+    assert {process for _, process in in_processes(squared, range(4), least=5)} == {os.getpid()}
+    allow_cores(1)
+    assert {process for _, process in in_processes(squared, range(4))} == {os.getpid()}
+
+
+def test_errors_arrive(two_cores: None) -> None:
+    with pytest.raises(FairnessError, match="line 2"):
+        list(in_processes(refused, range(8)))
+    with pytest.raises(FairnessError, match="ended by itself.*--workers"):
+        list(in_processes(killed, range(8)))
+    with pytest.raises(FairnessError, match="line 2"):
+        list(in_threads(refused, iter(range(8))))
+
+
+WORDS = ["she left", "my dad is a cop", "it rains", "the queen and her son", "you are an idiot", "LOVE it, so much!!"]
+
+
+def made(folder: Path) -> list[object]:
+    """What a partition goes through: contexts, pairs, measures, the words of texts, the permutation."""
+    rows = 400
+    texts = [f"{WORDS[i % 6]} {i % 97}" for i in range(rows)]
+    table = pa.table({"dialogue_id": [f"d{i}" for i in range(rows)], "context": texts, "split": ["audit"] * rows})
+    gender = load_dimension("gender")
+    found = find_contexts(table, Swapper(gender, senses=True, pronouns="extended"))
+    pairs = make_pairs(found.table, gender, maximum=100, seed=1, senses="rules", pronouns="extended")
+    responses = pa.table(
+        {
+            "pair_id": np.repeat(np.arange(rows // 2), 2), "side": ["a", "b"] * (rows // 2), "response": texts,
+            "kind": ["answer"] * rows,
+        }
+    )  # fmt: skip
+    scored = {m.table: m.measure(responses, MeasureSettings(), gender, folder / m.table) for m in measures()}
+    words = encode_texts(texts)
+    a, b = np.arange(0, rows, 2), np.arange(1, rows, 2)
+    return [
+        found.table, found.figures, found.ruled, pairs.table, pairs.figures, *scored.values(), words.words,
+        words.codes.tolist(), words.lengths.tolist(), permutation_p(NGrams(words), a, b, 200, 1),
+    ]  # fmt: skip
+
+
+def test_a_partition_is_the_same_on_two_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (contexts, "_BATCH", 20), (contexts, "_LINES", 70), (contexts, "_LEAST", 2), (text, "_PART", 30),
+        (text, "_LEAST", 2), (distinct, "CHUNK", 8), (distinct, "_TOGETHER", 3), (distinct, "_LEAST", 2),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    one = made(tmp_path / "one")
+    allow_cores(2)
+    try:
+        two = made(tmp_path / "two")
+    finally:
+        allow_cores(1)
+    for first, second in zip(one, two, strict=True):
+        assert first.equals(second) if isinstance(first, pa.Table) else first == second
+
+
+ORPHANS = """
+import os, sys, time
+from fairness_pipeline.foundation.side_by_side import allow_cores, in_processes
+
+def told(path):
+    open(path, "w").write(str(os.getpid()))
+    time.sleep(60)
+
+if __name__ == "__main__":
+    allow_cores(2)
+    list(in_processes(told, sys.argv[1:]))
+"""
+
+
+def test_nothing_goes_on_for_a_process_that_was_killed(tmp_path: Path) -> None:
+    script, paths = tmp_path / "script.py", [tmp_path / "first", tmp_path / "second"]
+    script.write_text(ORPHANS)
+    started = subprocess.Popen([sys.executable, str(script), *map(str, paths)])
+    while not all(path.exists() and path.read_text() for path in paths):
+        assert started.poll() is None
+        time.sleep(0.05)
+    started.kill()
+    started.wait()
+    working = [int(path.read_text()) for path in paths]
+    while any(map(_is_alive, working)):
+        time.sleep(0.05)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
