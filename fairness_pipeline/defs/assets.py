@@ -15,6 +15,7 @@ from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.engines.rows import engine_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
+from fairness_pipeline.foundation.gpu_turns import turn_ends
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import one_thread
 from fairness_pipeline.lineage.listener import Listener
@@ -126,7 +127,8 @@ def _make(
     progress = listener.progress(recipe.name, key)
     started = time.monotonic()
     engine = engine_of(lineage.project.profile.engine, lake.root)
-    result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, engine, work))
+    with turn_ends():
+        result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, engine, work))
     still_ours = lake.still_ours(recipe.name, key)
     if recipe.kind == "checkpoint" and work != folder:
         still_ours()

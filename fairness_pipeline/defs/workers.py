@@ -18,6 +18,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.gpu_turns import wait_for_turns
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.side_by_side import allow_cores
 from fairness_pipeline.lineage.listener import Listener
@@ -258,6 +259,7 @@ class Telling(Listener):
 def _work(pipe: Connection, profile: str, cores: int) -> None:
     """What a worker does: makes the units it is sent until there are no more, or until it is interrupted."""
     allow_cores(cores)  # of the whole run: at its end, the other workers have nothing to do
+    wait_for_turns()
     os.setpgrp()  # Ctrl-C reaches the process that was called, which ends this one in order
     signal.signal(signal.SIGINT, _interrupt_once)
     warnings.simplefilter("ignore", FutureWarning)  # the command has said it

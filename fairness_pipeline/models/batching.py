@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from fairness_pipeline.models.devices import moved
 from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
 
 _WINDOW = 100
@@ -90,7 +91,7 @@ class EncodedDialogues:
 def pad(turns: list[np.ndarray], device: torch.device) -> torch.Tensor:
     """Turns as one tensor (turns, longest), padded with `PAD`."""
     tensors = [torch.from_numpy(turn.astype(np.int64)) for turn in turns]
-    return pad_sequence(tensors, batch_first=True, padding_value=PAD).to(device)
+    return moved(pad_sequence(tensors, batch_first=True, padding_value=PAD), device)
 
 
 def _flatten(turns: Iterable[Words]) -> tuple[np.ndarray, np.ndarray]:

@@ -128,21 +128,18 @@ def load_training(
     return grouped["kept"], json.loads(metadata["position"])
 
 
-def check_finite(loss: torch.Tensor, what: str, where: str, checkpoint: Path) -> None:
+def check_finite(loss: torch.Tensor, what: str, where: str, checkpoint: Path | None) -> None:
     """Raises an error if a loss is not a finite number.
 
     Args:
         loss: The loss, a single number.
         what: The name of the loss.
         where: The step and batch.
-        checkpoint: The file with the last good state, if there is one.
+        checkpoint: The file with the last good state, if there is one; None where that is not told.
 
     Raises:
         FairnessError: the loss is NaN or infinite.
     """
     if not torch.isfinite(loss):
-        good = checkpoint if checkpoint.exists() else "none yet"
-        raise FairnessError(
-            f"the {what} is {loss.item()} in {where}; last good checkpoint: {good}; lower the learning rate or the "
-            "clipping"
-        )
+        good = f"; last good checkpoint: {checkpoint if checkpoint.exists() else 'none yet'}" if checkpoint else ""
+        raise FairnessError(f"the {what} is {loss.item()} in {where}{good}; lower the learning rate or the clipping")

@@ -1,10 +1,14 @@
-"""The device that a model runs on."""
+"""The device that a model runs on, and what a GPU needs: turns, batches that fit, transfers that do not wait."""
 
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
 
 import torch
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.gpu_turns import take_turn
+
+R = TypeVar("R")
 
 
 class Placed(Protocol):
@@ -18,11 +22,62 @@ class Placed(Protocol):
 def device_of(specification: Placed) -> torch.device:
     """The device that a model runs on: a GPU if there is one, unless the model's file says otherwise.
 
+    Of the workers of a run, one at a time uses the GPU (`foundation.gpu_turns`): this waits for its turn.
+
     Raises:
         FairnessError: the file asks for a GPU, and there is none.
     """
-    if specification.device == "cuda" and not torch.cuda.is_available():
+    return named_device(specification.device)
+
+
+def named_device(name: str) -> torch.device:
+    """`device_of` for a name."""
+    if name == "cuda" and not torch.cuda.is_available():
         raise FairnessError("device: 'cuda' is asked for, but torch sees no GPU; set it to auto or cpu")
-    if specification.device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(specification.device)
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda":
+        take_turn()
+    return torch.device(name)
+
+
+def moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor on a device; the way to a GPU goes through pinned memory, so that nothing waits for it."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def in_batches(work: Callable[[int, int], R], count: int, size: int) -> Iterator[R]:
+    """`work` of each part of `count` rows: their first, and the one after their last.
+
+    Where a GPU's memory is too small for a part, it and all later ones are halved.
+
+    Args:
+        work: Gets the place of the first row and of the one after the last.
+        count: The number of rows.
+        size: The number of rows at a time.
+
+    Raises:
+        FairnessError: not even one row fits.
+    """
+    start = 0
+    while start < count:
+        end = min(start + size, count)
+        try:
+            found = work(start, end)
+        except torch.OutOfMemoryError:
+            size = halved(end - start)
+            continue
+        yield found
+        start = end
+
+
+def halved(size: int) -> int:
+    """Half of a batch that did not fit into a GPU's memory, which is freed.
+
+    Raises:
+        FairnessError: it is one row already.
+    """
+    if size == 1:
+        raise FairnessError("one text does not fit into the GPU's memory; set device: cpu") from None
+    torch.cuda.empty_cache()
+    return size // 2

@@ -40,13 +40,16 @@ class TextClassifier:
         """The outputs (texts, labels) for `batch` texts at a time, as tensors in double precision."""
         import torch
 
-        with torch.inference_mode():
-            for start in range(0, len(texts), batch):
-                piece = texts[start : start + batch]
-                encoded = self._tokenizer(
-                    piece, padding=True, truncation=True, max_length=self._longest, return_tensors="pt"
-                )
-                yield self._model(**encoded.to(self._model.device)).logits.double()
+        from fairness_pipeline.models.devices import in_batches
+
+        def of(start: int, end: int) -> Any:
+            encoded = self._tokenizer(
+                texts[start:end], padding=True, truncation=True, max_length=self._longest, return_tensors="pt"
+            )
+            with torch.inference_mode():
+                return self._model(**encoded.to(self._model.device)).logits.double()
+
+        yield from in_batches(of, len(texts), batch)
 
     def probabilities(self, texts: list[str], batch: int) -> Iterator[Any]:
         """The label probabilities of a classifier, in the form of `logits`."""

@@ -16,36 +16,40 @@ class TextEmbedder:
         name: An id or a folder.
         revision: A commit, branch or tag of an id.
         field: The YAML key that names it, for error messages.
+        device: `cpu`, `cuda`, or `auto`: a GPU if there is one.
 
     Raises:
         FairnessError: the model cannot be loaded, or weights are missing.
     """
 
-    def __init__(self, name: str, revision: str | None, field: str) -> None:
+    def __init__(self, name: str, revision: str | None, field: str, device: str = "auto") -> None:
         from transformers import AutoModel
 
+        from fairness_pipeline.models.devices import named_device
+
         _, self._tokenizer = load_tokenizer(name, revision, field)
-        self._model = load_model(AutoModel, name, revision, field).eval()
+        self._model = load_model(AutoModel, name, revision, field).to(named_device(device)).eval()
         self._longest = longest_of(self._model, self._tokenizer)
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Column `vector`, a list of numbers for each text of the column `text`."""
         import torch
 
+        from fairness_pipeline.models.devices import in_batches
+
         own = texts["text"].to_pylist()
-        parts = []
-        with torch.inference_mode():
-            for start in range(0, len(own), _BATCH):
-                encoded = self._tokenizer(
-                    own[start : start + _BATCH],
-                    padding=True,
-                    truncation=True,
-                    max_length=self._longest,
-                    return_tensors="pt",
-                )
+
+        def of(start: int, end: int) -> np.ndarray:
+            encoded = self._tokenizer(
+                own[start:end], padding=True, truncation=True, max_length=self._longest, return_tensors="pt"
+            ).to(self._model.device)
+            with torch.inference_mode():
                 states = self._model(**encoded).last_hidden_state
                 mask = encoded["attention_mask"][..., None].to(states.dtype)
                 mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
-                parts.append(torch.nn.functional.normalize(mean, dim=-1).double().numpy())
+                found: np.ndarray = torch.nn.functional.normalize(mean, dim=-1).double().cpu().numpy()
+            return found
+
+        parts = list(in_batches(of, len(own), _BATCH))
         vectors = np.concatenate(parts) if parts else np.empty((0, 1))
         return pa.table({"vector": pa.array(list(vectors), pa.list_(pa.float64()))})

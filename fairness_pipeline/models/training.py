@@ -16,8 +16,10 @@ from torch import nn
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress, report
-from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
+from fairness_pipeline.models.checkpoints import Due, load_training, save_training, weights_of
+from fairness_pipeline.models.devices import halved
 from fairness_pipeline.models.specification import TrainingSettings
+from fairness_pipeline.models.watching import Watch
 
 _EVALUATION_TOKENS = 8192
 
@@ -81,6 +83,8 @@ class Trainer:
         self.summed = 0.0
         self.history: list[float] = []
         self.best = weights_of(model)
+        self._watch = Watch("training loss", folder / self.CHECKPOINT)
+        self._parts = 1
 
     def fit(self, train: Examples, valid: Examples | None, progress: Progress | None = None) -> list[float]:
         """Trains until the judge finds no better model in `patience` epochs, or `epochs` are over.
@@ -137,22 +141,49 @@ class Trainer:
 
     def _train_on(self, examples: Examples, indices: np.ndarray) -> None:
         self.model.train()
-        device = next(self.model.parameters()).device
-        batch = examples.batch(indices, device)
-        with _calculating(device, self.settings.precision):
-            total, terms = self.model(batch)
-        loss = total / terms
-        if self.penalty:
-            loss = loss + self.penalty()
-        where = f"epoch {self.epoch + 1}, batch {self.step + 1}"
-        check_finite(loss, "training loss", where, self.folder / self.CHECKPOINT)
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        while True:
+            self.optimiser.zero_grad(set_to_none=True)
+            try:
+                self._gradients(examples, np.array_split(indices, min(self._parts, len(indices))))
+                break
+            except torch.OutOfMemoryError:
+                halved(-(-len(indices) // self._parts))
+                self._parts *= 2
         nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clipping)
         self.optimiser.step()
-        self.summed, self.terms = self.summed + float(total.detach()), self.terms + int(terms)
+
+    def _gradients(self, examples: Examples, parts: list[np.ndarray]) -> None:
+        """The gradients of a batch's mean loss: of its parts one by one, where it does not fit into a GPU's memory."""
+        device = next(self.model.parameters()).device
+        summed: torch.Tensor = torch.zeros((), device=device)
+        counted: torch.Tensor | int = 0
+        for part in parts:
+            batch = examples.batch(part, device)
+            with _calculating(device, self.settings.precision):
+                total, terms = self.model(batch)
+            if len(parts) == 1:
+                loss = total / terms
+                (loss + self.penalty() if self.penalty else loss).backward()
+            else:
+                total.backward()
+            summed, counted = summed + total.detach(), counted + terms
+        if len(parts) > 1:
+            for parameter in self.model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad /= counted
+            if self.penalty:
+                self.penalty().backward()
+        self._add(self._watch.add(summed, self._where, counted))
+
+    @property
+    def _where(self) -> str:
+        return f"epoch {self.epoch + 1}, batch {self.step + 1}"
+
+    def _add(self, found: list[float]) -> None:
+        self.summed, self.terms = self.summed + found[0], self.terms + int(found[1])
 
     def _end_epoch(self, valid: Examples | None) -> None:
+        self._add(self._watch.collect(self._where))
         now = self.summed / max(self.terms, 1) if valid is None else self.judge.of(self.model, valid)
         if valid is None or not self.history or now < min(self.history):
             self.best = weights_of(self.model)
@@ -164,6 +195,7 @@ class Trainer:
         self._save_checkpoint()
 
     def _save_checkpoint(self) -> None:
+        self._add(self._watch.collect(self._where))
         names = ("epoch", "step", "history", "summed", "terms")
         position = {name: getattr(self, name) for name in names}
         save_training(
@@ -201,16 +233,16 @@ def _calculating(device: torch.device, precision: str) -> Iterator[None]:
 
 def perplexity(model: nn.Module, dialogues: Examples) -> float:
     """exp of the mean loss: for a model that writes, over a response's words, its end included."""
-    total, count = 0.0, 0
+    total: torch.Tensor | float = 0.0
+    count: torch.Tensor | int = 0
     device = next(model.parameters()).device
     model.eval()
     with torch.inference_mode():
         for indices in dialogues.batches(_EVALUATION_TOKENS, seed=None):
             loss, terms = model(dialogues.batch(indices, device))
-            total += loss.item()
-            count += int(terms)
+            total, count = total + loss.double(), count + terms
     model.train()
-    return exp_mean(total, count)
+    return exp_mean(float(total), int(count))
 
 
 def exp_mean(total: float, count: int) -> float:

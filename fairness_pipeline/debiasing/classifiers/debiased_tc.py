@@ -7,7 +7,6 @@ xi would have brought W_Y and W_Z (DARTS, Liu, Simonyan and Yang 2019).
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,13 @@ from torch.nn.functional import cross_entropy
 from fairness_pipeline.debiasing.classifiers.registry import Task
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import report
-from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
+from fairness_pipeline.models.checkpoints import Due, load_training, save_training, weights_of
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.network import TextNetwork, inaccuracy
 from fairness_pipeline.models.classifiers.saliency import CorrectedNetwork
 from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
 from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.watching import Watch
 
 
 class _Reversal(torch.autograd.Function):
@@ -160,9 +160,10 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
         return kept
     if found := load_training(checkpoint, {"game": game}, optimisers):
         epoch, step, history = (found[1][name] for name in ("epoch", "step", "history"))
-    due = Due(fitting.checkpoint_seconds)
+    due, watch = Due(fitting.checkpoint_seconds), Watch("gradient of the training loss", checkpoint)
 
     def save() -> None:
+        watch.collect(f"epoch {epoch + 1}, batch {step}")
         position = {"epoch": epoch, "step": step, "history": history}
         save_training(checkpoint, {"game": game}, optimisers, {}, position)
 
@@ -177,8 +178,8 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
             where = f"epoch {epoch + 1}, batch {step + 1}"
             with torch.backends.cudnn.flags(enabled=not xi):  # it has no second gradient of a recurrent network
                 ahead = corrector_gradient(game, wider, batch, xi)
-            _step(of_corrector, theta, ahead, fitting.clipping, where, checkpoint)
-            _step(of_classifiers, others, classifier_gradients(game, batch), fitting.clipping, where, checkpoint)
+            _step(of_corrector, theta, ahead, fitting.clipping, watch, where)
+            _step(of_classifiers, others, classifier_gradients(game, batch), fitting.clipping, watch, where)
             step += 1
             report(task.progress, epoch * len(order) + step, settings.epochs * len(order), "")
             if due():
@@ -203,11 +204,10 @@ def _batch(texts: tuple[LabelledTexts, np.ndarray], indices: np.ndarray, device:
 
 
 def _step(
-    optimiser: torch.optim.Optimizer, weights: Weights, gradients: Weights, clipping: float, where: str, good: Path
+    optimiser: torch.optim.Optimizer, weights: Weights, gradients: Weights, clipping: float, watch: Watch, where: str
 ) -> None:
     for name, parameter in weights.items():
         parameter.grad = gradients.get(name)
-    norm = nn.utils.clip_grad_norm_(weights.values(), clipping)
-    check_finite(norm, "gradient of the training loss", where, good)
+    watch.add(nn.utils.clip_grad_norm_(weights.values(), clipping), where)
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)

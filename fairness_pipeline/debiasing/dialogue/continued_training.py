@@ -20,12 +20,13 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import report
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
-from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, save_training, weights_of
+from fairness_pipeline.models.checkpoints import Due, load_training, save_training, weights_of
 from fairness_pipeline.models.dialogue import seq2seq
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.dialogue.training import turns_of
 from fairness_pipeline.models.training import Trainer, perplexity
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
+from fairness_pipeline.models.watching import Watch
 
 _CHECKPOINT = "training.safetensors"
 
@@ -193,16 +194,20 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
     if not state.looks:
         own.prepare(data, np.random.default_rng([task.seed, settings.most, 2]))
         look()
-    due = Due(task.checkpoint_seconds)
+    due, watches = Due(task.checkpoint_seconds), dict[str, Watch]()
     while not state.ended(settings):
         own.set_rate(state.iteration)
         for name, step in own.steps(data, np.random.default_rng([task.seed, state.iteration]), state.iteration):
-            check_finite(step(), f"loss of {name}", f"iteration {state.iteration + 1}", checkpoint)
+            watch = watches.setdefault(name, Watch(f"loss of {name}", checkpoint))
+            watch.add(step(), f"iteration {state.iteration + 1}")
         own.averaged.update_parameters(model)
         state.iteration += 1
-        if state.iteration % settings.every == 0:
+        if (looks := state.iteration % settings.every == 0) or (saves := due()):
+            for watch in watches.values():
+                watch.collect(f"iteration {state.iteration}")
+        if looks:
             look()
-        elif due():
+        elif saves:
             save_training(checkpoint, own.modules, own.optimisers, {"best": best}, vars(state))
         report(
             task.progress,

@@ -44,10 +44,11 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.parquet import write_parquet
 from fairness_pipeline.foundation.progress import report
 from fairness_pipeline.models.batching import pad
-from fairness_pipeline.models.checkpoints import Due, check_finite, load_training, load_weights, save_training
+from fairness_pipeline.models.checkpoints import Due, load_training, load_weights, save_training
 from fairness_pipeline.models.devices import device_of
 from fairness_pipeline.models.recurrent import last_states
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
+from fairness_pipeline.models.watching import Watch
 
 UTTERANCES = "utterances.parquet"
 _WEIGHTS = "disentanglement.safetensors"
@@ -313,7 +314,7 @@ def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Ta
     checkpoint = task.folder / _CHECKPOINT
     found = load_training(checkpoint, modules, optimisers)
     first = found[1]["steps"] if found else 0
-    due = Due(task.checkpoint_seconds)
+    due, watch = Due(task.checkpoint_seconds), Watch("loss of the disentanglement model", checkpoint)
     batches: list[np.ndarray] = []
     steps, each = _steps(settings, len(utterances.turns)), _steps_an_epoch(settings, len(utterances.turns))
     for step in range(first, steps):
@@ -332,10 +333,13 @@ def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Ta
             **optimisers,
         )
         where = f"epoch {epoch + 1}, batch {place + 1}"
-        check_finite(loss, "loss of the disentanglement model", where, checkpoint)
+        summed, seen = watch.add(loss, where)
+        if seen:
+            report(task.progress, step + 1, steps, f"loss {summed / seen:.2f}")
         if due():
+            watch.collect(where)
             save_training(checkpoint, modules, optimisers, {}, {"steps": step + 1})
-        report(task.progress, step + 1, steps, f"loss {loss.item():.2f}")
+    watch.collect("the last steps")
     with replacing(task.folder / _WEIGHTS) as path:
         save_file(model.state_dict(), path)
     checkpoint.unlink(missing_ok=True)

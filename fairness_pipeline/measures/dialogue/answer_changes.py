@@ -80,7 +80,9 @@ def embedder(settings: MeasureSettings) -> Scorer | None:
     """The encoder that the settings name, if they name one."""
     if settings.embedding_model is None:
         return None
-    return TextEmbedder(settings.embedding_model, settings.embedding_revision, "measures.embedding_model")
+    return TextEmbedder(
+        settings.embedding_model, settings.embedding_revision, "measures.embedding_model", settings.device
+    )
 
 
 def measure_changes(

@@ -45,6 +45,7 @@ class PolitenessScorer:
         revision: A commit, branch or tag of a Hugging Face model.
         label: The label that means offensive, if several labels of the model could.
         labelled: The texts on which `trained` is trained.
+        device: Where a Hugging Face model runs: `cpu`, `cuda`, or `auto`.
 
     Examples:
         >>> PolitenessScorer()(pa.table({"text": ["what an idiot", "a lovely day"]}))["offensive"].to_pylist()
@@ -59,8 +60,10 @@ class PolitenessScorer:
         revision: str | None = None,
         label: str | None = None,
         labelled: tuple[LabelledFile, ...] = (),
+        device: str = "auto",
     ) -> None:
         self.labelled = labelled
+        self.device = device
         self.classifier = classifier
         self.threshold = threshold
         self.revision = revision
@@ -77,6 +80,7 @@ class PolitenessScorer:
             revision=settings.offence_revision if own else None,
             label=settings.offence_label if own else None,
             labelled=settings.labelled,
+            device=settings.device,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -105,7 +109,7 @@ class PolitenessScorer:
         if self._loaded is None and self.classifier == TRAINED:
             self._loaded = _trained(self.labelled, tuple(versions(self.labelled, Path()).items()))
         if self._loaded is None:
-            self._loaded = _HuggingFaceClassifier(self.classifier, self.revision, self.label)
+            self._loaded = _HuggingFaceClassifier(self.classifier, self.revision, self.label, self.device)
         return self._loaded(texts)
 
 
@@ -122,8 +126,10 @@ def _means_offensive(label: str) -> bool:
 class _HuggingFaceClassifier:
     """The probability of the offensive label, from a Hugging Face sequence classifier."""
 
-    def __init__(self, name: str, revision: str | None, label: str | None) -> None:
-        self._model = TextClassifier(name, revision, "cpu", "measures.offence_classifier")
+    def __init__(self, name: str, revision: str | None, label: str | None, device: str) -> None:
+        from fairness_pipeline.models.devices import named_device
+
+        self._model = TextClassifier(name, revision, named_device(device), "measures.offence_classifier")
         if self._model.regression:
             raise FairnessError(
                 f"measures.offence_classifier: '{name}' is a regressor; expected a classifier with a label that means "
@@ -141,7 +147,7 @@ class _HuggingFaceClassifier:
         self._offensive = offensive[0]
 
     def __call__(self, texts: list[str]) -> np.ndarray:
-        parts = [part[:, self._offensive].numpy() for part in self._model.probabilities(texts, _BATCH)]
+        parts = [part[:, self._offensive].cpu().numpy() for part in self._model.probabilities(texts, _BATCH)]
         return np.concatenate(parts) if parts else np.empty(0)
 
 

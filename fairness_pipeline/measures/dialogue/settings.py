@@ -1,7 +1,7 @@
 """How responses are scored: the settings of a profile under `measures`."""
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import pydantic
 
@@ -32,6 +32,8 @@ class MeasureSettings(Specification):
     """The commit of its id, to pin the model."""
     labelled: tuple[LabelledFile, ...] = ()
     """Texts labelled by people. Every classifier is evaluated on them, and `trained` is trained on them."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where Hugging Face classifiers and encoders run: `auto` takes a GPU if there is one."""
     other_classifiers: tuple[str, ...] = ()
     """Classifiers with which the verdicts on offence are drawn again, to see whether they hold."""
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from fairness_pipeline.models.batching import EncodedDialogues, pad
+from fairness_pipeline.models.devices import moved
 
 _WINDOW = 20
 """How many batches of texts are sorted by length together."""
@@ -57,6 +58,6 @@ class LabelledTexts(EncodedDialogues):
         return TextBatch(
             pad(texts, device),
             torch.tensor([len(text) for text in texts]),
-            torch.from_numpy(self.goals[indices]).to(device),
-            torch.from_numpy(self._weights[indices]).to(device),
+            moved(torch.from_numpy(self.goals[indices]), device),
+            moved(torch.from_numpy(self._weights[indices]), device),
         )

@@ -19,7 +19,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.checkpoints import load_weights
-from fairness_pipeline.models.devices import device_of
+from fairness_pipeline.models.devices import device_of, moved
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.dialogue.training import Penalty, fit, turns_of
 from fairness_pipeline.models.training import Trainer
@@ -46,9 +46,9 @@ class CausalDialogues(EncodedDialogues):
         tokens = [torch.cat(row) for row in rows]
         targets = [torch.cat([torch.full_like(prompt, _IGNORED), response]) for prompt, response in rows]
         return CausalBatch(
-            _padded(tokens, 0).to(device),
-            _padded([torch.ones_like(row) for row in tokens], 0).to(device),
-            _padded(targets, _IGNORED).to(device),
+            moved(_padded(tokens, 0), device),
+            moved(_padded([torch.ones_like(row) for row in tokens], 0), device),
+            moved(_padded(targets, _IGNORED), device),
         )
 
 

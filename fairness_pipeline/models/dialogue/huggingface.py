@@ -97,9 +97,10 @@ class HuggingFaceResponder:
         """The responses, in the order of the rows. Sampled responses depend on the other contexts in their batch."""
         texts = contexts["text"].to_pylist()
         size = self.specification.decoding.batch or _BATCH
-        responses: list[str] = []
-        for start in range(0, len(texts), size):
-            responses += self.answer(texts[start : start + size])
+        from fairness_pipeline.models.devices import in_batches
+
+        parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size)
+        responses = [response for part in parts for response in part]
         return pa.table({"response": pa.array(responses, pa.string())})
 
     def generation_options(self) -> dict[str, Any]:

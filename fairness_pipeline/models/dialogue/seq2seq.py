@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import Batch, EncodedDialogues, pad
 from fairness_pipeline.models.checkpoints import load_weights
-from fairness_pipeline.models.devices import device_of
+from fairness_pipeline.models.devices import device_of, in_batches
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogues
 from fairness_pipeline.models.erasure import Erasure, restore
@@ -24,6 +24,7 @@ from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABU
 
 State = tuple[torch.Tensor, torch.Tensor]
 _BATCH = 512
+_TOGETHER = 8
 _TARGETS = 4096
 """The number of padded words in a batch whose probabilities are computed at once."""
 
@@ -91,6 +92,7 @@ class Seq2Seq(nn.Module):
         responses: list[list[int]] = [[] for _ in range(len(contexts) // times)]
         rows = np.arange(len(responses))
         word = torch.full((len(responses), 1), START, device=contexts.device)
+        written: list[torch.Tensor] = []
         for step in range(longest):
             output, (hidden, cell) = self.decoder(self.embedding(word.repeat(times, 1)), (hidden, cell))
             scores = self.output(output[:, 0])
@@ -99,16 +101,26 @@ class Seq2Seq(nn.Module):
             scores[:, [PAD, UNKNOWN, START]] = -torch.inf
             if step == 0:
                 scores[:, END] = -torch.inf
-            best = scores.argmax(dim=1)
-            going = best != END
-            for row, number in zip(rows[going.cpu().numpy()], best[going].tolist(), strict=True):
-                responses[row].append(number)
+            written.append(scores.argmax(dim=1))
+            word = written[-1].unsqueeze(1)
+            if len(written) < self._together and step + 1 < longest:
+                continue
+            words = torch.stack(written, dim=1).cpu().numpy()
+            going = (words != END).all(axis=1)
+            for row, own in zip(rows, words.tolist(), strict=True):
+                responses[row] += own[: own.index(END)] if END in own else own
             if not going.any():
                 break
-            rows, word = rows[going.cpu().numpy()], best[going].unsqueeze(1)
-            kept = going.repeat(times)
+            kept = torch.from_numpy(going).to(word.device)
+            rows, word, written = rows[going], word[kept], []
+            kept = kept.repeat(times)
             hidden, cell = hidden[:, kept].contiguous(), cell[:, kept].contiguous()
         return responses
+
+    @property
+    def _together(self) -> int:
+        """How many words are written before it is seen which rows have ended: to look makes a GPU wait."""
+        return 1 if self.output.weight.device.type == "cpu" else _TOGETHER
 
 
 def flat(state: State) -> torch.Tensor:
@@ -136,8 +148,8 @@ class Seq2SeqResponder:
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, in the order of the rows; each depends on its own context alone."""
         texts, size = contexts["text"].to_pylist(), self.specification.decoding.batch or _BATCH
-        parts = (texts[start : start + size] for start in range(0, len(texts), size))
-        responses = [response for part in parts for response in self.answer(part)]
+        parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size)
+        responses = [response for part in parts for response in part]
         return pa.table({"response": pa.array(responses, pa.string())})
 
     def answer(self, texts: list[str]) -> list[str]:

@@ -14,6 +14,8 @@ from torch.nn.functional import cross_entropy
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.models.checkpoints import Due
+from fairness_pipeline.models.devices import halved
+from fairness_pipeline.models.watching import Watch
 
 IGNORED = -100
 Loss = Callable[[Any, dict[str, torch.Tensor]], torch.Tensor]
@@ -106,13 +108,11 @@ def train(
         trainer.remove_callback(transformers.PrinterCallback)
         try:
             trainer.train(resume_from_checkpoint=_last(checkpoints))
+            trainer.watch.collect("the last steps")
             break
         except torch.OutOfMemoryError:
-            if recipe.batch == 1:
-                raise FairnessError("one text does not fit into the GPU's memory; set device: cpu") from None
-            recipe = recipe._replace(batch=recipe.batch // 2, accumulation=2 * recipe.accumulation)
+            recipe = recipe._replace(batch=halved(recipe.batch), accumulation=2 * recipe.accumulation)
             model.load_state_dict(first)  # repeats all steps, or those since the last checkpoint
-            torch.cuda.empty_cache()
     shutil.rmtree(checkpoints, ignore_errors=True)
 
 
@@ -135,7 +135,7 @@ def _arguments(recipe: Recipe, folder: Path, seed: int, *, on_cpu: bool) -> tran
         report_to="none",
         disable_tqdm=True,
         remove_unused_columns=False,
-        dataloader_pin_memory=False,
+        dataloader_pin_memory=not on_cpu,
     )
 
 
@@ -143,14 +143,12 @@ class _Trainer(transformers.Trainer):
     def __init__(self, *, loss: Loss, **options: Any) -> None:
         super().__init__(**options)
         self._loss = loss
+        self.watch = Watch("training loss", None)
         self.model_accepts_loss_kwargs = False  # a step's loss is a mean: divide it by the accumulated steps
 
     def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **options: Any) -> torch.Tensor:
         value = self._loss(model, inputs)
-        if not torch.isfinite(value):
-            raise FairnessError(
-                f"the training loss is {value.item()} in step {self.state.global_step + 1}; lower the learning rate"
-            )
+        self.watch.add(value, f"step {self.state.global_step + 1}")
         return value
 
 

@@ -9,6 +9,7 @@ import torch
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import cut
+from fairness_pipeline.models.devices import halved
 from fairness_pipeline.models.pretrained import positions_of
 
 BATCH_TOKENS = 1024
@@ -99,9 +100,7 @@ class PerplexityScorer:
                         losses[owner] = loss
                 place += 1
             except torch.OutOfMemoryError:
-                if len(batch) == 1:
-                    raise FairnessError("one text does not fit into the GPU's memory; set device: cpu") from None
-                torch.cuda.empty_cache()
+                halved(len(batch))
                 batches[place : place + 1] = np.array_split(batches[place], 2)
         return Totals(losses, [max(0, len(row) - max(1, len(self._before))) for row in rows])
 

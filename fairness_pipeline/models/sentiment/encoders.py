@@ -11,7 +11,7 @@ from torch import nn
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import EncodedDialogues, pad
 from fairness_pipeline.models.checkpoints import load_weights
-from fairness_pipeline.models.devices import device_of
+from fairness_pipeline.models.devices import device_of, in_batches
 from fairness_pipeline.models.sentiment.linear_svm import of_affect
 from fairness_pipeline.models.sentiment.specification import EncoderSettings, SystemSpecification
 from fairness_pipeline.models.text_encoder import TextEncoder
@@ -125,10 +125,12 @@ class RegressorScorer:
         model, vocabulary = self._model()
         device = next(model.parameters()).device
         turns = vocabulary.turns(sentences["text"].to_pylist(), _settings(self.specification).longest)
-        parts = [
-            model.scores(*_batch(turns[start : start + _SCORED], device)).double().cpu().numpy()
-            for start in range(0, len(turns), _SCORED)
-        ]
+
+        def of(start: int, end: int) -> np.ndarray:
+            found: np.ndarray = model.scores(*_batch(turns[start:end], device)).double().cpu().numpy()
+            return found
+
+        parts = list(in_batches(of, len(turns), _SCORED))
         return pa.table(list(np.concatenate(parts).T), names=list(self.specification.affects))
 
     def _model(self) -> tuple[Regressor, Vocabulary]:

@@ -1,0 +1,173 @@
+"""What only a GPU needs, tried without one: memory that runs out, losses looked at seldom, turns."""
+
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
+from fairness_pipeline.models.batching import Batch, EncodedDialogues
+from fairness_pipeline.models.devices import in_batches, moved, named_device
+from fairness_pipeline.models.dialogue import seq2seq
+from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
+from fairness_pipeline.models.dialogue.specification import Seq2SeqSizes
+from fairness_pipeline.models.specification import TrainingSettings
+from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.watching import Watch
+
+SIZES = Seq2SeqSizes(layers=1, hidden=12, embedding=6, vocabulary=60, dropout=0.0)
+SETTINGS = TrainingSettings(optimiser="adam", learning_rate=0.01, clipping=1.0, batch_tokens=200, epochs=2, patience=2)
+
+
+def dialogues(count: int = 60) -> EncodedDialogues:
+    random = np.random.default_rng(1)
+    turns = [random.integers(4, 40, random.integers(2, 9)) for _ in range(2 * count)]
+    return EncodedDialogues(turns[::2], turns[1::2])
+
+
+def test_batches_are_halved_until_they_fit() -> None:
+    asked: list[int] = []
+
+    def work(start: int, end: int) -> list[int]:
+        asked.append(end - start)
+        if end - start > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return list(range(start, end))
+
+    assert [row for part in in_batches(work, 20, 16) for row in part] == list(range(20))
+    assert asked[:4] == [16, 8, 4, 2] and max(asked[4:]) == 2
+
+    def never(start: int, end: int) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(FairnessError, match="one text does not fit into the GPU's memory; set device: cpu"):
+        list(in_batches(never, 4, 4))
+
+
+class Small(Seq2Seq):
+    """Runs out of memory for more than so many rows."""
+
+    most = 1000
+
+    def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.training and len(batch.contexts) > self.most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return super().forward(batch)
+
+
+def trained(folder: Path, most: int, penalty: bool) -> tuple[list[float], dict[str, torch.Tensor]]:
+    torch.manual_seed(0)
+    model = Small(SIZES, 40)
+    model.most = most
+    folder.mkdir()
+    own = (lambda: model.embedding.weight.square().sum() * 1e-3) if penalty else None
+    history = Trainer(model, SETTINGS, folder, 1, own).fit(dialogues(), dialogues(10))
+    return history, dict(model.state_dict())
+
+
+@pytest.mark.parametrize("penalty", [False, True])
+def test_training_in_halves_is_the_same_training(tmp_path: Path, penalty: bool) -> None:
+    whole, weights = trained(tmp_path / "whole", 1000, penalty)
+    halves, others = trained(tmp_path / "halves", 4, penalty)
+    assert halves == pytest.approx(whole, rel=1e-4)
+    for name, own in weights.items():
+        assert torch.allclose(own, others[name], atol=1e-4), name
+    with pytest.raises(FairnessError, match="set device: cpu"):
+        trained(tmp_path / "none", 0, penalty)
+
+
+def test_a_loss_that_is_no_number_is_seen_when_it_is_looked_at(tmp_path: Path) -> None:
+    watch = Watch("training loss", tmp_path / "none", every=4)
+    found = [watch.add(torch.tensor(float(step)), f"step {step}", terms=2) for step in range(4)]
+    assert found == [[0.0, 0.0]] * 3 + [[6.0, 8.0]]
+    watch.add(torch.tensor(torch.nan), "step 5")
+    watch.add(torch.tensor(1.0), "step 6")
+    with pytest.raises(FairnessError, match="training loss is nan in step 6, or up to 1 steps before; last good"):
+        watch.collect("step 6")
+    assert Watch("loss", None).collect("nowhere") == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("together", [2, 3, 8, 50])
+def test_words_written_together_are_the_same(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
+    torch.manual_seed(1)
+    model = Seq2Seq(SIZES, 12).eval()
+    for parameter in model.parameters():
+        parameter.data *= 2  # so that answers differ, and end at different lengths
+    contexts = torch.randint(4, 12, (512, 5))
+    lengths = torch.full((512,), 5)
+    one = model.answer(contexts, lengths, 9)
+    monkeypatch.setattr(Seq2Seq, "_together", property(lambda self: together))
+    assert model.answer(contexts, lengths, 9) == one
+    assert len({len(answer) for answer in one}) > 3
+    assert seq2seq._TOGETHER > 1
+
+
+def test_devices() -> None:
+    assert named_device("auto") == torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    assert moved(torch.ones(2), torch.device("cpu")).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_classifier_says_that_there_is_no_gpu() -> None:
+    with pytest.raises(FairnessError, match="torch sees no GPU; set it to auto or cpu"):
+        PolitenessScorer("org/model", device="cuda")._probabilities(["a"])
+
+
+WORKER = """
+import sys, time
+from fairness_pipeline.foundation.gpu_turns import take_turn, turn_ends, wait_for_turns
+
+if sys.argv[1] == "waits":
+    wait_for_turns()
+with turn_ends():
+    take_turn()
+    take_turn()
+    print("has it", flush=True)
+    sys.stdin.readline()
+print("gave it back", flush=True)
+sys.stdin.readline()
+"""
+
+
+def worker(kind: str, folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, kind],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={"TMPDIR": str(folder), "PATH": ""},
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+
+
+def test_one_worker_at_a_time_has_the_gpu(tmp_path: Path) -> None:
+    first, alone = worker("waits", tmp_path), worker("alone", tmp_path)
+    assert first.stdout and first.stdin and alone.stdout
+    assert first.stdout.readline() == "has it\n"
+    assert alone.stdout.readline() == "has it\n"  # Ray has given it one of its own
+    second, third = worker("waits", tmp_path), worker("waits", tmp_path)
+    time.sleep(1)
+    assert second.poll() is None and third.poll() is None
+    first.stdin.write("\n")
+    first.stdin.flush()
+    assert first.stdout.readline() == "gave it back\n"
+    both = [second, third]
+    lines = []
+    for own in both:  # whichever has it gives it up: it dies
+        assert own.stdout
+    while len(lines) < 2:
+        ready, _, _ = select.select([own.stdout for own in both], [], [], 30)
+        assert len(ready) == 1
+        has = next(own for own in both if own.stdout is ready[0])
+        assert has.stdout
+        lines.append(has.stdout.readline())
+        has.kill()
+        has.wait()
+        both.remove(has)
+    assert lines == ["has it\n"] * 2
+    for own in (first, alone):
+        own.kill()
+        own.wait()
