@@ -173,6 +173,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.instance import open_instance, record_errors
     from fairness_pipeline.defs.processes import mark_ended
+    from fairness_pipeline.defs.pruning import prune
     from fairness_pipeline.defs.sync import sync
     from fairness_pipeline.defs.workers import NotRecorded
     from fairness_pipeline.lineage.durations import Forecast
@@ -199,6 +200,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
                 for study, audits in standing.that_stand_now(outcome):
                     print_verdicts(study, project, audits, display.console)
             mark_ended(instance, project.workspace)
+            prune(project, instance)
             sync(plan.lineage, instance)
     except not_recorded as error:
         raise _not_recorded(project, error) from None

@@ -77,6 +77,7 @@ def _sync(project: "Project") -> None:
 
     from fairness_pipeline.defs.instance import open_instance
     from fairness_pipeline.defs.processes import mark_ended
+    from fairness_pipeline.defs.pruning import prune
     from fairness_pipeline.defs.sync import sync
     from fairness_pipeline.foundation.plain_text import number_of
     from fairness_pipeline.lineage.lineage import Lineage
@@ -84,6 +85,7 @@ def _sync(project: "Project") -> None:
     telling = Console(stderr=True).status("Telling Dagster what the workspace holds ...")
     with telling, open_instance(project) as instance:
         ended = mark_ended(instance, project.workspace)
+        prune(project, instance)
         told = sync(Lineage(project), instance)
     if ended:
         print(f"{number_of(ended, 'run')} whose process is gone marked as failed")

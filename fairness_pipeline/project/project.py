@@ -10,13 +10,24 @@ import pydantic
 from fairness_pipeline.engines.settings import EngineSettings
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.yaml_files import S, Specification, load, read_yaml, validate
+from fairness_pipeline.foundation.yaml_files import Positive, S, Specification, load, read_yaml, validate
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.project.study import AnyPart, AnyStudy, studies
 from fairness_pipeline.workspace.query_epochs import read_query_epochs
 
 PROFILE = "FAIRNESS_PROFILE"
 DEFAULT_PROFILE = "sample"
+
+
+class RecordsSettings(Specification):
+    """How much of the past is kept. What stands in the tables now is always kept, whenever it was made."""
+
+    runs: Positive = 2000
+    """How many of Dagster's runs are kept, the newest ones."""
+    days: Positive = 90
+    """For how many days they are kept."""
+    history: Positive = 300
+    """How many entries of `history/` are kept, the newest ones; of each study at least the last two."""
 
 
 class Profile(Specification):
@@ -32,6 +43,8 @@ class Profile(Specification):
     models: dict[str, dict[str, Any]] = {}
     """The key of each model, with the profile's changes to the model's file. The studies listed in the file's `studies`
     audit the model; if it lists none, all studies that can."""
+    records: RecordsSettings = RecordsSettings()
+    """How much of the past is kept."""
     engine: EngineSettings = EngineSettings()
     """Where the work is done. It changes no result, so nothing is made again when it changes."""
 

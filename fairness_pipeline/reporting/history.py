@@ -1,6 +1,8 @@
 """What earlier runs found: significance tables and reports, kept by time for comparison with new runs."""
 
 import re
+import shutil
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -42,6 +44,22 @@ def keep(workspace: Path, study: AnyStudy, rows: Rows, report: str, now: datetim
         temporary.write_text(report, encoding="utf-8")
     with replacing(folder / f"{study.table}.parquet") as temporary:  # last: an entry without it does not count
         write_parquet(pa.Table.from_pylist(rows), temporary)
+
+
+def prune(workspace: Path, studies: Iterable[AnyStudy], count: int) -> int:
+    """Deletes the oldest entries beyond `count`, but of each study the last two stay; returns how many.
+
+    Args:
+        workspace: The workspace's folder.
+        studies: All that may have entries.
+        count: How many entries are kept.
+    """
+    folders = sorted(path for path in (workspace / "history").glob("*") if path.is_dir())
+    last = {entry for study in studies for entry in entries(workspace, study)[-2:]}
+    gone = [path for path in folders[:-count] if path.name not in last]
+    for path in gone:
+        shutil.rmtree(path, ignore_errors=True)  # another command may be doing the same
+    return len(gone)
 
 
 def _measured(study: AnyStudy, rows: Rows) -> Rows:
