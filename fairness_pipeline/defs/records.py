@@ -5,6 +5,7 @@ as a materialization), and starts four processes a run that copy what is printed
 `dagster.yaml` names the classes here; what they write is what Dagster's own classes read.
 """
 
+import atexit
 import os
 import sqlite3
 import sys
@@ -52,13 +53,17 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
             yield connection
 
     def store_event(self, event: dg.EventLogEntry) -> None:
-        """Stores an event; an output without the metadata that its materialization has."""
+        """Stores an event without what stands elsewhere: tags for Python's logging, an output's metadata, which are
+        those of its materialization."""
         told = event.dagster_event
-        if told is None or told.event_type not in (*_OF_NO_INTEREST, dg.DagsterEventType.STEP_OUTPUT):
-            super().store_event(event)
-        elif told.event_type == dg.DagsterEventType.STEP_OUTPUT:
-            bare = told.step_output_data._replace(metadata={})
-            super().store_event(event._replace(dagster_event=told._replace(event_specific_data=bare)))
+        if told is not None:
+            if told.event_type in _OF_NO_INTEREST:
+                return
+            told = told._replace(logging_tags={})
+            if told.event_type == dg.DagsterEventType.STEP_OUTPUT:
+                told = told._replace(event_specific_data=told.step_output_data._replace(metadata={}))
+            event = event._replace(dagster_event=told)
+        super().store_event(event)
 
 
 class RunsInOneFile(SqliteRunStorage):
@@ -142,5 +147,6 @@ def forget_connections(close: bool = True) -> None:
     _engines.clear()
 
 
+atexit.register(forget_connections)
 # A connection must not be used on both sides of a fork.
 os.register_at_fork(after_in_child=lambda: forget_connections(close=False))

@@ -7,6 +7,7 @@ at once when this process is killed: an orphan would hold the lock of what it ma
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -290,6 +291,8 @@ def _work(pipe: Connection, profile: str, cores: int) -> None:
             pipe.send(("not recorded", told(error)))
     except (EOFError, OSError, KeyboardInterrupt):
         pass  # nobody listens any more
+    if records := sys.modules.get("fairness_pipeline.defs.records"):
+        records.forget_connections()  # the last one tidies SQLite's file
     os._exit(0)  # what libraries do at exit would write over the message of the process that was called
 
 
