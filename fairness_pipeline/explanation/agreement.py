@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import scipy
 from scipy import stats
 from scipy.special import rel_entr
-from scipy.stats import entropy
 
 from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
 from fairness_pipeline.foundation.schemas import fields, schema
@@ -52,7 +52,7 @@ def evenness(shares: Sequence[np.ndarray]) -> float:
         >>> evenness([np.array([0.5, 0.5]), np.array([1.0, 0.0])])
         0.5
     """
-    found = [float(entropy(own) / np.log(len(own))) for own in shares if len(own) > 1]
+    found = [float(scipy.stats.entropy(own) / np.log(len(own))) for own in shares if len(own) > 1]
     return float(np.mean(found)) if found else float("nan")
 
 

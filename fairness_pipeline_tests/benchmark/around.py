@@ -83,6 +83,45 @@ def content_hash() -> dict[str, float]:
     return {"hashed": hashed, "plainly": plainly}
 
 
+def startup() -> dict[str, float]:
+    """Processor seconds of commands on the workspace of a small profile in which nothing is left to do."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "FAIRNESS_DATA": str(_small_data(Path(folder))), "FAIRNESS_HOME": folder}
+        own = ["--profile", "small"]
+        _command(environment, "run", *own)
+        for name, arguments in {
+            "--help": ["--help"], "results": ["results", *own], "sql": ["sql", "select 1", *own], "run": ["run", *own],
+            "run --dry-run": ["run", "--dry-run", *own],
+        }.items():  # fmt: skip
+            used = []
+            for _ in range(3):
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                _command(environment, *arguments)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            found[name] = min(used)
+    return found
+
+
+def _command(environment: dict[str, str], *arguments: str) -> str:
+    command = [sys.executable, "-m", "fairness_pipeline.cli", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd=ROOT).stdout
+
+
+def _small_data(folder: Path) -> Path:
+    """A data folder with a profile `small`: one model of study 1 of the sample, 200 pairs."""
+    data = folder / "data"
+    (data / "profiles").mkdir(parents=True)
+    small = yaml.safe_load((ROOT / "data" / "profiles" / "sample.yaml").read_text())
+    small["models"]["seq2seq"]["training"]["epochs"] = 1
+    small["models"] = {"seq2seq": small["models"]["seq2seq"]}
+    small = {name: small[name] for name in ("description", "seed", "dimensions", "models", "dialogue_fairness")}
+    small["dialogue_fairness"] |= {"pairs": {"maximum": 200}, "on_request": []}
+    (data / "profiles" / "small.yaml").write_text(yaml.safe_dump(small))
+    return data
+
+
 def orchestration() -> dict[str, float]:
     """Loading the definitions; a run of a small profile, less what its assets took; the same run again."""
     code = "import sys, time; t = time.perf_counter(); import fairness_pipeline.definitions; "
@@ -92,29 +131,22 @@ def orchestration() -> dict[str, float]:
     ).stdout.split()
     assert torch_loaded == "False"
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
-        (data / "profiles").mkdir(parents=True)
-        small = yaml.safe_load((ROOT / "data" / "profiles" / "sample.yaml").read_text())
-        small["models"]["seq2seq"]["training"]["epochs"] = 1
-        small["models"] = {"seq2seq": small["models"]["seq2seq"]}
-        del small["sentiment_equity"]
-        small["dialogue_fairness"] |= {"pairs": {"maximum": 200}, "on_request": []}
-        (data / "profiles" / "small.yaml").write_text(yaml.safe_dump(small))
-        environment = {**os.environ, "FAIRNESS_DATA": str(data), "FAIRNESS_HOME": folder}
+        environment = {**os.environ, "FAIRNESS_DATA": str(_small_data(Path(folder))), "FAIRNESS_HOME": folder}
 
         def run() -> tuple[float, str]:
-            command = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--profile", "small", "--workers", "1"]
             started = time.perf_counter()
-            done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd=ROOT)
-            return time.perf_counter() - started, done.stdout
+            said = _command(environment, "run", "--profile", "small", "--workers", "1")
+            return time.perf_counter() - started, said
 
         first, output = run()
         steps = [float(found) for found in re.findall(r"^\[.*?\] .* (\d+\.\d) s$", output, re.MULTILINE)]
         again, _ = run()
+        records = sum(path.stat().st_size for path in (Path(folder) / "small" / "dagster").rglob("*") if path.is_file())
     return {
         "load": float(seconds),
         "partitions": len(steps),
         "per_partition": (first - sum(steps)) / len(steps),
         "again": again,
+        "bytes": records / len(steps),
         **content_hash(),
     }

@@ -2,6 +2,7 @@
 
 import tempfile
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -18,15 +19,18 @@ from fairness_pipeline.debiasing.dialogue.disentanglement import (
     training_step,
 )
 from fairness_pipeline.debiasing.dialogue.settings import Disentanglement
+from fairness_pipeline.foundation.side_by_side import allow_cores
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.lexicons.vader import Vader
 from fairness_pipeline.measures.dialogue import registry
 from fairness_pipeline.measures.dialogue.breakdown import break_down, swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
 from fairness_pipeline.measures.dialogue.diversity import index_responses
 from fairness_pipeline.measures.dialogue.instrument import check_instruments, swapped_texts
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.response_quality import measure_quality
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.variations import judged_again, other_scores, subsets
 from fairness_pipeline.models.batching import EncodedDialogues, pad
@@ -87,6 +91,76 @@ def measures() -> list[Ratio]:
         ratios.append(Ratio(f"four measures, 2 x 300,000 responses, {share}", "responses", slow, fast, asked))
         ratios.append(Ratio(f"all measures beside these four, {share}", "responses", fast, every, 1 / 1.2))
     return ratios
+
+
+def vader() -> list[Ratio]:
+    """VADER's compound scores of distinct real texts, beside its library; equal to the last bit."""
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    table, what = dialogues()
+    texts = pa.concat_arrays([*table["context"].unique().chunks, *table["response"].unique().chunks]).unique()
+    own, library = texts.to_pylist()[:40_000], SentimentIntensityAnalyzer()
+    found: dict[str, list[float]] = {}
+
+    def ours() -> None:
+        found["here"] = Vader().compound(own)
+
+    def theirs() -> None:
+        found["plain"] = [library.polarity_scores(text)["compound"] for text in own]
+
+    slow, fast = rate(len(own), theirs, 2), rate(len(own), ours, 2)
+    assert found["here"] == found["plain"]
+    return [Ratio("VADER, distinct texts, beside its library", "texts", slow, fast, 2, f"{len(own):,} of {what}")]
+
+
+def cores() -> list[Ratio]:
+    """Measures and comparison of one partition of 300,000 pairs on one core, and on two; the same bytes."""
+    gender, settings = load_dimension("gender"), SignificanceSettings()
+    table = responses(2 * PAIRS)
+    found: list[Any] = []
+
+    def once(count: int) -> None:
+        allow_cores(count)
+        tables = score_all(table, gender)
+        rows = compared(table, tables, settings=settings, seed=1, published={}, dimension=gender)
+        allow_cores(1)
+        found.append((tables, rows))
+
+    one, two = rate(1, partial(once, 1)), rate(1, partial(once, 2))
+    assert found[0][1] == found[1][1] and all(own.equals(found[1][0][name]) for name, own in found[0][0].items())
+    missed = "what a process starts with, sorting, encoding and comparing stay on one core"
+    return [
+        Ratio("measures and comparison, two cores beside one", "partitions", one, two, 1.8, f"{1 / one:.0f} s, {1 / two:.0f} s", missed)
+    ]  # fmt: skip
+
+
+def bleu() -> list[Ratio]:
+    """BLEU-1 to -3 of 2,000 answers and of the 20 most frequent constant ones, beside sacreBLEU called for each."""
+    import sacrebleu
+
+    table, what = dialogues()
+    references = table["response"].slice(0, 2000)
+    models = [table["response"].slice(start, 2000) for start in (2000, 4000, 6000)]
+    frequent = table["response"].slice(8000, 20).to_pylist()
+    given = references.to_pylist()
+
+    def ours() -> list[float]:
+        tables = [measure_quality(model, references, None, {}, frequent) for model in models]
+        return [row["value"] for own in tables for row in own.to_pylist() if row["metric"].startswith("bleu")]
+
+    def theirs() -> list[float]:
+        found = []
+        for model in models:
+            for order in (1, 2, 3):
+                metric = sacrebleu.BLEU(max_ngram_order=order, lowercase=True, force=True)
+                found.append(metric.corpus_score(model.to_pylist(), [given]).score)
+                for text in frequent:
+                    metric.corpus_score([text] * len(given), [given])
+        return found
+
+    slow, fast = rate(len(models), theirs), rate(len(models), ours)
+    note = f"{what}; distinct-n too here; three models of one corpus"
+    return [Ratio("response quality, beside sacreBLEU", "models", slow, fast, 2, note)]
 
 
 def worth() -> list[Ratio]:
@@ -159,7 +233,16 @@ def retrieval() -> list[Ratio]:
             assert abs(float(candidates[ours] @ query) - float(candidates[theirs] @ query)) < 1e-5
     slow = rate(few, lambda: [plain.best_candidate(query, candidates) for query in queries[:few]], 2)
     fast = rate(len(queries), lambda: best_candidates(queries, candidates), 2)
-    return [Ratio("retrieval, best of 500,000", "contexts", slow, fast, 15, "the same answers but for ties")]
+    ratios = [Ratio("retrieval, best of 500,000", "contexts", slow, fast, 15, "the same answers but for ties")]
+    with suppress(ImportError):
+        import faiss
+
+        faiss.omp_set_num_threads(1)
+        index = faiss.IndexFlatIP(candidates.shape[1])
+        index.add(candidates.numpy())
+        theirs = rate(len(queries), lambda: index.search(queries.numpy(), 1), 2)
+        ratios.append(Ratio("retrieval, best of 500,000, beside faiss", "contexts", theirs, fast, 0.85, "IndexFlatIP"))
+    return ratios
 
 
 def decoding() -> list[Ratio]:

@@ -47,6 +47,34 @@ def generation() -> list[Ratio]:
     return [Ratio("Hugging Face generation", "responses", slow, fast, 5)]
 
 
+def _openvino(model: Any, tokenizer: Any, texts: list[str]) -> float | None:
+    """Tokens a second of OpenVINO's logits for full batches of the commonest length; None where it is not installed."""
+    try:
+        import openvino
+    except ImportError:
+        return None
+
+    class Logits(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+            logits: torch.Tensor = self.model(
+                input_ids=input_ids, attention_mask=attention_mask, use_cache=False
+            ).logits
+            return logits
+
+    rows = [row for row in tokenizer(texts)["input_ids"] if len(row) == 20][:64]
+    given = {"input_ids": torch.tensor(rows), "attention_mask": torch.ones(len(rows), 20, dtype=torch.int64)}
+    made = openvino.convert_model(Logits(), example_input=given)
+    how = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+    compiled = openvino.compile_model(made, "CPU", how)
+    asked = {name: tensor.numpy() for name, tensor in given.items()}
+    compiled(asked)
+    return rate(20 * len(rows), lambda: compiled(asked), 3)
+
+
 def language_models() -> list[Ratio]:
     """Perplexities of stereotyped phrases under a model of DialoGPT-small's size, with random weights."""
     from transformers import GPT2Config, GPT2LMHeadModel, GPT2TokenizerFast
@@ -88,15 +116,9 @@ def language_models() -> list[Ratio]:
         worst = max(abs(a / b - 1) for a, b in zip(scored["all"]["perplexity"].to_pylist()[:20], exact, strict=True))
         work = 2 * (12 * layers * width**2 + width * model.config.vocab_size)  # a token's multiplications and additions
         note = f"{fast * work / limit:.0%} of the limit of matrix products; largest relative difference {worst:.0e}"
-        found.append(
-            Ratio(
-                f"perplexity of phrases, GPT-2 of 12 layers, {number_of(threads, 'thread')}",
-                "tokens",
-                slow,
-                fast,
-                asked,
-                note,
-            )
-        )
+        task = f"perplexity of phrases, GPT-2 of 12 layers, {number_of(threads, 'thread')}"
+        found.append(Ratio(task, "tokens", slow, fast, asked, note))
+        if threads == 1 and (peer := _openvino(model, tokenizer, texts)):
+            found.append(Ratio(f"{task}, beside OpenVINO", "tokens", peer, fast, 0.9, "float32, texts of one length"))
     torch.set_num_threads(1)
     return found

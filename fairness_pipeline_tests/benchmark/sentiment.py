@@ -9,7 +9,7 @@ from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline_tests.benchmark import plain
 from fairness_pipeline_tests.benchmark.shared import Ratio, rate
 
-SYSTEMS = 1000
+SYSTEMS = 400
 _FEW_SYSTEMS = 20
 
 
@@ -30,7 +30,7 @@ def equity() -> list[Ratio]:
     def ours() -> None:
         for i in range(SYSTEMS):
             for name, both in designs.items():
-                judge_equity(both, name, ["valence"], scores[:, i : i + 1], margin)
+                judge_equity(both, name, ["valence"], np.ascontiguousarray(scores[:, i : i + 1]), margin)
 
     def theirs() -> None:
         for i in range(_FEW_SYSTEMS):
@@ -39,5 +39,9 @@ def equity() -> list[Ratio]:
 
     fast = rate(SYSTEMS, ours)
     slow = rate(_FEW_SYSTEMS, theirs)
-    note = f"{SYSTEMS:,} systems in {SYSTEMS / fast:.1f} s (asked: 10), person-level tests too; the paper's tests alone plainly"
-    return [Ratio("equity statistics", "systems", slow, fast, 100 / slow, note)]
+    note = f"{SYSTEMS:,} systems in {SYSTEMS / fast:.1f} s (asked: 10), each on its own as a partition is"
+    missed = (
+        "plainly two t tests a system; here 40 rows with 9,999 permutations and their inversion, units and names, beside "
+        "which a partition's own start takes longer"
+    )
+    return [Ratio("equity statistics", "systems", slow, fast, 100 / slow, note, missed)]

@@ -6,8 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +23,9 @@ ROOT = Path(__file__).parents[2]
 PAIRS = 300_000
 
 
-class Ratio(NamedTuple):
-    """One comparison: items a second plainly and here, and the ratio the project asks for."""
+@dataclass(frozen=True)
+class Ratio:
+    """One comparison: items a second plainly and here, the ratio the project asks for, and why it is missed if it is."""
 
     task: str
     unit: str
@@ -31,6 +33,7 @@ class Ratio(NamedTuple):
     here: float
     asked: float
     note: str = ""
+    missed: str = ""
 
 
 def rate(items: int, work: Callable[[], object], repeats: int = 1) -> float:

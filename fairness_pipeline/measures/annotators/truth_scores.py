@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from scipy.stats import binomtest
+import scipy
 
 from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES
 from fairness_pipeline.foundation.schemas import fields, optional, schema
@@ -100,7 +100,7 @@ def _of_items(name: str, table: np.ndarray) -> tuple[float, float]:
     """The 95% interval over items: Wilson's for the accuracy, and the bootstrap's for F1 if F1 is defined."""
     count = int(table.sum())
     if name == "accuracy":
-        interval = binomtest(int(np.trace(table)), count).proportion_ci(method="wilson")
+        interval = scipy.stats.binomtest(int(np.trace(table)), count).proportion_ci(method="wilson")
         return float(interval.low), float(interval.high)
     drawn = np.random.default_rng(0).multinomial(count, table.ravel() / count, _DRAWS).reshape(-1, *table.shape)
     found = _f1(drawn[drawn.sum(axis=(1, 2)) > drawn[:, 0, 0]] if len(table) == 2 else drawn)

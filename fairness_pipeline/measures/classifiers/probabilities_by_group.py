@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from scipy.stats import rankdata
+import scipy
 
 from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.measures.classifiers.group_rates import DP, FN, FP, Predictions
@@ -78,9 +78,9 @@ def area(p: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> Placed:
     both = np.concatenate([positive, negative])
     values, placements = [], []
     for own in p:
-        ranks = rankdata(own[both])
-        above = (ranks[: len(positive)] - rankdata(own[positive])) / len(negative)
-        below = 1 - (ranks[len(positive) :] - rankdata(own[negative])) / len(positive)
+        ranks = scipy.stats.rankdata(own[both])
+        above = (ranks[: len(positive)] - scipy.stats.rankdata(own[positive])) / len(negative)
+        below = 1 - (ranks[len(positive) :] - scipy.stats.rankdata(own[negative])) / len(positive)
         values.append(above.mean())
         placements.append(np.concatenate([above, below]))
     return Placed(np.array(values), np.mean(placements, axis=0), positive, negative)

@@ -27,8 +27,8 @@ from fairness_pipeline.models.vocabulary import END, PAD, START, VOCABULARY, Voc
 VECTORS = "candidates.safetensors"
 CANDIDATES = "candidates.parquet"
 _QUERIES = 512
-_CHUNK = 16_384
-"""The number of candidates scored at once; their scores for a batch of queries take 32 MiB."""
+_CHUNK = 4096
+"""The number of candidates scored at once; their scores for a batch of queries take 8 MiB, and more is slower."""
 _ENCODING_TOKENS = 8192
 
 

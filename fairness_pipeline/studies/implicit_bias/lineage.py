@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.stats import binomtest
+import scipy
 
 from fairness_pipeline.corpora.classifiers.authored_corpus import PublishedAs
 from fairness_pipeline.corpora.classifiers.authored_texts import (
@@ -275,7 +275,9 @@ def classifier_predictions(partition: Partition[ImplicitBiasPart]) -> Result:
     seeds = table.num_rows // tests.num_rows
     figures = {
         "accuracy": right / table.num_rows,
-        "accuracy_interval": list(binomtest(round(right / seeds), tests.num_rows).proportion_ci(method="wilson")),
+        "accuracy_interval": list(
+            scipy.stats.binomtest(round(right / seeds), tests.num_rows).proportion_ci(method="wilson")
+        ),
         "constant": bool(said.min() == said.max()),
     }
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
