@@ -92,7 +92,8 @@ def measures() -> list[Ratio]:
         fast = rate(table.num_rows, lambda table=table: score_all(table, gender, of=PUBLISHED), 2)
         every = rate(table.num_rows, lambda table=table: score_all(table, gender), 2)
         ratios.append(Ratio(f"four measures, 2 x 300,000 responses, {share}", "responses", slow, fast, asked))
-        ratios.append(Ratio(f"all measures beside these four, {share}", "responses", fast, every, 1 / 1.2))
+        missed = "the four have become faster than refusals and length, since this was asked"
+        ratios.append(Ratio(f"all measures beside these four, {share}", "responses", fast, every, 1 / 1.2, "", missed))
     return ratios
 
 
@@ -101,7 +102,7 @@ def vader() -> list[Ratio]:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     table, what = dialogues()
-    texts = pa.concat_arrays([*table["context"].unique().chunks, *table["response"].unique().chunks]).unique()
+    texts = pa.concat_arrays([table["context"].unique(), table["response"].unique()]).unique()
     own, library = texts.to_pylist()[:40_000], SentimentIntensityAnalyzer()
     found: dict[str, list[float]] = {}
 
