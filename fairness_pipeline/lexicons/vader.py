@@ -46,8 +46,16 @@ class Vader:
         self._analyzer = library.SentimentIntensityAnalyzer()
         self._emoji = re.compile("|".join(re.escape(own) for own in self._analyzer.emojis if len(own) == 1))
         phrases = [*library.SPECIAL_CASES, *(own for own in library.BOOSTER_DICT if " " in own)]
-        self._of_phrases = {max(phrase.split(), key=len) for phrase in phrases} | {"no"}
-        self._modifiers = {*library.BOOSTER_DICT, *library.NEGATE, "least", "this"}
+        of_phrases = {max(phrase.split(), key=len) for phrase in phrases} | {"no"}
+        self._known: dict[str, int] = {}
+        for mark, words in (
+            (_HIT, self._analyzer.lexicon.keys() - library.BOOSTER_DICT.keys()),
+            (_MODIFIES, {*library.BOOSTER_DICT, *library.NEGATE, "least", "this"}),
+            (_IN_PHRASE, of_phrases),
+            (_BUT, {"but"}),
+        ):
+            for word in words:
+                self._known[word] = self._known.get(word, 0) | mark
         self._marks = _Marks(self._mark)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -83,13 +91,7 @@ class Vader:
         capitals, the word 'but'."""
         word = self._word(token)
         lower = word.lower()
-        return (
-            _HIT * (lower in self._analyzer.lexicon and lower not in self._library.BOOSTER_DICT)
-            + _MODIFIES * (lower in self._modifiers or "n't" in lower)
-            + _IN_PHRASE * (lower in self._of_phrases)
-            + _CAPITALS * word.isupper()
-            + _BUT * (lower == "but")
-        )
+        return self._known.get(lower, 0) | (_MODIFIES if "n't" in lower else 0) | (_CAPITALS if word.isupper() else 0)
 
     def _word(self, token: str) -> str:
         word: str = self._library.SentiText._strip_punc_if_word(token)
