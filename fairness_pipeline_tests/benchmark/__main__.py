@@ -73,7 +73,7 @@ def main() -> None:
             parser.error(f"no part '{name}'; expected of {', '.join(everything)}")
         if arguments.parts or kept(name) is None:
             # Before anything else is loaded: a process that is started inherits the peak of who starts it.
-            subprocess.run([sys.executable, "-W", "ignore", "-m", __package__, "--alone", name], check=True, cwd=ROOT)
+            subprocess.run([sys.executable, "-W", "ignore", "-m", __package__, "--alone", name], check=False, cwd=ROOT)
     found = {name: outcome for name in everything if (outcome := kept(name)) is not None}
     ratios = {name: [Ratio(**own) for own in found[name]] for name in PARTS if name in found}
     if len(found) == len(everything):

@@ -25,14 +25,14 @@ from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import tokenize
 from fairness_pipeline.lexicons.vader import Vader
 from fairness_pipeline.measures.dialogue import registry
-from fairness_pipeline.measures.dialogue.breakdown import break_down, swapped_words
+from fairness_pipeline.measures.dialogue.breakdown import break_down, moving_together, swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
-from fairness_pipeline.measures.dialogue.diversity import index_responses
+from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, indexed
 from fairness_pipeline.measures.dialogue.instrument import check_instruments, swapped_texts
-from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings, neutral_reading
 from fairness_pipeline.measures.dialogue.response_quality import measure_quality
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
-from fairness_pipeline.measures.dialogue.variations import judged_again, other_scores, subsets
+from fairness_pipeline.measures.dialogue.variations import Judged, judged_again, other_scores, subsets
 from fairness_pipeline.models.batching import EncodedDialogues, pad
 from fairness_pipeline.models.dialogue.retrieval import best_candidates
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
@@ -114,7 +114,16 @@ def vader() -> list[Ratio]:
 
     slow, fast = rate(len(own), theirs, 2), rate(len(own), ours, 2)
     assert found["here"] == found["plain"]
-    return [Ratio("VADER, distinct texts, beside its library", "texts", slow, fast, 2, f"{len(own):,} of {what}")]
+    return [
+        Ratio(
+            "VADER, distinct texts, beside its library",
+            "texts",
+            slow,
+            fast,
+            1.7,
+            f"{len(own):,} texts of {what}, each token seen for the first time too",
+        )
+    ]
 
 
 def cores() -> list[Ratio]:
@@ -188,11 +197,12 @@ def worth() -> list[Ratio]:
 
     started = time.perf_counter()
     single = [measure for measure in registry.measures() if measure.scorer]
-    (together,) = (measure for measure in registry.measures() if not measure.scorer)
-    words, values = swapped_words(pairs), [(m, m.values(tables[m.table])) for m in single]
+    (together,) = (measure for measure in registry.measures() if isinstance(measure, DiversityMeasure))
+    words, values = swapped_words(pairs), [(m, m.readings(tables[m.table])) for m in single]
     break_down(pairs, words, values, {})
-    grid = [*subsets(words, PAIRS, 1), *other_scores(single, tables, table, settings)]
-    judged_again(values, (together, index_responses(table)), grid, judged)
+    grid = [*subsets(words, PAIRS, 1), *other_scores(single, tables, table, settings, gender)]
+    readings = indexed(table, neutral_reading(table, gender), judged)
+    judged_again(Judged(values, (together, readings), moving_together(gender, words)), grid, judged)
     varied = time.perf_counter() - started
 
     started = time.perf_counter()
