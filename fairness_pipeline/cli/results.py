@@ -1,11 +1,20 @@
-"""`results`: prints the significance tables."""
+"""`results`: prints the significance tables, or what turned since an earlier run."""
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import add_format, add_selection, selection
 from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project
+
+if TYPE_CHECKING:
+    from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.lineage.plan import Selection
+    from fairness_pipeline.lineage.state import State
+    from fairness_pipeline.project.study import AnyStudy
+    from fairness_pipeline.reporting.results import Audit
 
 
 def add(command: Command) -> None:
@@ -13,7 +22,9 @@ def add(command: Command) -> None:
     results = command("results", _results, "Print the significance tables.")
     add_selection(results)
     results.add_argument(
-        "--against", metavar="TIME", help="compare with the results of a time such as 2026-11-20, or 'previous'"
+        "--against",
+        metavar="TIME",
+        help="print the verdicts that turned since a time such as 2026-11-20, or since the 'previous' run, and why",
     )
     add_format(results)
 
@@ -22,43 +33,91 @@ def _results(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.cli.console import print_rows
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.state import State
-    from fairness_pipeline.reporting.history import against, find_entry
-    from fairness_pipeline.reporting.results import audits_of, flat
+    from fairness_pipeline.reporting.results import flat
     from fairness_pipeline.workspace.lake import Lake
 
     project = Project(arguments.profile)
     chosen = selection(arguments).resolved(project)
-    lake, lineage = Lake(project.workspace), Lineage(project)
-    state = State(lineage, lake)
-    # Two studies' tables have different columns: print one, the first with results unless another is requested.
+    lineage = Lineage(project)
+    state = State(lineage, Lake(project.workspace))
     possible = [study for study in project.studies if chosen.study in (None, study.name)]
-    study = next((study for study in possible if project.parts[study.name].subjects), possible[0])
-    stale = [key for key in lineage.keys(study.table) if lake.card(study.table, key) and state.stale(study.table, key)]
-    every = audits_of(study, project.parts[study.name], lake, stale)
-    shown = [
-        audit
-        for audit in every
-        if chosen.dimension in (None, audit.key.get("dimension")) and chosen.model in (None, audit.key[study.subject])
-    ]
-    rows = flat(study, shown)
-    needed: tuple[str, ...] = (*study.identity, "difference", "verdict", "stale")
     if arguments.against:
-        entry = find_entry(project.workspace, study, arguments.against, flat(study, every))
-        rows = against(project.workspace, study, entry, rows)
-        needed = (*study.identity, "verdict_then", "verdict_now", "verdict_changed")
-    else:
-        marks = [audit.stale for audit in shown for _ in range(max(1, len(audit.rows)))]
-        rows = [{**row, "stale": mark} for row, mark in zip(rows, marks, strict=True)]
-        if arguments.format == "table":
-            names = (*study.shown, *(["stale"] if any(marks) else []))
-            rows = [{name: row.get(name) for name in names} for row in rows]
+        return _print_turned(arguments, lineage, state, possible, chosen)
+    # Two studies' tables have different columns: print one, the first with results unless another is requested.
+    study = next((study for study in possible if project.parts[study.name].subjects), possible[0])
+    every, shown = _audits(lineage, state, study, chosen)
+    rows = flat(study, shown)
+    marks = [audit.stale for audit in shown for _ in range(max(1, len(audit.rows)))]
+    rows = [{**row, "stale": mark} for row, mark in zip(rows, marks, strict=True)]
+    if arguments.format == "table":
+        names = (*study.shown, *(["stale"] if any(marks) else []))
+        rows = [{name: row.get(name) for name in names} for row in rows]
     if not rows:
         print(f"profile '{project.name}' audits nothing in study {study.name}", file=sys.stderr)
+    needed: tuple[str, ...] = (*study.identity, "difference", "verdict", "stale")
     print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format, needed)
+    stale = [audit.key for audit in every if audit.stale]
     if stale:
         by_default = all(project.parts[study.name].by_default(key) for key in stale)
         _say_stale(project, [" ".join(key.values()) for key in stale], "" if by_default else " --all")
     return 0
+
+
+def _audits(
+    lineage: "Lineage", state: "State", study: "AnyStudy", chosen: "Selection"
+) -> tuple[list["Audit"], list["Audit"]]:
+    """All audits of a study, and those that are asked for."""
+    from fairness_pipeline.reporting.results import audits_of
+
+    lake = state.lake
+    stale = [key for key in lineage.keys(study.table) if lake.card(study.table, key) and state.stale(study.table, key)]
+    every = audits_of(study, lineage.project.parts[study.name], lake, stale)
+    return every, [
+        audit
+        for audit in every
+        if chosen.dimension in (None, audit.key.get("dimension")) and chosen.model in (None, audit.key[study.subject])
+    ]
+
+
+def _print_turned(
+    arguments: argparse.Namespace, lineage: "Lineage", state: "State", studies: list["AnyStudy"], chosen: "Selection"
+) -> int:
+    """Prints the verdicts that turned, of each study of which an earlier run is kept."""
+    from fairness_pipeline.cli.console import print_rows
+    from fairness_pipeline.foundation.plain_text import number_of
+    from fairness_pipeline.lineage.origins import origins_of
+    from fairness_pipeline.reporting.history import against, find_entry
+    from fairness_pipeline.reporting.results import flat
+
+    project, rows, entries, refused = lineage.project, [], [], []
+    for study in studies:
+        every, shown = _audits(lineage, state, study, chosen)
+        try:
+            entry = find_entry(project.workspace, study, arguments.against, flat(study, every))
+        except FairnessError as error:
+            refused.append(error)
+            continue
+        entries.append(entry)
+        origins = origins_of(lineage, state.lake, study.table, [audit.key for audit in shown if audit.measured])
+        turned = against(project.workspace, study, entry, flat(study, shown), origins)
+        rows += [{"study": study.name, **row} for row in turned]
+    if not entries:
+        raise refused[0]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if arguments.format != "table":
+        print_rows(names, rows, arguments.format)
+        return 0
+    for row in rows:
+        shown_difference = " -> ".join(
+            "none" if value is None else f"{value:.3g}" for value in (row["difference_then"], row["difference_now"])
+        )
+        place = " ".join(str(row[name]) for name in names if name in row and name not in _SAID)
+        print(f"{place}: {row['verdict_then']} -> {row['verdict_now']} ({shown_difference})\n  {row['why']}")
+    print(f"{number_of(len(rows), 'verdict')} turned since {', '.join(dict.fromkeys(entries))}", file=sys.stderr)
+    return 0
+
+
+_SAID = ("study", "difference_then", "difference_now", "verdict_then", "verdict_now", "why")
 
 
 def _say_stale(project: Project, names: list[str], options: str) -> None:

@@ -71,7 +71,7 @@ class State:
         now["upstream"] = {k: content or card.inputs["upstream"].get(k) for k, content in now["upstream"].items()}
         if fingerprint(now) == card.fingerprint:
             return []
-        return list(_changes(card.inputs, json.loads(json.dumps(now)))) or ["made from something else"]
+        return list(changes_between(card.inputs, json.loads(json.dumps(now)))) or ["made from something else"]
 
     def stale(self, name: str, key: Key) -> bool:
         """Whether a partition, or anything that it is made from, is not up to date with the profile."""
@@ -90,11 +90,11 @@ class State:
         return f"{card.content} of {card.fingerprint}" + (", stale" if self.stale(source, key) else "")
 
 
-def _changes(before: Any, now: Any, path: str = "") -> Iterator[str]:
+def changes_between(before: Any, now: Any, path: str = "") -> Iterator[str]:
     """The differences between two inputs, one phrase each."""
     if isinstance(before, dict) and isinstance(now, dict):
         for name in sorted(before.keys() | now.keys()):
-            yield from _changes(before.get(name), now.get(name), f"{path}.{name}" if path else name)
+            yield from changes_between(before.get(name), now.get(name), f"{path}.{name}" if path else name)
     elif before != now:
         if path.startswith("upstream."):
             yield f"{path.removeprefix('upstream.').replace('/', ' ')} changed"

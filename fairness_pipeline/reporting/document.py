@@ -34,7 +34,7 @@ def report_of(
     return Result(
         html,
         pictures=draw(part, lake, audits),
-        before_it_counts=lambda: publish(study, partition.project, lake, audits, html),
+        before_it_counts=lambda: publish(study, partition.lineage, lake, audits, html),
     )
 
 

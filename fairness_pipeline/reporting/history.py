@@ -1,5 +1,7 @@
 """What earlier runs found: significance tables and reports, kept by time for comparison with new runs."""
 
+import gzip
+import json
 import re
 import shutil
 from collections.abc import Iterable
@@ -11,17 +13,21 @@ import pyarrow as pa
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
+from fairness_pipeline.lineage.origins import Origins, label, why
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.workspace.lake import Row
 
 _FORMAT = "%Y-%m-%dT%H-%M-%SZ"
 _TIME = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d([:-]\d\d([:-]\d\d)?)?)?)?)?Z?")
-_COMPARED = ("value_a", "value_b", "difference", "verdict")
+_COMPARED = ("difference", "verdict")
+_ORIGINS = "_origins.json.gz"
 
 Rows = list[Row]
 
 
-def keep(workspace: Path, study: AnyStudy, rows: Rows, report: str, now: datetime) -> None:
+def keep(
+    workspace: Path, study: AnyStudy, rows: Rows, report: str, now: datetime, origins: Origins | None = None
+) -> None:
     """Keeps a study's significance tables as they are now, and the report on them, in `history/<time>`.
 
     Nothing is kept if nothing was measured, or if the tables equal those of the last entry.
@@ -32,6 +38,7 @@ def keep(workspace: Path, study: AnyStudy, rows: Rows, report: str, now: datetim
         rows: All that the lake holds of the study now.
         report: The report's HTML.
         now: The time, UTC.
+        origins: What the tables were made from.
     """
     rows = _measured(study, rows)
     known = entries(workspace, study)
@@ -42,6 +49,8 @@ def keep(workspace: Path, study: AnyStudy, rows: Rows, report: str, now: datetim
     folder = workspace / "history" / now.strftime(_FORMAT)
     with replacing(folder / f"{study.report}.html") as temporary:
         temporary.write_text(report, encoding="utf-8")
+    with replacing(folder / f"{study.table}{_ORIGINS}") as temporary:
+        temporary.write_bytes(gzip.compress(json.dumps(origins or {}).encode(), mtime=0))
     with replacing(folder / f"{study.table}.parquet") as temporary:  # last: an entry without it does not count
         write_parquet(pa.Table.from_pylist(rows), temporary)
 
@@ -73,6 +82,19 @@ def _read(workspace: Path, study: AnyStudy, entry: str) -> Rows:
         return read_parquet(path).to_pylist()
     except (pa.ArrowInvalid, OSError) as error:
         raise FairnessError(f"{path}: damaged ({str(error).splitlines()[0]}); delete its folder") from None
+
+
+def origins_at(workspace: Path, study: AnyStudy, entry: str) -> Origins:
+    """What the tables of an entry were made from; nothing is known of entries of earlier versions."""
+    path = workspace / "history" / entry / f"{study.table}{_ORIGINS}"
+    if not path.exists():
+        return {}
+    try:
+        with gzip.open(path) as stream:
+            found: Origins = json.load(stream)
+    except (OSError, ValueError, EOFError) as error:
+        raise FairnessError(f"{path}: damaged ({str(error).splitlines()[0]}); delete it") from None
+    return found
 
 
 def _same(workspace: Path, study: AnyStudy, entry: str, rows: Rows) -> bool:
@@ -135,19 +157,37 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def against(workspace: Path, study: AnyStudy, entry: str, rows: Rows) -> Rows:
-    """What changed since `entry` in the audits of `rows`: one row for each comparison, with `_then` beside `_now`."""
+def against(workspace: Path, study: AnyStudy, entry: str, rows: Rows, origins: Origins) -> Rows:
+    """The verdicts in the audits of `rows` that turned since `entry`, with `_then` beside `_now`, and why.
+
+    Args:
+        workspace: The workspace's folder.
+        study: Whose.
+        entry: As `find_entry` returns it.
+        rows: What the lake holds now of the audits that are asked for.
+        origins: What these were made from.
+    """
 
     def by_place(rows: Rows) -> dict[tuple[str, ...], Row]:
-        return {tuple(row[name] for name in study.identity): row for row in _measured(study, rows)}
+        return {tuple(row[name] for name in study.identity): row for row in _measured(study, rows) if study.gated(row)}
 
     then, now = by_place(_read(workspace, study, entry)), by_place(rows)
+    before_origins = origins_at(workspace, study, entry)
     asked = {tuple(row[name] for name in study.axes) for row in rows}
     found = []
     for place in dict.fromkeys([*now, *(place for place in then if place[: len(study.axes)] in asked)]):
         before, after = then.get(place, {}), now.get(place, {})
+        if before.get("verdict") == after.get("verdict"):
+            continue
         row: Row = dict(zip(study.identity, place, strict=True))
         for name in _COMPARED:
             row[f"{name}_then"], row[f"{name}_now"] = before.get(name), after.get(name)
-        found.append(row | {"verdict_changed": before.get("verdict") != after.get("verdict")})
+        found.append({**row, "why": _why(before_origins, origins, study, row, before, after)})
     return found
+
+
+def _why(then: Origins, now: Origins, study: AnyStudy, row: Row, before: Row, after: Row) -> str:
+    if not before or not after:
+        return "not measured then" if after else "not measured now"
+    found = why(then, now, label(study.table, {axis: row[axis] for axis in study.axes}))
+    return "; ".join(found) or "not known: the entry is of an earlier version"

@@ -8,6 +8,8 @@ from typing import Any
 
 from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.origins import origins_of
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.history import keep
@@ -137,12 +139,12 @@ def _overview(study: AnyStudy, part: AnyPart, rows: list[tuple[Audit, Row]]) -> 
     return overview_plot(labelled) if labelled else None
 
 
-def publish(study: AnyStudy, project: Project, lake: Lake, audits: list[Audit], html: str) -> None:
+def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], html: str) -> None:
     """Keeps the tables and the report in the history, and the tables as one CSV file beside the report.
 
     Args:
         study: Whose.
-        project: The profile.
+        lineage: The lineage of the profile.
         lake: Its lake.
         audits: All of them.
         html: The report.
@@ -152,4 +154,5 @@ def publish(study: AnyStudy, project: Project, lake: Lake, audits: list[Audit], 
     path = lake.document_path(study.report).with_name(f"{study.table}.csv")
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         write_rows(stream, names, ([row.get(name, "") for name in names] for row in rows))
-    keep(lake.root, study, rows, html, datetime.now(UTC))
+    origins = origins_of(lineage, lake, study.table, [audit.key for audit in audits if audit.measured])
+    keep(lake.root, study, rows, html, datetime.now(UTC), origins)

@@ -77,7 +77,7 @@ def test_a_sixth_study(toy: Path) -> None:
 
     # History, and what the study adds to the command.
     changes = json.loads(command("results", "--against", "previous", "--format", "json").stdout)
-    assert {row["die"]: row["verdict_changed"] for row in changes} == {"fair": False, "loaded": True}
+    assert [row["die"] for row in changes] == ["loaded"]  # the other one did not turn
     assert command("roll", "--die", "fair").stdout == "fair shows 4\n"
     for wrong, said in ((("--model", "x"), "unknown model 'x' in profile 'dice'; known: fair, loaded"),
                         (("--study", "dialogue_fairness"), "unknown study 'dialogue_fairness'"),
