@@ -47,16 +47,54 @@ class Rule(NamedTuple):
     tolerated: float = 0.0
 
 
-def gate(plan: Plan, rule: Rule) -> int:
-    """Checks every verdict in a plan's selection; returns 0, or `REFUSED`.
+class Entry(NamedTuple):
+    """A row that the gate checks, with its study, its audit and the name of the row."""
+
+    study: AnyStudy
+    audit: Audit
+    row: Row
+    name: str
+
+    @property
+    def told(self) -> str:
+        """The partition and the name of the row; a label that extends the name is used instead."""
+        label = self.study.label(self.row)
+        return " ".join([*self.audit.key.values(), label if label.startswith(self.name) else self.name])
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The study and the audit."""
+        return self.study.name, self.audit.name
+
+
+class Examined(NamedTuple):
+    """What the gate sees.
+
+    Attributes:
+        audits: Those of the plan's selection, measured or not.
+        fresh: Those that are measured and up to date.
+        wanted: The names of the rows that count; empty if all count.
+        looked_at: The rows that count.
+        closing: The rows that close the gate.
+        alone: Biased rows that are not significant after correction over all audits.
+        tolerated: Biased rows that the rule lets pass.
+    """
+
+    audits: list[tuple[AnyStudy, Audit]]
+    fresh: list[tuple[AnyStudy, Audit]]
+    wanted: list[str]
+    looked_at: list[Entry]
+    closing: list[Entry]
+    alone: list[Entry]
+    tolerated: list[Entry]
+
+
+def examine(plan: Plan, rule: Rule) -> Examined:
+    """What a rule makes of every verdict in a plan's selection.
 
     Args:
         plan: The plan with the selection.
         rule: The conditions that close the gate.
-
-    Raises:
-        FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
-            row has a name from the rule's measures. A gate that saw nothing stays closed.
     """
     project, state = plan.project, State(plan.lineage, plan.lake)
     audits = [
@@ -73,16 +111,30 @@ def gate(plan: Plan, rule: Rule) -> int:
     tolerated = [entry for entry in biased if _is_tolerated(entry, rule.tolerated)]
     standing = [entry for entry in biased if entry not in tolerated]
     closing = [entry for entry in standing if id(entry.row) in kept]
-    if alone := [entry.told for entry in standing if id(entry.row) not in kept]:
-        print(
-            f"biased within its own table, but not after correction over all verdicts: {', '.join(alone)}",
-            file=sys.stderr,
-        )
+    alone = [entry for entry in standing if id(entry.row) not in kept]
+    closing += [entry for entry in looked_at if "inconclusive" in rule.refused and said(entry.row) in _NOT_SHOWN]
+    closing += [entry for study, audit in fresh if NAMES in rule.refused for entry in _findings(study, audit)]
+    return Examined(audits, fresh, wanted, looked_at, closing, alone, tolerated)
+
+
+def gate(plan: Plan, rule: Rule) -> int:
+    """Checks every verdict in a plan's selection; returns 0, or `REFUSED`.
+
+    Args:
+        plan: The plan with the selection.
+        rule: The conditions that close the gate.
+
+    Raises:
+        FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
+            row has a name from the rule's measures. A gate that saw nothing stays closed.
+    """
+    audits, fresh, wanted, looked_at, closing, alone, tolerated = examine(plan, rule)
+    if alone:
+        told = ", ".join(entry.told for entry in alone)
+        print(f"biased within its own table, but not after correction over all verdicts: {told}", file=sys.stderr)
     if tolerated:
         told = ", ".join(entry.told for entry in tolerated)
         print(f"biased by at most {rule.tolerated:g} points, which --tolerate allows: {told}", file=sys.stderr)
-    closing += [entry for entry in looked_at if "inconclusive" in rule.refused and said(entry.row) in _NOT_SHOWN]
-    closing += [entry for study, audit in fresh if NAMES in rule.refused for entry in _findings(study, audit)]
     if closing:  # whatever else is missing: this much was found
         print(_told(plan, looked_at, rule), file=sys.stderr)
         print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.told for entry in closing)}", file=sys.stderr)
@@ -100,26 +152,7 @@ def gate(plan: Plan, rule: Rule) -> int:
     return 0
 
 
-class _Entry(NamedTuple):
-    """A row that the gate checks, with its study, its audit and the name of the row."""
-
-    study: AnyStudy
-    audit: Audit
-    row: Row
-    name: str
-
-    @property
-    def told(self) -> str:
-        """The partition and the name of the row; a label that extends the name is used instead."""
-        label = self.study.label(self.row)
-        return " ".join([*self.audit.key.values(), label if label.startswith(self.name) else self.name])
-
-    @property
-    def place(self) -> tuple[str, str]:
-        return self.study.name, self.audit.name
-
-
-def _looked_at(study: AnyStudy, audit: Audit, wanted: list[str]) -> Iterator[_Entry]:
+def _looked_at(study: AnyStudy, audit: Audit, wanted: list[str]) -> Iterator[Entry]:
     """The rows of an audit that count, with their names: rows with a verdict, and rows without one that are named.
 
     If a named measure has a verdict, its strata are not added.
@@ -129,17 +162,17 @@ def _looked_at(study: AnyStudy, audit: Audit, wanted: list[str]) -> Iterator[_En
     for row in audit.rows:
         name = str(row[column])
         if study.gated(row) if not wanted else name in wanted and (study.gated(row) or row[column] not in judged):
-            yield _Entry(study, audit, row, name)
+            yield Entry(study, audit, row, name)
 
 
-def _findings(study: AnyStudy, audit: Audit) -> Iterator[_Entry]:
+def _findings(study: AnyStudy, audit: Audit) -> Iterator[Entry]:
     """Findings about single names, which are not verdicts."""
     for row in audit.rows:
         if row["verdict"] == FINDING:
-            yield _Entry(study, audit, row, " ".join(str(row[name]) for name in study.identity[len(study.axes) :]))
+            yield Entry(study, audit, row, " ".join(str(row[name]) for name in study.identity[len(study.axes) :]))
 
 
-def _is_tolerated(entry: _Entry, points: float) -> bool:
+def _is_tolerated(entry: Entry, points: float) -> bool:
     """Whether a row is a rate that differs by at most `points`. Diversity is a percentage too, but not a rate.
 
     By default no difference is tolerated.
@@ -149,7 +182,7 @@ def _is_tolerated(entry: _Entry, points: float) -> bool:
     return bool(points and is_rate and abs(row["difference"]) <= points)
 
 
-def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:
+def _after_correction(plan: Plan, rows: list[Entry]) -> set[int]:
     """The rows (by `id`) that remain significant when the gate is corrected over all audits that it checks.
 
     `p_holm` is corrected within its table. The smallest `p_holm` of a table is a valid p of "nothing in it differs".
@@ -171,7 +204,7 @@ def _after_correction(plan: Plan, rows: list[_Entry]) -> set[int]:
     return kept
 
 
-def _told(plan: Plan, rows: list[_Entry], rule: Rule) -> str:
+def _told(plan: Plan, rows: list[Entry], rule: Rule) -> str:
     """The gate's assumptions, and the smallest gap that it detects with 80% power."""
     audits = {entry.place for entry in rows}
     level = max((plan.project.parts[name].level for name, _ in audits), default=0.05)
@@ -188,7 +221,7 @@ def _told(plan: Plan, rows: list[_Entry], rule: Rule) -> str:
     return "\n".join([told, *_detectable(rows, level)])
 
 
-def _detectable(rows: list[_Entry], level: float) -> list[str]:
+def _detectable(rows: list[Entry], level: float) -> list[str]:
     """The smallest true gap that would have closed the gate four times in five: the range over rows, by unit."""
     audits = {entry.place for entry in rows}
     plain = quantile(1 - level / 2) + quantile(0.8)

@@ -66,6 +66,8 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tolerate", metavar="POINTS", type=_points, help="biased rates that differ by no more do not close the gate"
     )
+    parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML; what closes the gate fails")
+    parser.add_argument("--summary", metavar="FILE", help="write the verdicts as Markdown, for a pull request")
     parser.add_argument(
         "--sign", metavar="KEYFILE", help="sign a summary of the run with this private key (Ed25519, PEM or OpenSSH)"
     )
@@ -124,6 +126,12 @@ def check_gate(arguments: argparse.Namespace) -> None:
         if getattr(arguments, "select", None):
             raise FairnessError("--sign signs verdicts, but --select may produce none; leave one out")
         private_key(Path(arguments.sign))  # before hours of work
+    for option in ("junit", "summary"):
+        path = getattr(arguments, option)
+        if path and getattr(arguments, "select", None):
+            raise FairnessError(f"--{option} writes verdicts, but --select may produce none; leave one out")
+        if path and not Path(path).absolute().parent.is_dir():
+            raise FairnessError(f"--{option}: there is no folder {Path(path).absolute().parent}")
     for option in ("measures", "tolerate"):
         if getattr(arguments, option) is not None and not arguments.fail_on:
             says = {"measures": "which verdicts --fail-on looks at", "tolerate": "what --fail-on lets pass"}[option]
@@ -169,6 +177,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     """Runs a plan with output, prints the verdicts and applies the gate; returns the exit status."""
     from fairness_pipeline.cli.check import check_as_written
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
+    from fairness_pipeline.cli.for_machines import write_for_machines
     from fairness_pipeline.cli.gate import Rule, check_measures, gate
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.instance import open_instance, record_errors
@@ -219,8 +228,12 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     _print_failures(bad)
     if arguments.fail_on or arguments.sign:
         check_as_written(project, plan)
+    rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0)
+    if arguments.junit or arguments.summary:
+        files = [Path(path) if path else None for path in (arguments.junit, arguments.summary)]
+        write_for_machines(plan, rule, *files)
+        print(f"Written: {', '.join(str(path) for path in files if path)}")
     try:
-        rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0)
         status = (gate(plan, rule) if arguments.fail_on else 0) or (1 if bad else 0)
     except FairnessError:
         if bad:  # the failures explain why the gate saw too little
@@ -258,7 +271,9 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
 
     chosen = Selection(study, dimension, subject, asset)
     plan = Plan(Lineage(project), chosen)
-    alone = argparse.Namespace(workers=1, fail_on=None, measures=None, tolerate=None, sign=None)
+    alone = argparse.Namespace(
+        workers=1, fail_on=None, measures=None, tolerate=None, sign=None, junit=None, summary=None
+    )
     if plan.stale and bring_up_to_date(project, chosen, plan, alone):
         raise FairnessError(f"{asset} could not be made; the reason is given above")
 

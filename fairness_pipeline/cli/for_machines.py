@@ -1,0 +1,135 @@
+"""What a run found, for a build server: JUnit's XML, and a summary in Markdown for a pull request."""
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from pathlib import Path
+
+from fairness_pipeline.cli.gate import Entry, Examined, Rule, examine
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.lineage.plan import Plan
+from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, counted, findings, said, worst_first
+from fairness_pipeline.statistics.units import with_unit
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MARKS = re.compile(r"([\\`*_{}\[\]#|<>~])")
+_SENTENCES = 10
+
+
+def write_for_machines(plan: Plan, rule: Rule, junit: Path | None, summary: Path | None) -> None:
+    """Writes what is asked for.
+
+    Args:
+        plan: What was run.
+        rule: What closes the gate; without anything refused no test fails.
+        junit: The file for JUnit's XML.
+        summary: The file for Markdown.
+    """
+    found = examine(plan, rule)
+    for path, text in ((junit, _junit(plan, found)), (summary, _summary(plan, rule, found))):
+        if path:
+            with replacing(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+
+
+def _junit(plan: Plan, found: Examined) -> str:
+    """A suite for each study, a test for each verdict; what closes the gate has failed."""
+    closing, alone = ({id(entry.row) for entry in own} for own in (found.closing, found.alone))
+    whole = ET.Element("testsuites", name=f"fairness-pipeline, profile {plan.project.name}")
+    for study in plan.project.studies:
+        audits = [audit for own, audit in found.audits if own is study]
+        if not audits:
+            continue
+        suite = ET.SubElement(whole, "testsuite", name=study.name)
+        rows = {id(entry.row): entry for entry in (*found.looked_at, *found.closing) if entry.study is study}
+        for entry in rows.values():
+            test = ET.SubElement(suite, "testcase", classname=_class(study, entry.audit), name=entry.name)
+            if id(entry.row) in closing:
+                message = _told(plan, entry)
+                failure = ET.SubElement(test, "failure", type=entry.row["verdict"], message=message)
+                failure.text = _numbers(entry)
+            else:
+                passed = " (not after correction over all verdicts)" if id(entry.row) in alone else ""
+                ET.SubElement(test, "system-out").text = f"{said(entry.row)}{passed}: {_numbers(entry)}"
+        fresh = {audit.name for own, audit in found.fresh if own is study}
+        for audit in audits:
+            why = NOT_MEASURED if audit.name not in fresh else audit.degenerate
+            if why:
+                test = ET.SubElement(suite, "testcase", classname=_class(study, audit), name="audit")
+                ET.SubElement(test, "skipped", message=_clean(why))
+        for what, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
+            suite.set(what, str(len(suite.findall(tag))))
+    ET.indent(whole)
+    return ET.tostring(whole, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _class(study: AnyStudy, audit: Audit) -> str:
+    """The names between dots, as build servers group tests."""
+    return ".".join(name.replace(".", "_") for name in (study.name, *audit.key.values()))
+
+
+def _told(plan: Plan, entry: Entry) -> str:
+    if said(entry.row) == "biased":
+        return _clean(entry.study.finding(plan.project.parts[entry.study.name], entry.audit.key, entry.row))
+    return _clean(f"{said(entry.row)}: {entry.told}")
+
+
+def _numbers(entry: Entry) -> str:
+    """A verdict's difference, with its interval and adjusted p where it has them."""
+    row = entry.study.decisive(entry.row)
+    parts = [f"difference {with_unit(row)}"]
+    if row.get("ci_low") is not None and row.get("ci_high") is not None:
+        parts.append(f"95% interval {row['ci_low']:.3g} to {row['ci_high']:.3g}")
+    if row.get("p_holm") is not None:
+        parts.append(f"adjusted p {row['p_holm']:.2g}")
+    return _clean(", ".join(parts))
+
+
+def _clean(text: str) -> str:
+    """Without characters that XML does not allow."""
+    return _NOT_XML.sub("\ufffd", text)
+
+
+def _summary(plan: Plan, rule: Rule, found: Examined) -> str:
+    """The verdicts in Markdown: what closes the gate, then each study in a table with its worst findings in words."""
+    lines = [f"## Fairness, profile {_plain(plan.project.name)}", ""]
+    if rule.refused:
+        closed = "; ".join(_plain(entry.told) for entry in found.closing[:_SENTENCES])
+        more = f" and {len(found.closing) - _SENTENCES} more" if len(found.closing) > _SENTENCES else ""
+        closes = f"**The gate ({', '.join(rule.refused)}) is closed** by {closed}{more}."
+        lines += [closes if found.closing else f"The gate ({', '.join(rule.refused)}) lets it pass.", ""]
+    for study in plan.project.studies:
+        audits = worst_first(study, [audit for own, audit in found.audits if own is study])
+        if audits:
+            lines += _of_study(plan, study, audits)
+    lines.append("Texts in the report may offend. A verdict holds for this model, these words and these texts.")
+    return "\n".join(lines) + "\n"
+
+
+def _of_study(plan: Plan, study: AnyStudy, audits: list[Audit]) -> Iterable[str]:
+    verdicts = list(counted(study, audits))
+    yield f"### {_plain(study.title)}"
+    yield ""
+    yield "| " + " | ".join([*study.axes, *verdicts]) + " |"
+    yield "|" + " --- |" * len(study.axes) + " ---: |" * len(verdicts)
+    for audit in audits:
+        own = counted(study, [audit])
+        cells = [str(own.get(name, "")) for name in verdicts]
+        if audit.degenerate or not audit.measured:
+            cells = [_plain(audit.degenerate or NOT_MEASURED), *[""] * (len(verdicts) - 1)][: len(verdicts)]
+        yield "| " + " | ".join([*map(_plain, audit.key.values()), *cells]) + " |"
+    yield ""
+    told = findings(study, plan.project.parts[study.name], audits)
+    yield from (f"- {_plain(sentence)}" for sentence in told[:_SENTENCES])
+    if len(told) > _SENTENCES:
+        yield f"- and {number_of(len(told) - _SENTENCES, 'more audit')} with a difference"
+    if told:
+        yield ""
+
+
+def _plain(text: str) -> str:
+    """Text in which nothing is Markdown or HTML, and nobody is called: it quotes words of corpora and models."""
+    text = text.replace("@", "@\u200b")
+    return _MARKS.sub(r"\\\1", " ".join(text.split()))
