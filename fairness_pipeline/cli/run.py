@@ -333,11 +333,12 @@ def _workers(
     from fairness_pipeline.foundation.side_by_side import allow_cores
 
     trains = any(plan.lineage.recipes[step.name].trains for step in plan.stale)
-    number = min(asked or max(1, min(cores(), memory() // _OF_A_WORKER)), len(plan.stale))
+    most = asked or max(1, min(cores(), memory() // _OF_A_WORKER))
+    number = min(most, len(plan.stale))
     # Loading the libraries in each process takes longer than a few tables; it pays for training or for many steps.
     if number > 1 and (asked or trains or len(plan.stale) > _FEW):
         return stack.enter_context(Pool(plan.project.name, number, display))
-    allow_cores(number)
+    allow_cores(most)
     return ThisProcess(Maker(plan.project, instance, display).make)
 
 

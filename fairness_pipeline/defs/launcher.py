@@ -27,9 +27,7 @@ import fairness_pipeline
 from fairness_pipeline.defs.instance import record_errors
 from fairness_pipeline.defs.processes import PROCESS, is_alive, process_tag, show_signs_of_life
 from fairness_pipeline.foundation.gpu_turns import wait_for_turns
-from fairness_pipeline.foundation.machine import cores
 from fairness_pipeline.foundation.processes import is_of_this_machine, process_number
-from fairness_pipeline.foundation.side_by_side import allow_cores
 
 HEEDS = "fairness_pipeline/heeds_cancelling"
 """The tag of a run whose process looks whether it is to be cancelled."""
@@ -180,7 +178,6 @@ def _run(request: str) -> None:
             show_signs_of_life(lake_of(instance))
             instance.add_run_tags(arguments.run_id, {**process_tag(), HEEDS: "true"})
         threading.Thread(target=_heed, args=(arguments,), daemon=True).start()
-        allow_cores(cores())
         wait_for_turns()
         api_cli(["execute_run", request], standalone_mode=False)
         status = 0

@@ -1,10 +1,13 @@
 """Keeps Dagster's records and the history from growing without end."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
+from sqlalchemy import func, select
 
-from fairness_pipeline.defs.sync import forget_comparison
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting import history
 
@@ -15,7 +18,7 @@ def prune(project: Project, instance: dg.DagsterInstance) -> int:
     """Deletes runs that ended, with their events and what they printed, and entries of the history, beyond what the
     profile keeps (`records`).
 
-    What they made still stands in the lake: the next `sync` tells Dagster of it again, without the run.
+    The last run of each partition stays: with it Dagster knows the partition, and what its checks found.
 
     Args:
         project: The profile.
@@ -30,10 +33,24 @@ def prune(project: Project, instance: dg.DagsterInstance) -> int:
     beyond = instance.get_run_ids(dg.RunsFilter(statuses=_ENDED), cursor=newest[-1]) if len(newest) == kept.runs else []
     before = datetime.now(UTC) - timedelta(days=kept.days)
     old = instance.get_run_ids(dg.RunsFilter(statuses=_ENDED, created_before=before))
-    runs = list(dict.fromkeys([*beyond, *old]))
-    for run_id in runs:
+    runs = dict.fromkeys([*beyond, *old])
+    if not runs:
+        return 0
+    last = _last_of_each_partition(instance)
+    gone = [run_id for run_id in runs if run_id not in last]
+    for run_id in gone:
         instance.delete_run(run_id)
-        instance.compute_log_manager.delete_logs(prefix=[run_id])
-    if runs:
-        forget_comparison(instance)
-    return len(runs)
+        with suppress(OSError):  # another command may be deleting the same
+            instance.compute_log_manager.delete_logs(prefix=[run_id])
+    return len(gone)
+
+
+def _last_of_each_partition(instance: dg.DagsterInstance) -> set[str]:
+    """The runs that made the partitions as Dagster knows them."""
+    storage = instance.event_log_storage
+    assert isinstance(storage, SqlEventLogStorage)
+    events = SqlEventLogStorageTable.c
+    made = events.dagster_event_type == dg.DagsterEventType.ASSET_MATERIALIZATION.value
+    last = select(func.max(events.id)).where(made).group_by(events.asset_key, events.partition)
+    with storage.index_connection() as connection:
+        return set(connection.execute(select(events.run_id).where(events.id.in_(last))).scalars())

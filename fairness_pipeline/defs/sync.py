@@ -70,11 +70,6 @@ def sync(lineage: Lineage, instance: dg.DagsterInstance) -> Told:
     return Told(made, changed)
 
 
-def forget_comparison(instance: dg.DagsterInstance) -> None:
-    """Has the next `sync` compare all again, after records were deleted."""
-    instance.daemon_cursor_storage.set_cursor_values({_COMPARED: ""})
-
-
 def observe(instance: dg.DagsterInstance, name: str, partition: str | None, version: str) -> bool:
     """Reports the version of what a partition is made from; False if Dagster has it already."""
     key = settings_key(name)

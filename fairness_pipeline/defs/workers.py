@@ -122,7 +122,8 @@ class Pool:
             self._workers[place] = self._started()
         self._workers[place].unit = unit
         try:
-            self._workers[place].pipe.send(unit)
+            # What other workers leave: at the end of a run, one has all cores.
+            self._workers[place].pipe.send((unit, self._count // (self._count - self.idle)))
         except OSError:
             self._lost(self._workers[place])
 
@@ -169,9 +170,7 @@ class Pool:
     def _started(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
         own, theirs = context.Pipe()
-        process = context.Process(
-            target=_work, args=(theirs, self._profile, self._count)
-        )  # no daemon: it may have children
+        process = context.Process(target=_work, args=(theirs, self._profile))  # no daemon: it may have children
         process.start()
         theirs.close()
         return _Worker(process, own)
@@ -257,9 +256,8 @@ class Telling(Listener):
         return tell
 
 
-def _work(pipe: Connection, profile: str, cores: int) -> None:
+def _work(pipe: Connection, profile: str) -> None:
     """What a worker does: makes the units it is sent until there are no more, or until it is interrupted."""
-    allow_cores(cores)  # of the whole run: at its end, the other workers have nothing to do
     wait_for_turns()
     os.setpgrp()  # Ctrl-C reaches the process that was called, which ends this one in order
     signal.signal(signal.SIGINT, _interrupt_once)
@@ -276,7 +274,9 @@ def _work(pipe: Connection, profile: str, cores: int) -> None:
                 maker = Maker(project, instance, Telling(pipe.send))
                 pipe.send(("ready",))
                 while True:
-                    pipe.send(("done", maker.make(pipe.recv())))
+                    unit, cores = pipe.recv()
+                    allow_cores(cores)
+                    pipe.send(("done", maker.make(unit)))
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
         except FairnessError as error:

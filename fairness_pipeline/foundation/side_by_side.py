@@ -59,7 +59,7 @@ def in_processes(work: Callable[[P], R], parts: Sequence[P], least: int = 2) -> 
                 "one of several processes that worked on it ended by itself; if memory ran out, give fewer --workers"
             ) from None
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)  # waits for the parts that are being worked on: they may write
 
 
 def in_threads(work: Callable[[P], R], parts: Iterator[P]) -> Iterator[R]:

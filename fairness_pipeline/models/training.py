@@ -84,6 +84,7 @@ class Trainer:
         self.history: list[float] = []
         self.best = weights_of(model)
         self._watch = Watch("training loss", folder / self.CHECKPOINT)
+        self._norms = Watch("gradient of the training loss", folder / self.CHECKPOINT)
         self._parts = 1
 
     def fit(self, train: Examples, valid: Examples | None, progress: Progress | None = None) -> list[float]:
@@ -147,9 +148,15 @@ class Trainer:
                 self._gradients(examples, np.array_split(indices, min(self._parts, len(indices))))
                 break
             except torch.OutOfMemoryError:
+                if not getattr(self.model, "SPLITS", True):
+                    raise FairnessError(
+                        "a batch does not fit into the GPU's memory, and cannot be halved, as each response is ranked "
+                        "among those of its batch; lower training.batch_tokens, or set device: cpu"
+                    ) from None
                 halved(-(-len(indices) // self._parts))
                 self._parts *= 2
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clipping)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clipping)
+        self._norms.add(norm, self._where)
         self.optimiser.step()
 
     def _gradients(self, examples: Examples, parts: list[np.ndarray]) -> None:
@@ -179,11 +186,16 @@ class Trainer:
     def _where(self) -> str:
         return f"epoch {self.epoch + 1}, batch {self.step + 1}"
 
+    def _look(self) -> None:
+        """Refuses what is no number, before it is kept."""
+        self._add(self._watch.collect(self._where))
+        self._norms.collect(self._where)
+
     def _add(self, found: list[float]) -> None:
         self.summed, self.terms = self.summed + found[0], self.terms + int(found[1])
 
     def _end_epoch(self, valid: Examples | None) -> None:
-        self._add(self._watch.collect(self._where))
+        self._look()
         now = self.summed / max(self.terms, 1) if valid is None else self.judge.of(self.model, valid)
         if valid is None or not self.history or now < min(self.history):
             self.best = weights_of(self.model)
@@ -195,7 +207,7 @@ class Trainer:
         self._save_checkpoint()
 
     def _save_checkpoint(self) -> None:
-        self._add(self._watch.collect(self._where))
+        self._look()
         names = ("epoch", "step", "history", "summed", "terms")
         position = {name: getattr(self, name) for name in names}
         save_training(

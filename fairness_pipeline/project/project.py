@@ -23,7 +23,7 @@ class RecordsSettings(Specification):
     """How much of the past is kept. What stands in the tables now is always kept, whenever it was made."""
 
     runs: Positive = 2000
-    """How many of Dagster's runs are kept, the newest ones."""
+    """How many of Dagster's runs are kept, the newest ones; and of each partition the last."""
     days: Positive = 90
     """For how many days they are kept."""
     history: Positive = 300

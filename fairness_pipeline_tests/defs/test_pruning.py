@@ -1,4 +1,4 @@
-"""Old runs go, with what they wrote; what they made stays known, and the newest stay."""
+"""Old runs go, with what they printed; the last of each partition stay, with what its checks found."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,69 +9,90 @@ import pytest
 
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.pruning import prune
-from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.foundation.parquet import write_parquet
-from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting import history
 from fairness_pipeline_tests.commands import change, planned, run
 
-
-def profile(project: Project, **records: int) -> Project:
-    change(project.path, lambda own: own.update(records=records))
-    return Project("tiny")
-
-
-def made_partitions(instance: dg.DagsterInstance, asset: str) -> set[str]:
-    return instance.get_materialized_partitions(dg.AssetKey(asset))
+ASSETS = ("twitter_dialogues", "politeness", "dialogue_significance", "dialogue_fairness_report")
+CHECKS = [
+    dg.AssetCheckKey(dg.AssetKey("politeness"), name) for name in ("both_sides_present", "probabilities_in_range")
+]
 
 
-def test_old_runs_go_and_what_they_made_stays_known(made: Project) -> None:
-    with open_instance(made) as instance:
-        known = {name: made_partitions(instance, name) for name in ("politeness", "dialogue_significance")}
-        runs = instance.get_run_ids()
-        assert len(runs) > 5
-        assert prune(made, instance) == 0
-        printed = made.workspace / "dagster" / "storage"
+def known(instance: dg.DagsterInstance) -> list[object]:
+    """What Dagster says of partitions and checks, and with which run."""
+    checks = instance.event_log_storage.get_latest_asset_check_execution_by_key(CHECKS)
+    return [
+        *(instance.get_materialized_partitions(dg.AssetKey(name)) for name in ASSETS),
+        *(instance.get_latest_materialization_event(dg.AssetKey(name)).run_id for name in ASSETS),
+        *((found.status, found.run_id) for found in checks.values()),
+    ]
+
+
+@pytest.fixture
+def twice(made: Project) -> Project:
+    """`tiny`, of which a part was made twice."""
+    run("--force", "--dimension", "gender")
+    return made
+
+
+def test_runs_beyond_the_newest_go(twice: Project) -> None:
+    with open_instance(twice) as instance:
+        runs, before = instance.get_run_ids(), known(instance)
+        assert len(before) > 2 * len(ASSETS)
+        assert prune(twice, instance) == 0
+        printed = twice.workspace / "dagster" / "storage"
         assert {path.name for path in printed.iterdir()} >= set(runs)
-    project = profile(made, runs=3)
+    change(twice.path, lambda profile: profile.update(records={"runs": 2}))
+    project = Project("tiny")
     assert planned() == []  # it changes nothing that is made
     with open_instance(project) as instance:
-        assert prune(project, instance) == len(runs) - 3
-        assert instance.get_run_ids() == runs[:3]
-        assert not {path.name for path in printed.iterdir()} & set(runs[3:])
-        sync(Lineage(project), instance)
-        assert {name: made_partitions(instance, name) for name in known} == known
+        count = prune(project, instance)
+        left = instance.get_run_ids()
+        assert 5 <= count == len(runs) - len(left)
+        assert left[:2] == runs[:2]
+        assert not {path.name for path in printed.iterdir()} & (set(runs) - set(left))
+        assert known(instance) == before
         assert prune(project, instance) == 0
-    run()
+    assert " 0 not made" in run().stdout
     with open_instance(project) as instance:
-        assert {name: made_partitions(instance, name) for name in known} == known
+        assert known(instance) == before
 
 
-def test_age(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_instance(made) as instance:
-        count = instance.get_runs_count()
+def test_age(twice: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+            return datetime(2126, 1, 1, tzinfo=UTC)
 
-        class Later(datetime):
-            @classmethod
-            def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
-                return datetime(2126, 1, 1, tzinfo=UTC)
-
+    with open_instance(twice) as instance:
+        before, count = known(instance), instance.get_runs_count()
         monkeypatch.setattr("fairness_pipeline.defs.pruning.datetime", Later)
-        assert prune(made, instance) == count
-        assert instance.get_runs_count() == 0
-        sync(Lineage(made), instance)
-        assert made_partitions(instance, "politeness")
+        assert prune(twice, instance) >= 5
+        assert 0 < instance.get_runs_count() < count
+        assert known(instance) == before
+
+
+def test_two_commands_at_once_are_no_trouble(twice: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(twice.path, lambda profile: profile.update(records={"runs": 1}))
+    project = Project("tiny")
+    with open_instance(project) as instance:
+
+        def gone(prefix: list[str]) -> None:
+            raise FileNotFoundError(prefix[0])
+
+        monkeypatch.setattr(instance.compute_log_manager, "delete_logs", gone)
+        assert prune(project, instance) >= 5
 
 
 def test_history(tmp_path: Path, made: Project) -> None:
-    first, *others = made.studies
+    (study,) = made.studies
     times = [f"2026-01-{day:02d}T00-00-00Z" for day in range(1, 11)]
-    for place, time in enumerate(times):
-        study = others[0] if others and place < 3 else first
+    for time in times:
         folder = tmp_path / "history" / time
         folder.mkdir(parents=True)
         write_parquet(pa.table({"a": [1]}), folder / f"{study.table}.parquet")
     assert history.prune(tmp_path, made.studies, 20) == 0
-    assert history.prune(tmp_path, made.studies, 1) == (6 if others else 8)
-    assert history.entries(tmp_path, first) == times[-2:]
+    assert history.prune(tmp_path, made.studies, 1) == 8
+    assert history.entries(tmp_path, study) == times[-2:]

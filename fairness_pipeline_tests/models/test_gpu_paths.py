@@ -15,6 +15,7 @@ from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
 from fairness_pipeline.models.devices import in_batches, moved, named_device
 from fairness_pipeline.models.dialogue import seq2seq
+from fairness_pipeline.models.dialogue.retrieval import Ranker, best_candidates
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.dialogue.specification import Seq2SeqSizes
 from fairness_pipeline.models.specification import TrainingSettings
@@ -80,6 +81,48 @@ def test_training_in_halves_is_the_same_training(tmp_path: Path, penalty: bool) 
         assert torch.allclose(own, others[name], atol=1e-4), name
     with pytest.raises(FairnessError, match="set device: cpu"):
         trained(tmp_path / "none", 0, penalty)
+
+
+def test_a_batch_that_is_no_sum_of_its_parts_is_not_split(tmp_path: Path) -> None:
+    class Whole(Small):
+        SPLITS = Ranker.SPLITS
+
+    model = Whole(SIZES, 40)
+    model.most = 4
+    with pytest.raises(FairnessError, match=r"cannot be halved.*lower training\.batch_tokens"):
+        Trainer(model, SETTINGS, tmp_path, 1).fit(dialogues(), dialogues(10))
+
+
+@pytest.mark.parametrize("valid", [None, dialogues(10)])
+def test_a_gradient_that_is_no_number_is_refused_before_it_counts(
+    tmp_path: Path, valid: EncodedDialogues | None
+) -> None:
+    torch.manual_seed(0)
+    model = Small(SIZES, 40)
+    settings = SETTINGS.model_copy(update={"checkpoint_seconds": 0.0})
+    steps = 0
+
+    def penalty() -> torch.Tensor:
+        nonlocal steps
+        steps += 1
+        return model.embedding.weight.sum() * (torch.nan if steps == 3 else 0.0)
+
+    with pytest.raises(FairnessError, match="gradient of the training loss is nan in epoch 1, batch 3; last good"):
+        Trainer(model, settings, tmp_path, 1, penalty).fit(dialogues(), valid)
+    assert all(weight.isfinite().all() for weight in model.state_dict().values())
+    history = Trainer(Small(SIZES, 40), settings, tmp_path, 1).fit(dialogues(), valid)  # goes on from the checkpoint
+    assert np.isfinite(history).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 4097, 8192, 8193])
+def test_equal_scores_give_the_first_candidate_however_many_there_are(count: int) -> None:
+    torch.manual_seed(1)
+    queries, candidates = torch.randn(64, 30), torch.randn(count, 30)
+    candidates[-1] = candidates[0]
+    best = best_candidates(queries, candidates)
+    assert count == 1 or not (best == count - 1).any()
+    wanted = (queries @ candidates[: max(1, count - 1)].T).argmax(dim=1)
+    assert torch.equal(best, wanted)
 
 
 def test_a_loss_that_is_no_number_is_seen_when_it_is_looked_at(tmp_path: Path) -> None:

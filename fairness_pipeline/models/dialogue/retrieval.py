@@ -43,6 +43,9 @@ class Ranker(nn.Module):
         words: The size of the vocabulary.
     """
 
+    SPLITS = False
+    """A batch is no sum of its parts: each response is ranked among those of its batch."""
+
     def __init__(self, sizes: RetrievalSizes, words: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(words, sizes.embedding, padding_idx=PAD)
@@ -118,16 +121,20 @@ def best_candidates(queries: torch.Tensor, candidates: torch.Tensor) -> torch.Te
     The search is exact: every score is computed, but only the largest so far is kept, and nothing is sorted. Among
     equal scores the first wins.
     """
+    # Pieces of nearly one size: a last piece of one candidate would be computed by other instructions.
+    pieces = candidates.tensor_split(-(-len(candidates) // _CHUNK))
     best = torch.empty(len(queries), dtype=torch.int64, device=queries.device)
     for start in range(0, len(queries), _QUERIES):
         part = queries[start : start + _QUERIES]
         top = torch.full((len(part),), -torch.inf, dtype=queries.dtype, device=queries.device)
         place = torch.zeros(len(part), dtype=torch.int64, device=queries.device)
-        for first in range(0, len(candidates), _CHUNK):
-            score, index = (part @ candidates[first : first + _CHUNK].T).max(dim=1)
+        first = 0
+        for piece in pieces:
+            score, index = (part @ piece.T).max(dim=1)
             better = score > top
             top = torch.where(better, score, top)
             place = torch.where(better, index + first, place)
+            first += len(piece)
         best[start : start + len(part)] = place
     return best
 

@@ -97,18 +97,20 @@ def train(
     checkpoints = folder / _FOLDER
     first = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
     while True:
+        losses = Watch("training loss", None)
         trainer = _Trainer(
             loss=loss,
             model=model,
             args=_arguments(recipe, checkpoints, seed, on_cpu=model.device.type == "cpu"),
             train_dataset=list(examples),
             data_collator=collate,
-            callbacks=[_Watch(progress, note)],
+            callbacks=[_Watch(progress, note, losses)],
+            losses=losses,
         )
         trainer.remove_callback(transformers.PrinterCallback)
         try:
             trainer.train(resume_from_checkpoint=_last(checkpoints))
-            trainer.watch.collect("the last steps")
+            losses.collect("the last steps")
             break
         except torch.OutOfMemoryError:
             recipe = recipe._replace(batch=halved(recipe.batch), accumulation=2 * recipe.accumulation)
@@ -140,29 +142,31 @@ def _arguments(recipe: Recipe, folder: Path, seed: int, *, on_cpu: bool) -> tran
 
 
 class _Trainer(transformers.Trainer):
-    def __init__(self, *, loss: Loss, **options: Any) -> None:
+    def __init__(self, *, loss: Loss, losses: Watch, **options: Any) -> None:
         super().__init__(**options)
         self._loss = loss
-        self.watch = Watch("training loss", None)
+        self._losses = losses
         self.model_accepts_loss_kwargs = False  # a step's loss is a mean: divide it by the accumulated steps
 
     def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **options: Any) -> torch.Tensor:
         value = self._loss(model, inputs)
-        self.watch.add(value, f"step {self.state.global_step + 1}")
+        self._losses.add(value, f"step {self.state.global_step + 1}")
         return value
 
 
 class _Watch(transformers.TrainerCallback):
     """Reports the progress of the training, and decides when to write a checkpoint."""
 
-    def __init__(self, progress: Progress | None, note: str) -> None:
+    def __init__(self, progress: Progress | None, note: str, losses: Watch) -> None:
         self._progress = progress
+        self._losses = losses
         self._note = note
         self._due = Due(_CHECKPOINT_SECONDS)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         report(self._progress, state.global_step, state.max_steps, self._note)
         if self._due() and state.global_step < state.max_steps:
+            self._losses.collect(f"step {state.global_step}")  # a state that is no number must not be kept
             control.should_save = True
         return control
 
