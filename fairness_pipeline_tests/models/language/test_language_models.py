@@ -3,15 +3,19 @@
 import json
 import math
 import shutil
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 import torch
+import transformers
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.language import fine_tuning, registry
 from fairness_pipeline.models.language.perplexity import PerplexityScorer
+from fairness_pipeline.models.watching import Watch
 from fairness_pipeline_tests.conftest import Killed
 from fairness_pipeline_tests.models.language.tiny import TEXTS, causal, specification, trained
 
@@ -312,3 +316,26 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
 def test_a_wrong_file(changes: dict, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         specification(**changes)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_state_that_is_no_number_is_never_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU losses are looked at seldom; before a checkpoint they are."""
+    monkeypatch.setattr(fine_tuning, "Watch", partial(Watch, every=20))
+    monkeypatch.setattr(fine_tuning, "_CHECKPOINT_SECONDS", 0)
+    steps = 0
+
+    def loss(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        nonlocal steps
+        steps += 1
+        return fine_tuning.language_modelling(model, batch) * (torch.nan if steps == 3 else 1.0)
+
+    examples = [{"input_ids": [1, 2, 3, i % 40]} for i in range(12)]
+    recipe = fine_tuning.Recipe(1, 1, 1, 0.001)
+    configuration = transformers.GPT2Config(vocab_size=50, n_positions=16, n_embd=8, n_layer=1, n_head=1)
+    with pytest.raises(FairnessError, match="the training loss is nan in step 3"):
+        fine_tuning.train(transformers.GPT2LMHeadModel(configuration), examples, recipe, tmp_path, 1, loss=loss)
+    model = transformers.GPT2LMHeadModel(configuration)
+    fine_tuning.train(model, examples, recipe, tmp_path, 1, loss=loss)  # goes on from step 2
+    assert steps == 3 + 10
+    assert all(weight.isfinite().all() for weight in model.state_dict().values())
