@@ -36,7 +36,7 @@ class Vader:
 
     Examples:
         >>> Vader().compound(["I love this, wonderful!", "the bus is here"])
-        [0.8478, 0.0]
+        [0.871, 0.0]
     """
 
     def __init__(self) -> None:
