@@ -1,6 +1,7 @@
 """One worker at a time on a GPU: several would share its memory, and the one that asks last would get none."""
 
 import fcntl
+import logging
 import os
 import sys
 import tempfile
@@ -28,7 +29,11 @@ def take_turn() -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "all").replace("/", "-")
     path = Path(tempfile.gettempdir()) / f"fairness-pipeline-gpu-{os.getuid()}-{visible}.lock"
     stream = path.open("a", encoding="ascii")
-    fcntl.flock(stream, fcntl.LOCK_EX)
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        logging.getLogger(__name__).warning("waiting for the GPU, which another worker uses (%s)", path)
+        fcntl.flock(stream, fcntl.LOCK_EX)
     _held = stream
 
 
