@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from pathlib import Path
 
-from fairness_pipeline.cli.gate import Entry, Examined, Rule, examine
+from fairness_pipeline.cli.gate import Entry, Examined, Rule
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
@@ -18,20 +18,25 @@ _MARKS = re.compile(r"([\\`*_{}\[\]#|<>~])")
 _SENTENCES = 10
 
 
-def write_for_machines(plan: Plan, rule: Rule, junit: Path | None, summary: Path | None) -> None:
-    """Writes what is asked for.
+def write_for_machines(plan: Plan, rule: Rule, found: Examined, junit: str | None, summary: str | None) -> list[str]:
+    """Writes what is asked for; returns the files.
 
     Args:
         plan: What was run.
         rule: What closes the gate; without anything refused no test fails.
+        found: What `cli.gate.examine` makes of the rule.
         junit: The file for JUnit's XML.
         summary: The file for Markdown.
     """
-    found = examine(plan, rule)
-    for path, text in ((junit, _junit(plan, found)), (summary, _summary(plan, rule, found))):
-        if path:
-            with replacing(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+    texts = {}
+    if junit:
+        texts[junit] = _junit(plan, found)
+    if summary:
+        texts[summary] = _summary(plan, rule, found)
+    for path, text in texts.items():
+        with replacing(Path(path)) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return list(texts)
 
 
 def _junit(plan: Plan, found: Examined) -> str:
@@ -109,7 +114,7 @@ def _summary(plan: Plan, rule: Rule, found: Examined) -> str:
 
 
 def _of_study(plan: Plan, study: AnyStudy, audits: list[Audit]) -> Iterable[str]:
-    verdicts = list(counted(study, audits))
+    verdicts = list(counted(study, audits)) or ["verdict"]
     yield f"### {_plain(study.title)}"
     yield ""
     yield "| " + " | ".join([*study.axes, *verdicts]) + " |"
@@ -118,7 +123,7 @@ def _of_study(plan: Plan, study: AnyStudy, audits: list[Audit]) -> Iterable[str]
         own = counted(study, [audit])
         cells = [str(own.get(name, "")) for name in verdicts]
         if audit.degenerate or not audit.measured:
-            cells = [_plain(audit.degenerate or NOT_MEASURED), *[""] * (len(verdicts) - 1)][: len(verdicts)]
+            cells = [_plain(audit.degenerate or NOT_MEASURED), *[""] * (len(verdicts) - 1)]
         yield "| " + " | ".join([*map(_plain, audit.key.values()), *cells]) + " |"
     yield ""
     told = findings(study, plan.project.parts[study.name], audits)

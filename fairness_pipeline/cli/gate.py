@@ -117,18 +117,19 @@ def examine(plan: Plan, rule: Rule) -> Examined:
     return Examined(audits, fresh, wanted, looked_at, closing, alone, tolerated)
 
 
-def gate(plan: Plan, rule: Rule) -> int:
+def gate(plan: Plan, rule: Rule, found: Examined | None = None) -> int:
     """Checks every verdict in a plan's selection; returns 0, or `REFUSED`.
 
     Args:
         plan: The plan with the selection.
         rule: The conditions that close the gate.
+        found: What `examine` has found, if it was called before.
 
     Raises:
         FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
             row has a name from the rule's measures. A gate that saw nothing stays closed.
     """
-    audits, fresh, wanted, looked_at, closing, alone, tolerated = examine(plan, rule)
+    audits, fresh, wanted, looked_at, closing, alone, tolerated = found or examine(plan, rule)
     if alone:
         told = ", ".join(entry.told for entry in alone)
         print(f"biased within its own table, but not after correction over all verdicts: {told}", file=sys.stderr)

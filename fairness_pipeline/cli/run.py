@@ -178,7 +178,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.check import check_as_written
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.for_machines import write_for_machines
-    from fairness_pipeline.cli.gate import Rule, check_measures, gate
+    from fairness_pipeline.cli.gate import Rule, check_measures, examine, gate
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.instance import open_instance, record_errors
     from fairness_pipeline.defs.processes import mark_ended
@@ -229,12 +229,11 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if arguments.fail_on or arguments.sign:
         check_as_written(project, plan)
     rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0)
-    if arguments.junit or arguments.summary:
-        files = [Path(path) if path else None for path in (arguments.junit, arguments.summary)]
-        write_for_machines(plan, rule, *files)
-        print(f"Written: {', '.join(str(path) for path in files if path)}")
+    found = examine(plan, rule) if arguments.fail_on or arguments.junit or arguments.summary else None
+    if found and (files := write_for_machines(plan, rule, found, arguments.junit, arguments.summary)):
+        print(f"Written: {', '.join(files)}")
     try:
-        status = (gate(plan, rule) if arguments.fail_on else 0) or (1 if bad else 0)
+        status = (gate(plan, rule, found) if arguments.fail_on else 0) or (1 if bad else 0)
     except FairnessError:
         if bad:  # the failures explain why the gate saw too little
             return 1

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import time
 import warnings
 from collections import deque
@@ -20,6 +19,7 @@ from typing import Any, Self
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.gpu_turns import wait_for_turns
+from fairness_pipeline.foundation.processes import end_with_parent
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.side_by_side import allow_cores
 from fairness_pipeline.lineage.listener import Listener
@@ -262,7 +262,7 @@ def _work(pipe: Connection, profile: str) -> None:
     os.setpgrp()  # Ctrl-C reaches the process that was called, which ends this one in order
     signal.signal(signal.SIGINT, _interrupt_once)
     warnings.simplefilter("ignore", FutureWarning)  # the command has said it
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     try:
         try:
             from fairness_pipeline.defs.instance import open_instance
@@ -299,10 +299,3 @@ def _work(pipe: Connection, profile: str) -> None:
 def _interrupt_once(number: int, frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_IGN)  # the run is being recorded, or this process is about to end
     raise KeyboardInterrupt
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)

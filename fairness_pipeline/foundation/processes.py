@@ -1,10 +1,14 @@
-"""Names a process so that it is told apart from every other one, on this machine or on others, now or later."""
+"""Names a process so that it is told apart from every other one, on this machine or on others, now or later; and ends
+one with its parent."""
 
+import multiprocessing
 import os
 import socket
 import subprocess
+import threading
 from functools import cache
 from hashlib import sha256
+from multiprocessing.connection import wait
 from pathlib import Path
 
 _ENDED, _UNKNOWN = "ended", "unknown"
@@ -93,3 +97,15 @@ def _exists(number: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def end_with_parent() -> None:
+    """Ends this process of `multiprocessing` at once when its parent is gone, even if that was killed."""
+    threading.Thread(target=_wait_and_end, daemon=True).start()
+
+
+def _wait_and_end() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)

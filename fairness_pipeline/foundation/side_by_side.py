@@ -4,16 +4,14 @@ The parts are fixed by the data, and the results come in their order: what comes
 """
 
 import multiprocessing
-import os
 import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.processes import end_with_parent
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -33,7 +31,9 @@ def allow_cores(count: int) -> None:
     _cores = max(1, count)
 
 
-def in_processes(work: Callable[[P], R], parts: Sequence[P], least: int = 2) -> Iterator[R]:
+def in_processes(
+    work: Callable[[P], R], parts: Sequence[P], least: int = 2, sent: Callable[[P], P] = lambda part: part
+) -> Iterator[R]:
     """`work` of each part, in order, in processes of their own where there is more than one core.
 
     Args:
@@ -41,6 +41,7 @@ def in_processes(work: Callable[[P], R], parts: Sequence[P], least: int = 2) -> 
             what it returns are pickled too.
         parts: What is worked on.
         least: Fewer parts are done here, sooner than other processes are started (two seconds).
+        sent: What is sent to another process for a part: a slice would be sent with all that it is cut from.
 
     Raises:
         FairnessError: from `work`, or a process ended by itself.
@@ -53,7 +54,7 @@ def in_processes(work: Callable[[P], R], parts: Sequence[P], least: int = 2) -> 
     context.set_forkserver_preload(_LOADED)
     with ProcessPoolExecutor(count, context, _begin, (work,)) as pool:
         try:
-            yield from pool.map(_do, parts)
+            yield from pool.map(_do, map(sent, parts))
         except BrokenProcessPool:
             raise FairnessError(
                 "one of several processes that worked on it ended by itself; if memory ran out, give fewer --workers"
@@ -89,15 +90,8 @@ def _begin(work: Callable[[Any], Any]) -> None:
     global _work
     _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_watch, daemon=True).start()
+    end_with_parent()
 
 
 def _do(part: Any) -> Any:
     return _work(part)
-
-
-def _watch() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)

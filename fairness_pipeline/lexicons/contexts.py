@@ -129,8 +129,9 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
     batches = []
     done = 0
     ruled = _Ruled()
-    parts = _batches(distinct)
-    for batch, (kept, noted) in zip(parts, in_processes(partial(_find_in, swapper), parts, _LEAST), strict=True):
+    parts = distinct.to_batches(_BATCH)
+    made = in_processes(partial(_find_in, swapper), parts, _LEAST, _alone)
+    for batch, (kept, noted) in zip(parts, made, strict=True):
         batches.append(kept)
         ruled.add(noted)
         done += batch.num_rows
@@ -155,9 +156,9 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
     )
 
 
-def _batches(table: pa.Table) -> list[pa.RecordBatch]:
-    """The rows in batches that hold nothing else: a slice is sent to another process with all that it is cut from."""
-    return [pa.concat_batches([batch]) for batch in table.to_batches(_BATCH)]
+def _alone(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch without the table that it is cut from."""
+    return pa.concat_batches([batch])
 
 
 def _matching(table: pa.Table, pattern: str) -> pa.Table:
@@ -272,8 +273,9 @@ def make_pairs(
     used = contexts.filter(pc.invert(both)) if both_sides == "drop" else contexts
     batches = []
     done = 0
-    parts = _batches(used)
-    for batch, swapped_batch in zip(parts, in_processes(partial(_swap_batch, swapper), parts, _LEAST), strict=True):
+    parts = used.to_batches(_BATCH)
+    made = in_processes(partial(_swap_batch, swapper), parts, _LEAST, _alone)
+    for batch, swapped_batch in zip(parts, made, strict=True):
         batches.append(swapped_batch)
         done += batch.num_rows
         report(progress, done, used.num_rows)

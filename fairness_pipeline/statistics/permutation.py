@@ -39,6 +39,8 @@ def permutation_p(
     own = np.arange(len(a)) if cluster is None else cluster
     count = int(own.max()) + 1
     exact = cluster is not None and count <= _EXACT
+    if not exact and not permutations:
+        return dict.fromkeys(MEASURES, 1.0)
     patterns = _every_pattern(count) if exact else _random_patterns(count, permutations, seed)
     exchanged = _Exchanged(ngrams, a, b, own, count)
     reached, draws = np.zeros(len(MEASURES), dtype=np.int64), 0

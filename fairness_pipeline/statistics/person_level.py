@@ -136,7 +136,7 @@ def label_permutation(
         permutations: The number of draws.
         seed: The seed of the draws, which are the same for all columns.
     """
-    difference = _rounded(_weights(on_a, strata) @ scores)
+    difference = _rounded(group_weights(on_a, strata) @ scores)
     weights, moved = _drawn_weights(tuple(on_a.tolist()), tuple(strata.tolist()), permutations, seed)
     drawn = weights @ scores
     groups = [scores[(strata == stratum) & (on_a == side)] for stratum in np.unique(strata) for side in (True, False)]
@@ -279,7 +279,7 @@ def _mean_test(difference: np.ndarray) -> Tests:
     return tests._replace(p=np.where(error > 0, tests.p_student, tests.p))
 
 
-def _weights(on_a: np.ndarray, strata: np.ndarray) -> np.ndarray:
+def group_weights(on_a: np.ndarray, strata: np.ndarray) -> np.ndarray:
     """The weight of each person's score in the difference: 1 over the size of its side and the number of strata."""
     weights = np.empty(len(on_a))
     kinds = np.unique(strata)
@@ -296,7 +296,7 @@ def _drawn_weights(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(permutations, names) the weight of each name's score in each draw; and what each draw moves if side a does."""
     random = np.random.default_rng(seed)
-    weights, kinds = _weights(np.array(on_a), np.array(strata)), np.array(strata)
+    weights, kinds = group_weights(np.array(on_a), np.array(strata)), np.array(strata)
     drawn = np.tile(weights, (permutations, 1))
     for stratum in np.unique(kinds):
         members = kinds == stratum

@@ -155,6 +155,11 @@ def _made(part: tuple[Chunks, Sequence[int]]) -> list[tuple[int, pa.Table]]:
     return [(number, chunks.make(number)) for number in numbers]
 
 
+def _alone(part: tuple[Chunks, Sequence[int]]) -> tuple[Chunks, Sequence[int]]:
+    chunks, numbers = part
+    return chunks.of(numbers), numbers
+
+
 class _Here:
     """This process, and others beside it for a scorer that may be copied into them (`SIDE_BY_SIDE`)."""
 
@@ -165,7 +170,7 @@ class _Here:
             yield from ((number, chunks.make(number)) for number in missing)
             return
         together = [missing[start : start + _TOGETHER] for start in range(0, len(missing), _TOGETHER)]
-        for part in in_processes(_made, [(chunks.of(numbers), numbers) for numbers in together], _LEAST):
+        for part in in_processes(_made, [(chunks, numbers) for numbers in together], _LEAST, _alone):
             yield from part
 
     def examine(self, scorer: LazyScorer) -> dict[str, Any]:

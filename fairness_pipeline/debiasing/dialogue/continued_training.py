@@ -202,7 +202,9 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
             watch.add(step(), f"iteration {state.iteration + 1}")
         own.averaged.update_parameters(model)
         state.iteration += 1
-        if (looks := state.iteration % settings.every == 0) or (saves := due()):
+        looks = state.iteration % settings.every == 0
+        saves = not looks and due()
+        if looks or saves:
             for watch in watches.values():
                 watch.collect(f"iteration {state.iteration}")
         if looks:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairness_pipeline.measures.sentiment.equity_pairs import NOUN_PHRASES, Design
+from fairness_pipeline.statistics.person_level import group_weights
 
 DRAWS, SEED = 999, 0
 _FAMILY = 6
@@ -123,12 +124,7 @@ def _contrasts(groups: tuple[tuple[bool, float, tuple[bool, ...], tuple[int, ...
     parts = []
     for in_pairs, weight, sides, of_person in groups:
         on_a, strata = np.array(sides), np.array(of_person)
-        true = np.zeros(len(on_a))
-        for stratum in np.unique(strata):
-            for side in (True, False):
-                own = (strata == stratum) & (on_a == side)
-                true[own] = (1 if side else -1) / (own.sum() * len(np.unique(strata)))
-        part = np.tile(weight * true, (max(draws, 1), 1))
+        part = np.tile(weight * group_weights(on_a, strata), (max(draws, 1), 1))
         for stratum in np.unique(strata) if draws else ():
             own = strata == stratum
             if in_pairs:
