@@ -5,12 +5,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from fairness_pipeline.foundation import side_by_side
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.side_by_side import allow_cores, in_processes, in_threads
 from fairness_pipeline.lexicons import contexts, text
@@ -101,12 +104,22 @@ def test_a_partition_is_the_same_on_two_cores(tmp_path: Path, monkeypatch: pytes
         (text, "_LEAST", 2), (distinct, "CHUNK", 8), (distinct, "_TOGETHER", 3), (distinct, "_LEAST", 2),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
+    pools = []
+
+    class Counted(ProcessPoolExecutor):
+        def __init__(self, *arguments: Any) -> None:
+            pools.append(self)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(side_by_side, "ProcessPoolExecutor", Counted)
     one = made(tmp_path / "one")
+    assert not pools
     allow_cores(2)
     try:
         two = made(tmp_path / "two")
     finally:
         allow_cores(1)
+    assert len(pools) >= 8  # contexts, pairs, the words of texts twice, and four measures whose scorer may be copied
     for first, second in zip(one, two, strict=True):
         assert first.equals(second) if isinstance(first, pa.Table) else first == second
 
