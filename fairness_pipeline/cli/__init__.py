@@ -24,7 +24,8 @@ def main(words: list[str] | None = None) -> None:
     warnings.formatwarning = _told
     _end_in_order()
     try:
-        arguments = _parser().parse_args(words)
+        words = sys.argv[1:] if words is None else words
+        arguments = _parser(words[0] if words else "").parse_args(words)
         status = arguments.command(arguments)
     except FairnessError as error:
         print(f"fairness-pipeline: {visible(str(error), lines=True)}", file=sys.stderr)
@@ -57,7 +58,9 @@ def _told(message: Warning | str, category: type[Warning], filename: str, lineno
     return f"fairness-pipeline: {where}{message}\n"
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(named: str = "") -> argparse.ArgumentParser:
+    """The command line; only with the command that is `named`, if all studies share it: then no study need be
+    loaded for it."""
     from fairness_pipeline.cli.arguments import Once, profile
     from fairness_pipeline.project.project import profile_of_environment
     from fairness_pipeline.project.study import studies
@@ -84,8 +87,10 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=run)
         return added
 
-    for name in _COMMANDS:
+    for name in [named] if named in _COMMANDS else _COMMANDS:
         import_module(f"fairness_pipeline.cli.{name}").add(command)
+    if named in _COMMANDS:
+        return parser
     for study in studies():
         if module := study.load("commands"):
             module.add_commands(command)

@@ -201,8 +201,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
             stack.callback(plan.durations.save)
             stack.enter_context(display)
             instance = stack.enter_context(open_instance(project))
-            workers = _workers(stack, plan, arguments.workers, display, instance)
-            for outcome in plan.run(workers, display.starting):
+            workers = _workers(stack, plan, arguments.workers, display, instance) if plan.stale else None
+            for outcome in plan.run(workers, display.starting) if workers else ():
                 outcomes.append(display.ended(outcome))
                 forecast.ended(outcome.step.place)
                 display.to_the_end(forecast.seconds_left())
@@ -320,7 +320,7 @@ def _workers(
     Raises:
         FairnessError: the engine cannot be used.
     """
-    if (ray := ray_of(plan.project.profile.engine)) and plan.stale:
+    if ray := ray_of(plan.project.profile.engine):
         from fairness_pipeline.defs.ray_workers import RayWorkers
 
         crew = RayWorkers(ray, plan.project, asked, len(plan.stale), display)

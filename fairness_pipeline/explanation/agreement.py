@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import scipy
-from scipy import stats
 from scipy.special import rel_entr
 
 from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
@@ -72,7 +71,7 @@ def rank_correlation(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> 
     found = []
     for own, theirs in zip(one, other, strict=True):
         if len(own) > 1 and np.ptp(own) > 0 and np.ptp(theirs) > 0:
-            found.append(float(stats.spearmanr(own, theirs).statistic))
+            found.append(float(scipy.stats.spearmanr(own, theirs).statistic))
     return float(np.mean(found)) if found else float("nan")
 
 

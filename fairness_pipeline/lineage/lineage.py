@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from fairness_pipeline.lineage.recipe import Recipe
+from fairness_pipeline.lineage.recipe import Place, Recipe, place
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.workspace.lake import Key
@@ -20,6 +20,7 @@ class Lineage:
         self.recipes: dict[str, Recipe] = {}
         self.study_of: dict[str, str] = {}
         self._keys: dict[str, list[Key]] = {}
+        self._sources: dict[Place, list[tuple[str, Key]]] = {}
         for study in project.studies:
             module = study.load("lineage")
             for value in vars(module).values():
@@ -69,6 +70,11 @@ class Lineage:
 
         Its own, its subject's base's, seeds' and baselines', and those of the subject that it shares some with.
         """
+        if (own := place(name, key)) not in self._sources:
+            self._sources[own] = self._found_sources(name, key)
+        return self._sources[own]
+
+    def _found_sources(self, name: str, key: Key) -> list[tuple[str, Key]]:
         recipe, base = self.recipes[name], self.part(name).base_of(key)
         found = [(source, k) for source in recipe.upstream for k in self.upstream_keys(key, source)]
         if base:

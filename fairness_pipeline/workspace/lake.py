@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import IO, Any
@@ -219,7 +220,11 @@ class Lake:
         return _content_of_files(card, *self._files(asset, key, card.fingerprint))
 
     def _is_inside(self, file: Path) -> bool:
-        return file.resolve().is_relative_to(self.root.resolve())
+        return file.resolve().is_relative_to(self._resolved)
+
+    @cached_property
+    def _resolved(self) -> Path:
+        return self.root.resolve()
 
     def sound_folder(self, asset: str, key: Key) -> Path:
         """The finished checkpoint of a partition, to make others from.
