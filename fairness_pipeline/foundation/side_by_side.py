@@ -52,7 +52,7 @@ def in_processes(
         return
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_LOADED)
-    with ProcessPoolExecutor(count, context, _begin, (work,)) as pool:
+    with ProcessPoolExecutor(count, context, _begin, (work, _cores // count)) as pool:
         try:
             yield from pool.map(_do, map(sent, parts))
         except BrokenProcessPool:
@@ -85,10 +85,11 @@ _work: Callable[[Any], Any]
 """What a process works with."""
 
 
-def _begin(work: Callable[[Any], Any]) -> None:
+def _begin(work: Callable[[Any], Any], cores: int) -> None:
     """An orphan would go on for nobody; Ctrl-C is for the process that was called."""
     global _work
     _work = work
+    allow_cores(cores)  # what the others leave
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
 

@@ -55,21 +55,13 @@ class EncodedWords(NamedTuple):
 
 def encode_words(tokenized: Sequence[list[str]]) -> EncodedWords:
     """Texts, given as lists of words, as integers."""
-    flat = pa.array([word for words in tokenized for word in words], pa.string()).dictionary_encode()
-    lengths = np.array([len(words) for words in tokenized], dtype=np.int64)
-    return EncodedWords(flat.dictionary.to_pylist(), flat.indices.to_numpy().astype(np.int64), lengths)
+    return _together([_numbered(tokenized)])
 
 
 def encode_texts(texts: list[str]) -> EncodedWords:
     """The words of texts as integers, by `tokenize`; many texts in parts, side by side."""
     parts = [texts[start : start + _PART] for start in range(0, len(texts), _PART)]
-    numbers: dict[str, int] = {}
-    codes, lengths = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    for part in in_processes(_encoded, parts, _LEAST):
-        own = np.array([numbers.setdefault(word, len(numbers)) for word in part.words], dtype=np.int64)
-        codes.append(own[part.codes])
-        lengths.append(part.lengths)
-    return EncodedWords(list(numbers), np.concatenate(codes), np.concatenate(lengths))
+    return _together([*in_processes(_encoded, parts, _LEAST)])
 
 
 _PART = 25_000
@@ -77,5 +69,23 @@ _LEAST = 6
 """Fewer parts are encoded in one process."""
 
 
-def _encoded(texts: list[str]) -> EncodedWords:
-    return encode_words([tokenize(text) for text in texts])
+_Numbered = tuple[pa.DictionaryArray, np.ndarray]
+"""The words of a part's texts one after another, and how many each text has."""
+
+
+def _encoded(texts: list[str]) -> _Numbered:
+    return _numbered([tokenize(text) for text in texts])
+
+
+def _numbered(tokenized: Sequence[list[str]]) -> _Numbered:
+    flat = pa.array([word for words in tokenized for word in words], pa.string()).dictionary_encode()
+    return flat, np.array([len(words) for words in tokenized], dtype=np.int64)
+
+
+def _together(parts: Sequence[_Numbered]) -> EncodedWords:
+    kind = pa.dictionary(pa.int32(), pa.string())
+    chunks = pa.chunked_array([flat for flat, _ in parts], kind).unify_dictionaries().chunks
+    words = chunks[0].dictionary.to_pylist() if chunks else []
+    codes = [np.empty(0, dtype=np.int64), *(chunk.indices.to_numpy().astype(np.int64) for chunk in chunks)]
+    lengths = [np.empty(0, dtype=np.int64), *(own for _, own in parts)]
+    return EncodedWords(words, np.concatenate(codes), np.concatenate(lengths))

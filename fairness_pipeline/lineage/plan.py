@@ -168,7 +168,7 @@ class Plan:
             workers: The workers that make the steps.
             starting: Called with each step just before it is made.
         """
-        units = self._units()
+        units = self._units(workers.idle)
         where = {step.place: number for number, unit in enumerate(units) for step in unit}
         needs = [
             {where[source] for step in unit for source in self._sources(step) if source in where} - {number}
@@ -215,14 +215,16 @@ class Plan:
                     yield ended(Outcome(steps[result.name], result.state, result.detail, result.seconds))
                 through(done.number)
 
-    def _units(self) -> list[list[Step]]:
-        """The stale steps in the order of the lineage. Consecutive steps of one partition form a unit."""
+    def _units(self, workers: int) -> list[list[Step]]:
+        """The stale steps in the order of the lineage. Consecutive steps of one partition form a unit, unless there are
+        more workers than partitions: then each step is one, so that the measures of one partition share the workers."""
         units: list[list[Step]] = []
         for _, group in groupby(self.stale, key=lambda step: self._group(step.name)):
             by_partition: dict[str, list[Step]] = {}
             for step in group:
                 by_partition.setdefault(partition_name(step.key), []).append(step)
-            units += by_partition.values()
+            own = list(by_partition.values())
+            units += own if len(own) >= workers else [[step] for unit in own for step in unit]
         return units
 
     def _ranks(

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -219,8 +220,9 @@ def each_distinct(
     by_length = distinct.take(order)
     chunks = Chunks(by_length, scorer, check, folder, getattr(scorer, "CHUNK", CHUNK))
     scored = _scored(chunks, engine, progress, note)
-    back = pc.index_in(distinct, by_length)  # the row in which each distinct text was scored
-    return scored.take(back.take(encoded.indices))
+    back = np.empty(len(order), dtype=np.int64)
+    back[np.asarray(order)] = np.arange(len(order))  # the row in which each distinct text was scored
+    return scored.take(pa.array(back).take(encoded.indices))
 
 
 def _scored(chunks: Chunks, engine: Engine, progress: Progress | None, note: str) -> pa.Table:

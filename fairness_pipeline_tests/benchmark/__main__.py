@@ -17,9 +17,9 @@ from typing import Any
 from fairness_pipeline_tests.benchmark.annotators import infer, inferred, truth_inference
 from fairness_pipeline_tests.benchmark.around import memory, orchestration, peaks, startup
 from fairness_pipeline_tests.benchmark.classifiers import classifiers
+from fairness_pipeline_tests.benchmark.cores import cores
 from fairness_pipeline_tests.benchmark.dialogue import (
     bleu,
-    cores,
     decoding,
     disentanglement,
     measures,

@@ -19,7 +19,6 @@ from fairness_pipeline.debiasing.dialogue.disentanglement import (
     training_step,
 )
 from fairness_pipeline.debiasing.dialogue.settings import Disentanglement
-from fairness_pipeline.foundation.side_by_side import allow_cores
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.lexicons.text import tokenize
@@ -124,27 +123,6 @@ def vader() -> list[Ratio]:
             f"{len(own):,} texts of {what}, each token seen for the first time too",
         )
     ]
-
-
-def cores() -> list[Ratio]:
-    """Measures and comparison of one partition of 300,000 pairs on one core, and on two; the same bytes."""
-    gender, settings = load_dimension("gender"), SignificanceSettings()
-    table = responses(2 * PAIRS)
-    found: list[Any] = []
-
-    def once(count: int) -> None:
-        allow_cores(count)
-        tables = score_all(table, gender)
-        rows = compared(table, tables, settings=settings, seed=1, published={}, dimension=gender)
-        allow_cores(1)
-        found.append((tables, rows))
-
-    one, two = rate(1, partial(once, 1)), rate(1, partial(once, 2))
-    assert found[0][1] == found[1][1] and all(own.equals(found[1][0][name]) for name, own in found[0][0].items())
-    missed = "what a process starts with, sorting, encoding and comparing stay on one core"
-    return [
-        Ratio("measures and comparison, two cores beside one", "partitions", one, two, 1.8, f"{1 / one:.0f} s, {1 / two:.0f} s", missed)
-    ]  # fmt: skip
 
 
 def bleu() -> list[Ratio]:

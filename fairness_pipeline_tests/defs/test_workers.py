@@ -131,6 +131,18 @@ def test_what_depends_waits_and_what_does_not_does_not(tiny: Project, count: int
     assert workers.most == min(count, 5)  # the model, its quality, and what begins with the pairs of two dimensions
 
 
+def test_the_measures_of_few_partitions_share_the_workers(tiny: Project) -> None:
+    alone, shared = Recorder(2), Recorder(3)  # two dimensions of one model
+    for workers in (alone, shared):
+        assert {outcome.state for outcome in outcomes(tiny, workers)} == {"made"}
+    gender = ("gender", "seq2seq")
+    assert [unit[0] for unit in alone.begun if unit[1:] == gender] == ["responses", "dialogue_breakdown"]
+    begun = [unit[0] for unit in shared.begun if unit[1:] == gender]
+    measures = {"diversity", "sentiment", "politeness", "attribute_words"}
+    assert begun[0] == "responses"
+    assert measures <= set(begun[: begun.index("dialogue_significance")])
+
+
 def test_a_failure_skips_what_depends_on_it(tiny: Project) -> None:
     found = {o.step.label: o for o in outcomes(tiny, Recorder(2, fails="dialogue_models"))}
     assert found["contexts tiny gender"].state == "made"

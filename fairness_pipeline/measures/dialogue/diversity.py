@@ -1,6 +1,7 @@
 """Diversity: how varied are the responses to a side? (Liu et al. 2020, section 2.4.1)"""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.foundation.side_by_side import in_processes
 from fairness_pipeline.lexicons.contexts import CONTEXTS
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.text import encode_texts
@@ -19,6 +21,7 @@ from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.text import collapsed
 from fairness_pipeline.statistics.change import Change, change_of_diversity
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_diversity
+from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.resampling import NGrams
 
 DIVERSITY = schema(
@@ -75,7 +78,15 @@ def indexed(
         neutral: The same with the groups' words masked.
         settings: Whether answers are cut to equal lengths.
     """
-    return index_responses(responses), index_responses(neutral, equal_length=settings.diversity == "equal_length")
+    return index_responses(responses), _neutral_sides(neutral, settings)
+
+
+_READINGS = ("", MASKED)
+"""What the names of a reading's rows end in."""
+
+
+def _neutral_sides(neutral: pa.Table, settings: SignificanceSettings) -> SideResponses:
+    return index_responses(neutral, equal_length=settings.diversity == "equal_length")
 
 
 def measure_diversity(responses: pa.Table) -> pa.Table:
@@ -132,8 +143,11 @@ class DiversityMeasure(Measure):
         seed: int,
         clusters: Clusterings = (),
     ) -> list[Comparison]:
-        """Compares the sides by resampling the pairs."""
-        return self.compare_indexed(indexed(responses, neutral, settings), settings, seed=seed, clusters=clusters)
+        """Compares the sides by resampling the pairs; both readings side by side."""
+        margins = self._margins(settings)
+        own = partial(_compared, margins=margins, settings=settings, seed=seed, clusters=clusters)
+        least = 2 if responses.num_rows >= _MANY else 3
+        return [row for rows in in_processes(own, [("", responses), (MASKED, neutral)], least) for row in rows]
 
     def compare_indexed(
         self,
@@ -145,21 +159,14 @@ class DiversityMeasure(Measure):
         resampled: bool = True,
     ) -> list[Comparison]:
         """The rows of the responses and of their neutral reading. Without `resampled` the jackknife alone decides."""
-        rows = []
-        for suffix, sides in zip(("", MASKED), readings, strict=True):
-            found = compare_diversity(
-                sides.ngrams,
-                sides.a,
-                sides.b,
-                {name: settings.margin(name, "diversity") for name in self.outcomes},
-                permutations=settings.permutations if resampled else 0,
-                blocks=settings.jackknife_blocks,
-                seed=seed,
-                alpha=settings.alpha,
-                clusters=clusters,
-            )
-            rows += [replace(row, measure=row.measure + suffix) for row in found]
-        return rows
+        margins, permutations = self._margins(settings), settings.permutations if resampled else 0
+        own = zip(_READINGS, readings, strict=True)
+        return [
+            row for name, sides in own for row in _rows(name, sides, margins, settings, permutations, seed, clusters)
+        ]
+
+    def _margins(self, settings: SignificanceSettings) -> dict[str, Margin]:
+        return {name: settings.margin(name, "diversity") for name in self.outcomes}
 
     def changes(
         self, tables: tuple[pa.Table, pa.Table], responses: tuple[pa.Table, pa.Table], settings: SignificanceSettings
@@ -169,6 +176,45 @@ class DiversityMeasure(Measure):
         return change_of_diversity(
             (before.ngrams, after.ngrams), (before.a, before.b), (after.a, after.b), settings.jackknife_blocks
         )
+
+
+_MANY = 100_000
+"""Fewer responses are compared sooner than other processes are started."""
+
+
+def _compared(
+    reading: tuple[str, pa.Table],
+    margins: dict[str, Margin],
+    settings: SignificanceSettings,
+    seed: int,
+    clusters: Clusterings,
+) -> list[Comparison]:
+    name, responses = reading
+    sides = _neutral_sides(responses, settings) if name else index_responses(responses)
+    return _rows(name, sides, margins, settings, settings.permutations, seed, clusters)
+
+
+def _rows(
+    reading: str,
+    sides: SideResponses,
+    margins: dict[str, Margin],
+    settings: SignificanceSettings,
+    permutations: int,
+    seed: int,
+    clusters: Clusterings,
+) -> list[Comparison]:
+    found = compare_diversity(
+        sides.ngrams,
+        sides.a,
+        sides.b,
+        margins,
+        permutations=permutations,
+        blocks=settings.jackknife_blocks,
+        seed=seed,
+        alpha=settings.alpha,
+        clusters=clusters,
+    )
+    return [replace(row, measure=row.measure + reading) for row in found]
 
 
 _SENTENCE = (

@@ -1,0 +1,83 @@
+"""One big partition on two cores beside one: a whole run over answers that were imported."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairness_pipeline_tests.benchmark.shared import Ratio, rate, responses
+
+_CONTEXTS = 300_000
+_CORPUS = """
+platform: other
+format: jsonl
+files: [{path: dialogues.jsonl}]
+licence: generated
+citation: none
+"""
+_PROFILE = f"""
+description: One dimension, one model
+seed: 1
+dimensions: [gender]
+models: {{}}
+dialogue_fairness:
+  corpora: [generated]
+  splits: {{train: 0, valid: 0, test: 0, audit: 1}}
+  pairs: {{maximum: {_CONTEXTS}}}
+"""
+
+
+def cores() -> Iterator[Ratio]:
+    """Measures, comparison, controls and report of one dimension and model with one worker, and with two; the same
+    bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        pairs = _prepared(home)
+        one, two = (rate(1, lambda count=count: _run(home, count)) for count in (1, 2))
+        assert _tables(home / "1") == _tables(home / "2")
+    yield Ratio(
+        f"one dimension and model of {pairs} pairs, two workers beside one", "runs", one, two, 1.8,
+        f"{1 / one:.0f} s and {1 / two:.0f} s", "the command starts on one core, and controls and report are made on one",
+    )  # fmt: skip
+
+
+def _prepared(home: Path) -> str:
+    """A workspace with the pairs and a model's answers; returns how many pairs."""
+    for folder in ("corpora", "profiles"):
+        (home / folder).mkdir()
+    (home / "corpora" / "generated.yaml").write_text(_CORPUS)
+    (home / "profiles" / "big.yaml").write_text(_PROFILE)
+    answers = responses(2 * _CONTEXTS)["response"].to_pylist()
+    with (home / "corpora" / "dialogues.jsonl").open("w") as file:
+        for i in range(_CONTEXTS):
+            context = f"my brother said number {i} to them today and left"
+            file.write(json.dumps({"context": context, "response": answers[i]}) + "\n")
+    asked, given = home / "pairs.jsonl", home / "answers.jsonl"
+    told = _command(home, "0", "export-pairs", "--dimension", "gender", "--output", str(asked))
+    with asked.open() as lines, given.open("w") as file:
+        for line, answer in zip(lines, answers, strict=False):
+            file.write(json.dumps({**json.loads(line), "response": answer}) + "\n")
+    _command(home, "0", "import-responses", str(given), "--model", "given", "--corpus", "generated")
+    return re.search(r"([\d,]+) pairs", told)[1]  # type: ignore[index]
+
+
+def _run(home: Path, workers: int) -> None:
+    shutil.copytree(home / "0", home / str(workers))
+    _command(home, str(workers), "run", "--workers", str(workers))
+
+
+def _command(home: Path, workspace: str, *words: str) -> str:
+    command = [sys.executable, "-W", "ignore", "-m", "fairness_pipeline.cli", *words, "--profile", "big"]
+    own = {"FAIRNESS_DATA": str(home), "FAIRNESS_HOME": str(home / workspace)}
+    done = subprocess.run(command, env=os.environ | own, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def _tables(workspace: Path) -> dict[str, bytes]:
+    files = workspace.rglob("part-0.parquet")
+    return {str(path.relative_to(workspace)): path.read_bytes() for path in files}
