@@ -205,7 +205,7 @@ class Study(Generic[P]):
         """The axes of the significance table."""
         return tuple(column for column in self.identity if column in ("dimension", "corpus", self.subject))
 
-    def load(self, what: Literal["lineage", "commands", "audit"]) -> ModuleType | None:
+    def load(self, what: Literal["lineage", "commands", "audit", "samples"]) -> ModuleType | None:
         """One of the study's modules, whose imports may take long; None if the study has no such module."""
         name = f"{_PACKAGE}.{self.name}.{what}"
         try:

@@ -7,9 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.processes import PROCESS
 from fairness_pipeline.foundation.processes import process_number
 from fairness_pipeline.project.project import Project
+from fairness_pipeline_tests.browser import Browser, wait
 from fairness_pipeline_tests.commands import change, planned, run
 
-_PATIENCE = 120.0
 ROOT = Path(__file__).parents[2]
 _SELECTOR = {"repositoryLocationName": "fairness_pipeline", "repositoryName": "__repository__"}
 
@@ -68,14 +67,6 @@ class Ui:
 
     def run_of(self, backfill: str) -> dict[str, Any] | None:
         return next((own for own in self.runs() if own["tags"].get("dagster/backfill") == backfill), None)
-
-
-def wait(until: Callable[[], object], patience: float = _PATIENCE) -> Any:
-    deadline = time.monotonic() + patience
-    while not (found := until()):
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.3)
-    return found
 
 
 @contextmanager
@@ -160,43 +151,6 @@ def test_the_ui_alone_is_a_way_to_use_the_pipeline(tiny: Project, data: Path, tm
         wait(lambda: not planned())
     with open_instance(tiny) as instance:
         assert all(own.is_finished for own in instance.get_runs())
-
-
-class Browser:
-    """Chromium through its driver (Debian's chromium-driver)."""
-
-    def __init__(self, driver: str, profile: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self._process = subprocess.Popen(
-            [driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        self._url = f"http://127.0.0.1:{port}/session"
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
-        wanted = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"args": flags}}}}
-        self._url += "/" + wait(lambda: self._opened(wanted))["sessionId"]
-
-    def _opened(self, wanted: dict[str, Any]) -> Any:
-        try:
-            return self.call("", wanted)
-        except OSError:  # the driver is starting
-            return None
-
-    def call(self, path: str, body: dict[str, Any]) -> Any:
-        request = urllib.request.Request(
-            self._url + path, json.dumps(body).encode(), {"content-type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read())["value"]
-
-    def run(self, script: str) -> Any:
-        return self.call("/execute/sync", {"script": f"return {script}", "args": []})
-
-    def close(self) -> None:
-        urllib.request.urlopen(urllib.request.Request(self._url, method="DELETE"), timeout=60).close()  # and Chromium
-        self._process.kill()
-        self._process.wait()
 
 
 @pytest.mark.kills

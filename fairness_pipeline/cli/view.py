@@ -1,0 +1,85 @@
+"""`view`: shows every pair behind every verdict in a browser."""
+
+import argparse
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from fairness_pipeline.cli.arguments import count
+from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.foundation.errors import FairnessError
+
+_PORT = 8017
+_HERE = "127.0.0.1"
+
+
+def add(command: Command) -> None:
+    """Adds the command."""
+    view = command("view", _view, "Read every pair behind every verdict in a browser: both answers, side by side.")
+    view.add_argument("--output", metavar="FOLDER", help="write the pages there, to open or to host; no server")
+    view.add_argument("--against", metavar="FOLDER", help="the pages of an earlier run, to read its pairs beside these")
+    view.add_argument("--port", type=count, default=_PORT, help="of this machine (default: %(default)s)")
+
+
+def _view(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from fairness_pipeline.foundation.plain_text import number_of
+    from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.project.project import Project
+    from fairness_pipeline.reporting.viewer.bundle import build
+    from fairness_pipeline.workspace.lake import Lake
+
+    project = Project(arguments.profile)
+    folder = Path(arguments.output) if arguments.output else project.workspace / "view"
+    holds = folder.exists() and any(folder.iterdir())
+    if arguments.output and holds and not (folder / "data" / "catalogue.js").exists():
+        raise FairnessError(f"--output: {folder} holds something else; name a new folder, or one that 'view' wrote")
+    against = Path(arguments.against) if arguments.against else None
+    with Progress(console=Console(stderr=True), transient=True) as display:
+        bar = display.add_task("pairs", total=None)
+        built = build(
+            Lineage(project), Lake(project.workspace), folder, against,
+            lambda done, total, note: display.update(bar, completed=done, total=total, description=note or "pairs"),
+        )  # fmt: skip
+    print(f"{number_of(built.pairs, 'pair')} of {number_of(built.sets, 'audit')}: {built.page}")
+    if built.stale:
+        print(f"{number_of(built.stale, 'audit')} left out, being out of date: 'fairness-pipeline run' makes them anew")
+    print("It holds texts of the corpora and models' words, which may offend.")
+    if not arguments.output:
+        _serve(folder, arguments.port)
+    return 0
+
+
+def _serve(folder: Path, port: int) -> None:
+    """Serves the folder on this machine only, until it is interrupted."""
+    try:
+        server = ThreadingHTTPServer((_HERE, port), partial(_Pages, directory=str(folder)))
+    except OSError as error:
+        raise FairnessError(f"--port: {port} cannot be used ({error.strerror}); name another one") from None
+    print(f"http://{_HERE}:{port} (Ctrl-C ends it)", flush=True)
+    with server:
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+
+
+class _Pages(SimpleHTTPRequestHandler):
+    """The files of one folder, for this machine's own names, without a line for each."""
+
+    def do_GET(self) -> None:
+        """Answers; a page of somewhere else that names this machine's address gets nothing."""
+        if (self.headers.get("Host") or "").rsplit(":", 1)[0] not in (_HERE, "localhost"):
+            self.send_error(403)
+            return
+        super().do_GET()
+
+    def end_headers(self) -> None:
+        """A viewer that was written anew is read anew."""
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing."""

@@ -1,0 +1,275 @@
+"""Writes the viewer's folder: one page, and the pairs as scripts, which a browser loads from disk too."""
+
+import base64
+import html
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairness_pipeline import __version__
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.state import State
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.reporting.results import Audit, audits_of, said, severity, worst_first
+from fairness_pipeline.reporting.samples import SAMPLE, Samples
+from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.workspace.lake import Key, Lake, Row
+
+PAGE = 1000
+"""Pairs in one script."""
+_HERE = Path(__file__).parent
+_FORM = "1"
+"""Of the scripts; another one makes all of them anew."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A viewer.
+
+    Args:
+        page: Its page.
+        sets: How many audits it shows.
+        pairs: How many pairs.
+        stale: How many audits it leaves out, as they are out of date.
+    """
+
+    page: Path
+    sets: int
+    pairs: int
+    stale: int
+
+
+def build(
+    lineage: Lineage, lake: Lake, folder: Path, against: Path | None = None, progress: Progress | None = None
+) -> Built:
+    """Writes the viewer of everything that was measured and is up to date. Pairs that the folder holds stay.
+
+    Args:
+        lineage: The profile's lineage.
+        lake: Its lake.
+        folder: Where to.
+        against: The viewer of an earlier run, whose pairs can be read beside these.
+        progress: Receives the number of audits that are written.
+
+    Raises:
+        FairnessError: nothing was measured, or `against` is no viewer.
+    """
+    project, data = lineage.project, folder / "data"
+    earlier = _catalogue_of(against) if against else None
+    measured, stale = _measured(lineage, lake)
+    if not measured:
+        raise FairnessError(
+            f"nothing that was measured is up to date; run: fairness-pipeline run --profile {project.name}"
+        )
+    data.mkdir(parents=True, exist_ok=True)
+    sets = []
+    for done, (study, audit) in enumerate(measured):
+        report(progress, done, len(measured), audit.name)
+        sets.append(_set(study, project, lake, audit, data))
+    report(progress, len(measured), len(measured), "")
+    pairs = sum(own["n"] for own in sets)
+    if earlier and against:
+        sets += _copied(earlier, against / "data", data)
+    catalogue = {
+        "profile": project.name,
+        "description": project.profile.description,
+        "version": __version__,
+        "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "page": PAGE,
+        "sets": sets,
+    }
+    _write_page(folder, catalogue)
+    _clean(data, {own["folder"] for own in sets})
+    return Built(folder / "index.html", len(measured), pairs, stale)
+
+
+def _write_page(folder: Path, catalogue: dict[str, Any]) -> None:
+    for name in ("viewer.js", "viewer.css"):
+        with replacing(folder / name) as temporary:
+            shutil.copyfile(_HERE / name, temporary)
+    with replacing(folder / "index.html") as temporary:
+        page = (_HERE / "index.html").read_text(encoding="utf-8")
+        temporary.write_text(page.replace("{title}", html.escape(f"Pairs: {catalogue['profile']}")), encoding="utf-8")
+    _script(folder / "data" / "catalogue.js", "catalogue", catalogue)
+
+
+def _measured(lineage: Lineage, lake: Lake) -> tuple[list[tuple[AnyStudy, Audit]], int]:
+    """The audits whose pairs can be shown, and how many cannot as they are out of date."""
+    project, state = lineage.project, State(lineage, lake)
+    found = [
+        (study, audit)
+        for study in project.studies
+        for audit in worst_first(study, audits_of(study, project.parts[study.name], lake))
+        if audit.measured and _was_asked(study, lineage, lake, audit.key)
+    ]
+    current = [(study, audit) for study, audit in found if not state.stale(study.table, audit.key)]
+    return current, len(found) - len(current)
+
+
+def _was_asked(study: AnyStudy, lineage: Lineage, lake: Lake, key: Key) -> bool:
+    own = {axis: key[axis] for axis in lineage.recipes[study.asked].axes}
+    return lake.card(study.asked, own) is not None
+
+
+def _set(study: AnyStudy, project: Project, lake: Lake, audit: Audit, data: Path) -> dict[str, Any]:
+    """The catalogue's entry of an audit; its pairs are written unless they are there."""
+    part, card, module = project.parts[study.name], audit.card, study.load("samples")
+    assert card is not None and module is not None
+    content = sha256(f"{_FORM} {card.content} {card.fingerprint}".encode()).hexdigest()[:12]
+    own = data / f"{_slug('-'.join([study.name, *audit.key.values()]))}-{content}"
+    rows, known = _verdicts(study, project, audit), own / "entry.json"
+    if not known.exists():
+        _write_pairs(module.samples(part, lake, audit.key), rows, own)
+    return {
+        "folder": own.name,
+        "title": study.title,
+        "key": audit.key,
+        "subject": audit.key[study.subject],
+        "groups": list(study.groups(part, audit.key)),
+        "degenerate": audit.degenerate,
+        "verdicts": rows,
+        "run": "",
+        **json.loads(known.read_bytes()),
+    }
+
+
+def _verdicts(study: AnyStudy, project: Project, audit: Audit) -> list[dict[str, Any]]:
+    """The rows that count, the worst first, one of each measure."""
+    part, column = project.parts[study.name], study.identity[len(study.axes)]
+    found: dict[str, dict[str, Any]] = {}
+    for row in sorted(filter(study.gated, audit.rows), key=severity(study)):
+        groups = study.groups(part, {**audit.key, "measure": row["measure"]})
+        found.setdefault(
+            row[column],
+            {
+                "measure": row[column],
+                "label": study.label(row),
+                "verdict": said(row),
+                "difference": with_unit(study.decisive(row)),
+                "groups": list(groups),
+                "finding": _told(study, project, audit.key, row),
+            },
+        )
+    return list(found.values())
+
+
+def _told(study: AnyStudy, project: Project, key: Key, row: Row) -> str:
+    return study.finding(project.parts[study.name], key, row) if said(row) == "biased" else ""
+
+
+def _write_pairs(samples: Samples, rows: list[dict[str, Any]], folder: Path) -> None:
+    """Writes the pairs, those first that show what was found."""
+    known = {name: both for name, both in samples.values.items() if np.isfinite(both).any()}
+    values = {name: known[name] for name in dict.fromkeys([*(row["measure"] for row in rows), *known]) if name in known}
+    order = _order(values, {row["measure"] for row in rows if row["verdict"] == "biased"}, samples.pairs.num_rows)
+    pairs = samples.pairs.take(order)
+    values = {name: (a[order], b[order]) for name, (a, b) in values.items()}
+    words, codes = np.unique(np.array(pairs["word"].fill_null("").to_pylist(), dtype=str), return_inverse=True)
+    temporary = folder.with_name(folder.name + ".part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    index = {
+        "ids": pairs["id"].to_pylist(),
+        "words": words.tolist(),
+        "word": _packed(codes.astype("<u2" if len(words) < 1 << 16 else "<u4")),
+        "wide": len(words) >= 1 << 16,
+        "gaps": {name: _packed(_gaps(a - b)) for name, (a, b) in values.items()},
+    }
+    _script(temporary / "index.js", "index", [folder.name, index])
+    for number, page in enumerate(_pages(pairs, values)):
+        _script(temporary / f"{number}.js", "pairs", [folder.name, number, page])
+    counts = {"n": pairs.num_rows, "measures": list(values)}
+    (temporary / "entry.json").write_text(json.dumps(counts), encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.rename(folder)
+
+
+def _order(values: dict[str, tuple[np.ndarray, np.ndarray]], biased: set[str], count: int) -> np.ndarray:
+    """Those pairs first that differ most in the worst of the biased measures, then in the next; then in any other."""
+    gaps = [np.abs(np.nan_to_num(a - b)) for a, b in values.values()]
+    first = [gap for name, gap in zip(values, gaps, strict=True) if name in biased]
+    others = [gap / (gap.max() or 1) for name, gap in zip(values, gaps, strict=True) if count and name not in biased]
+    keys = [*first, np.sum(others, axis=0) if others else np.zeros(count)]
+    return np.lexsort([np.arange(count), *(-key for key in reversed(keys))])
+
+
+def _gaps(difference: np.ndarray) -> np.ndarray:
+    """Differences in 127 steps either way, none of which is rounded to 0; -128 where there is none."""
+    most = np.nanmax(np.abs(difference)) if np.isfinite(difference).any() else 0.0
+    steps = np.nan_to_num(np.sign(difference) * np.ceil(np.abs(difference) / (most or 1) * 127))
+    return np.where(np.isfinite(difference), steps, -128).astype(np.int8)
+
+
+def _packed(numbers: np.ndarray) -> str:
+    return base64.b64encode(numbers.tobytes()).decode()
+
+
+def _pages(pairs: Any, values: dict[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[dict[str, Any]]:
+    columns = [name for name in SAMPLE.names if name not in ("id", "word")]
+    for start in range(0, pairs.num_rows, PAGE):
+        own = pairs.slice(start, PAGE)
+        yield {
+            **{name: own[name].to_pylist() for name in columns},
+            "values": {name: [_short(side[start : start + PAGE]) for side in both] for name, both in values.items()},
+        }
+
+
+def _short(numbers: np.ndarray) -> list[float | None]:
+    return [None if np.isnan(value) else float(f"{value:.4g}") for value in numbers]
+
+
+def _script(path: Path, name: str, content: Any) -> None:
+    """A script that hands its content to the viewer. Nothing in it can end the script or start another."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    with replacing(path) as temporary:
+        temporary.write_text(f"viewer.{name}({text});\n", encoding="utf-8", errors="replace")
+
+
+def _slug(name: str) -> str:
+    """A name that any file system and any address takes."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)[:100]
+
+
+def _catalogue_of(folder: Path) -> dict[str, Any]:
+    path = folder / "data" / "catalogue.js"
+    try:
+        text = path.read_text(encoding="utf-8")
+        found: dict[str, Any] = json.loads(text.removeprefix("viewer.catalogue(").removesuffix(");\n"))
+        if found["page"] != PAGE:
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError):
+        raise FairnessError(
+            f"--against: expected the folder of a viewer, found {folder}; write one with: "
+            "fairness-pipeline view --output FOLDER"
+        ) from None
+    return found
+
+
+def _copied(earlier: dict[str, Any], source: Path, data: Path) -> Iterator[dict[str, Any]]:
+    """The audits of an earlier viewer, beside those of this one."""
+    for own in earlier["sets"]:
+        if own["run"]:  # of a run that was earlier still
+            continue
+        if not (data / own["folder"]).exists():
+            shutil.copytree(source / own["folder"], data / own["folder"])
+        yield {**own, "run": earlier["made"]}
+
+
+def _clean(data: Path, kept: set[str]) -> None:
+    """Removes what the page does not show any more."""
+    for folder in data.iterdir():
+        if folder.is_dir() and folder.name not in kept:
+            shutil.rmtree(folder)

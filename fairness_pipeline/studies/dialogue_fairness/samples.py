@@ -1,0 +1,47 @@
+"""The pairs behind the verdicts on a model, for the viewer."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.measures.dialogue.measure import Sides
+from fairness_pipeline.measures.dialogue.registry import measures
+from fairness_pipeline.reporting.samples import Samples
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.workspace.lake import Key, Lake
+
+
+def samples(part: DialoguePart, lake: Lake, key: Key) -> Samples:
+    """Every pair of a dimension with a model's answers to both contexts."""
+    responses = lake.read("responses", key).sort_by("pair_id")
+    a, b = (responses.filter(pc.equal(responses["side"], side)) for side in ("a", "b"))
+    values: dict[str, Sides] = {}
+    for measure in measures():
+        if lake.card(measure.table, key):
+            values |= measure.values(lake.read(measure.table, key)) if measure.scorer else {}
+    return Samples.of(
+        {
+            "id": pc.cast(a["pair_id"], pa.string()),
+            "word": _words(part, lake, key, a["pair_id"]),
+            "asked_a": a["context"],
+            "answer_a": _answers(a),
+            "asked_b": b["context"],
+            "answer_b": _answers(b),
+        },
+        values,
+    )
+
+
+def _answers(responses: pa.Table) -> pa.ChunkedArray:
+    """The answers; where there is none, why."""
+    answered = pc.equal(responses["kind"], "answer")
+    said = pc.if_else(pc.equal(responses["response"], ""), "", responses["response"])
+    return pc.if_else(answered, said, pc.binary_join_element_wise("(", responses["kind"], ") ", said, ""))
+
+
+def _words(part: DialoguePart, lake: Lake, key: Key, pairs: pa.ChunkedArray) -> pa.Array:
+    """The exchanged words of each pair: `he / she; his / her`."""
+    own = {"corpus": part.models[key["model"]].corpus, "dimension": key["dimension"]}
+    table = lake.read("context_pairs", own).select(["pair_id", "terms"])
+    terms = [[f"{term['a']} / {term['b']}" for term in own] for own in table["terms"].to_pylist()]
+    said = pa.array(["; ".join(dict.fromkeys(own)) for own in terms])
+    return said.take(pc.index_in(pairs, table["pair_id"]).combine_chunks())

@@ -1,0 +1,44 @@
+"""The phrases behind the verdicts on a language model, for the viewer."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.measures.language.phrase_bias import OPPOSITE, OWN
+from fairness_pipeline.measures.language.stereotype import STEREOTYPE
+from fairness_pipeline.reporting.samples import Samples
+from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
+from fairness_pipeline.workspace.lake import Key, Lake
+
+
+def samples(part: LanguageModelPart, lake: Lake, key: Key) -> Samples:
+    """Every phrase of the test split about both groups.
+
+    The values of `stereotype` are how much likelier the phrase is than that with the opposite attribute, about each
+    group (nats); their difference is the phrase's log odds ratio. Those of `perplexity` are the phrase's.
+    """
+    table = lake.read("phrase_perplexities", key)
+    table = table.filter(pc.equal(table["split"], "test"))
+    likelihood = pc.multiply(pc.ln(table["perplexity"]), table["tokens"])
+    table = table.append_column("likelihood", likelihood).sort_by("phrase_id")
+    own = [_of(table, OWN, side) for side in ("a", "b")]
+    values = {"perplexity": tuple(np.asarray(side["perplexity"]) for side in own)}
+    values[STEREOTYPE] = tuple(
+        _beside(side, _of(table, OPPOSITE, name), "likelihood") - np.asarray(side["likelihood"])
+        for name, side in zip("ab", own, strict=True)
+    )
+    a, b = own
+    return Samples.of(
+        {"id": a["phrase_id"], "word": a["target"], "asked_a": a["text"], "asked_b": b["text"]},
+        {name: values[name] for name in (STEREOTYPE, "perplexity")},  # type: ignore[misc]
+    )
+
+
+def _of(table: pa.Table, reading: str, side: str) -> pa.Table:
+    return table.filter(pc.and_(pc.equal(table["reading"], reading), pc.equal(table["side"], side)))
+
+
+def _beside(own: pa.Table, other: pa.Table, column: str) -> np.ndarray:
+    """The column of another reading of the same phrases; NaN where a phrase has none."""
+    place = pc.index_in(own["phrase_id"], other["phrase_id"])
+    return np.asarray(pc.fill_null(pc.take(other[column], place), float("nan")))

@@ -1,0 +1,49 @@
+"""The pairs of sentences behind the verdicts on a system, for the viewer."""
+
+import numpy as np
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, PUBLISHED
+from fairness_pipeline.reporting.samples import Samples
+from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
+from fairness_pipeline.workspace.lake import Key, Lake, Row
+
+
+def samples(part: EquityPart, lake: Lake, key: Key) -> Samples:
+    """Every pair of the published templates: a sentence about a person of each group, or the mean over their names."""
+    table = lake.read("equity_pairs", key)
+    rows = table.filter(pc.equal(table["templates"], PUBLISHED)).to_pylist()
+    told = _sentences(lake, key["dimension"])
+    pairs: dict[tuple[int, str | None, str], int] = {}
+    for row in rows:
+        pairs.setdefault(_pair(row), len(pairs))
+    affects = list(dict.fromkeys(row["affect"] for row in rows))
+    values = {affect: np.full((2, len(pairs)), np.nan) for affect in affects}
+    for row in rows:
+        values[row["affect"]][:, pairs[_pair(row)]] = row["score_a"], row["score_b"]
+    return Samples.of(
+        {
+            "id": [f"{template} {word or 'no emotion'} {persons}" for template, word, persons in pairs],
+            "word": [persons for *_, persons in pairs],
+            **{f"asked_{side}": [told.get((*pair, side), "") for pair in pairs] for side in "ab"},
+        },
+        {affect: (both[0], both[1]) for affect, both in values.items()},
+    )
+
+
+def _pair(row: Row) -> tuple[int, str | None, str]:
+    return row["template"], row["emotion_word"], row["persons"]
+
+
+def _sentences(lake: Lake, dimension: str) -> dict[tuple[int, str | None, str, str], str]:
+    """The sentence of each pair and side; where it is many, by name, one with the names' group in place of the name."""
+    told: dict[tuple[int, str | None, str, str], str] = {}
+    for row in lake.read("equity_sentences", {}).to_pylist():
+        if row["templates"] != PUBLISHED or row[dimension] not in GROUPS[dimension]:
+            continue
+        side = "ab"[GROUPS[dimension].index(row[dimension])]
+        named = row["pair"] == "names"
+        persons = f"{row['gender']} names" if dimension == "race" else row["pair"]
+        text = row["sentence"].replace(row["person"], f"[{row[dimension]} names]", 1) if named else row["sentence"]
+        told.setdefault((row["template"], row["emotion_word"], persons, side), text)
+    return told
