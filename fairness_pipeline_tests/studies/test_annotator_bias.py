@@ -19,6 +19,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import command, content, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
+from fairness_pipeline_tests.reporting.pairs import pairs_make_the_verdicts
 
 STUDY = "annotator_bias"
 METHODS: dict[str, Any] = {"mv": {}, "dawid_skene": {"n_iter": 50}, "group_anno": {}}
@@ -39,6 +40,7 @@ def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
     done = run()
+    pairs_make_the_verdicts(small, fewest=2)
     assert "Annotator group bias" in done.stdout and "2 verdicts on all measures: 2 biased" in done.stdout
     assert not planned()
     lake, key = Lake(small.workspace), {"corpus": "circle"}

@@ -20,6 +20,7 @@ from fairness_pipeline_tests.commands import change, command, content, planned, 
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.models.classifiers.tiny import NETWORK, told_by_a_word
 from fairness_pipeline_tests.models.tiny_models import classifier
+from fairness_pipeline_tests.reporting.pairs import pairs_make_the_verdicts
 
 STUDY = "implicit_bias"
 SMALL: dict[str, Any] = {
@@ -54,6 +55,7 @@ def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def test_from_texts_to_the_report(small: Project) -> None:
     done = run()
+    pairs_make_the_verdicts(small, fewest=3)
     assert "Implicit bias in text classification, profile small" in done.stdout
     assert not planned()
     lake = Lake(small.workspace)

@@ -18,6 +18,7 @@ from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 from fairness_pipeline_tests.models.tiny_models import causal_lm
+from fairness_pipeline_tests.reporting.pairs import pairs_make_the_verdicts
 
 STUDY = "language_model_bias"
 GPT2 = {
@@ -66,6 +67,7 @@ def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def test_from_comments_to_the_report(small: Project) -> None:
     done = run()
+    pairs_make_the_verdicts(small, fewest=1)
     assert "Language-model bias, profile small" in done.stdout
     lake = Lake(small.workspace)
     assert not planned()

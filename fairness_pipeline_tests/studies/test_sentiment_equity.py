@@ -27,6 +27,7 @@ from fairness_pipeline_tests.local_server import serve
 from fairness_pipeline_tests.measures.sentiment.test_equity import PLANTED
 from fairness_pipeline_tests.models.sentiment.test_systems import answering
 from fairness_pipeline_tests.models.tiny_models import classifier
+from fairness_pipeline_tests.reporting.pairs import pairs_make_the_verdicts
 
 STUDY = ("--study", "sentiment_equity")
 
@@ -77,6 +78,7 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
         "equity_sentences", "affect_tweets", "equity_scores", "equity_pairs", "equity_significance"
     }  # fmt: skip
     assert planned(*STUDY) == []
+    pairs_make_the_verdicts(audited, fewest=2)
     before = content(audited.workspace)
 
     # A score file dropped into the folder is a partition: it is made, and the report; nothing else.

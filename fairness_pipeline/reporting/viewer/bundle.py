@@ -184,7 +184,7 @@ def _write_pairs(samples: Samples, rows: list[dict[str, Any]], folder: Path) -> 
         "words": words.tolist(),
         "word": _packed(codes.astype("<u2" if len(words) < 1 << 16 else "<u4")),
         "wide": len(words) >= 1 << 16,
-        "gaps": {name: _packed(_gaps(a - b)) for name, (a, b) in values.items()},
+        "gaps": {name: _packed(_gaps(_gap(*both))) for name, both in values.items()},
     }
     _script(temporary / "index.js", "index", [folder.name, index])
     for number, page in enumerate(_pages(pairs, values)):
@@ -197,11 +197,16 @@ def _write_pairs(samples: Samples, rows: list[dict[str, Any]], folder: Path) -> 
 
 def _order(values: dict[str, tuple[np.ndarray, np.ndarray]], biased: set[str], count: int) -> np.ndarray:
     """Those pairs first that differ most in the worst of the biased measures, then in the next; then in any other."""
-    gaps = [np.abs(np.nan_to_num(a - b)) for a, b in values.values()]
+    gaps = [np.abs(np.nan_to_num(_gap(*both))) for both in values.values()]
     first = [gap for name, gap in zip(values, gaps, strict=True) if name in biased]
     others = [gap / (gap.max() or 1) for name, gap in zip(values, gaps, strict=True) if count and name not in biased]
     keys = [*first, np.sum(others, axis=0) if others else np.zeros(count)]
     return np.lexsort([np.arange(count), *(-key for key in reversed(keys))])
+
+
+def _gap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Side a minus side b; a side that a text does not have counts 0."""
+    return np.where(np.isnan(a) & np.isnan(b), np.nan, np.nan_to_num(a) - np.nan_to_num(b))
 
 
 def _gaps(difference: np.ndarray) -> np.ndarray:

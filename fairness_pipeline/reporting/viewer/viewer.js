@@ -308,10 +308,10 @@ function row(number) {
     byNumber(number).then(() => made.isConnected && made.replaceWith(row(number)), () => {});
     return made;
   }
-  const differing = Object.entries(pair.values).filter(([, [a, b]]) => a !== null && b !== null && a !== b)
+  const differing = Object.entries(pair.values).filter(([, [a, b]]) => (a ?? 0) !== (b ?? 0))
     .sort(([one], [other]) => (other === state.measure) - (one === state.measure));
   made.append(element("div", {}, element("small", { textContent: pair.word || pair.id }),
-    ...differing.slice(0, 4).map(([name, [a, b]]) => element("span", { className: "gap", textContent: `${label(name)} ${signed(a - b)}` }))));
+    ...differing.slice(0, 4).map(([name, [a, b]]) => element("span", { className: "gap", textContent: `${label(name)} ${a === null || b === null ? (a ?? b).toLocaleString("en") : signed(a - b)}` }))));
   for (const [side, other, group] of [["a", "b", set.groups[0]], ["b", "a", set.groups[1]]]) made.append(column(pair[side], pair[other], group));
   return made;
 }

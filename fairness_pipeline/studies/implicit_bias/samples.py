@@ -10,16 +10,26 @@ from fairness_pipeline.workspace.lake import Key, Lake
 
 
 def samples(part: ImplicitBiasPart, lake: Lake, key: Key) -> Samples:
-    """Every text that the classifier has labelled, on the side of its author's group; the first training's labels."""
+    """Every text that the classifier has labelled, on the side of its author's group.
+
+    A value is the share of trainings in which the text counts for the measure; NaN where the measure leaves it out.
+    """
     names = part.corpora[key["corpus"]].labels.names
-    table = lake.read("classifier_predictions", key)
-    table = table.filter(pc.equal(table["seed"], pc.min(table["seed"])))
+    trained = lake.read("classifier_predictions", key)
+    table = trained.group_by(["text_id", "author_group", "label"], use_threads=False).aggregate(
+        [("prediction", "mean")]
+    )
+    seeds = trained.num_rows // max(1, table.num_rows)
     corpus = lake.read("authored_texts", {"corpus": key["corpus"]})
-    place = pc.index_in(table["text_id"], corpus["text_id"])
-    texts = pc.take(corpus["text"], place).to_pylist()
+    texts = pc.take(corpus["text"], pc.index_in(table["text_id"], corpus["text_id"])).to_pylist()
     of_a = np.asarray(pc.equal(table["author_group"], "a"))
-    label, said = (np.asarray(table[name]) for name in ("label", "prediction"))
-    answers = [f"labelled {names[1 - own]}, is {names[1 - true]}" for own, true in zip(said, label, strict=True)]
+    label, said = np.asarray(table["label"]), np.asarray(table["prediction_mean"])
+    answers = [
+        f"labelled {names[0]} in {own * seeds:.0f} of {seeds} trainings, is {names[1 - true]}"
+        if seeds > 1
+        else f"labelled {names[1 - round(own)]}, is {names[1 - true]}"
+        for own, true in zip(said, label, strict=True)
+    ]
     return Samples.of(
         {
             "id": table["text_id"],
@@ -32,9 +42,9 @@ def samples(part: ImplicitBiasPart, lake: Lake, key: Key) -> Samples:
         {
             name: (np.where(of_a & counted, found, np.nan), np.where(~of_a & counted, found, np.nan))
             for name, counted, found in (
-                (FP, label == 0, said == 1),
-                (FN, label == 1, said == 0),
-                (DP, np.full(len(label), True), said == 1),
+                (FP, label == 0, said),
+                (FN, label == 1, 1 - said),
+                (DP, np.full(len(label), True), said),
             )
         },
     )

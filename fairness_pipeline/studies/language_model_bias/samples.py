@@ -14,17 +14,17 @@ from fairness_pipeline.workspace.lake import Key, Lake
 def samples(part: LanguageModelPart, lake: Lake, key: Key) -> Samples:
     """Every phrase of the test split about both groups.
 
-    The values of `stereotype` are how much likelier the phrase is than that with the opposite attribute, about each
+    The values of `stereotype` are how much less likely the phrase is than that with the opposite attribute, about each
     group (nats); their difference is the phrase's log odds ratio. Those of `perplexity` are the phrase's.
     """
     table = lake.read("phrase_perplexities", key)
     table = table.filter(pc.equal(table["split"], "test"))
-    likelihood = pc.multiply(pc.ln(table["perplexity"]), table["tokens"])
-    table = table.append_column("likelihood", likelihood).sort_by("phrase_id")
+    surprise = pc.multiply(pc.ln(table["perplexity"]), table["tokens"])
+    table = table.append_column("surprise", surprise).sort_by("phrase_id")
     own = [_of(table, OWN, side) for side in ("a", "b")]
     values = {"perplexity": tuple(np.asarray(side["perplexity"]) for side in own)}
     values[STEREOTYPE] = tuple(
-        _beside(side, _of(table, OPPOSITE, name), "likelihood") - np.asarray(side["likelihood"])
+        np.asarray(side["surprise"]) - _beside(side, _of(table, OPPOSITE, name), "surprise")
         for name, side in zip("ab", own, strict=True)
     )
     a, b = own
