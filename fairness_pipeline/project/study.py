@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from fairness_pipeline.foundation.yaml_files import Specification
+from fairness_pipeline.statistics.verdicts import Doubt
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 STUDIES = ("dialogue_fairness", "language_model_bias", "sentiment_equity", "implicit_bias", "annotator_bias")
@@ -169,7 +170,7 @@ class Study(Generic[P]):
         files: The types of its YAML files, by the folder of `data` with the files.
         decisive: The row that a verdict is based on, if that is not the row itself (another version, a stratum).
         direction: The meaning of a row's sign in two words, given the names of both sides.
-        reservations: What would invalidate a row's finding, in words.
+        doubts: What would invalidate a row's finding.
         control: Explains why an artefact is not caused by the system, in words, with the control's figure.
         asides: Sentences about other findings in a partition's rows, which are no verdicts on a group.
         harmful: Whether a row counts something bad for whoever gets it; told before other differences.
@@ -194,7 +195,7 @@ class Study(Generic[P]):
     files: Mapping[str, type[Specification]] = field(default_factory=dict)
     decisive: Callable[[Row], Row] = lambda row: row
     direction: Callable[[Row, tuple[str, str]], str] = lambda row, groups: f"more: {groups[row['difference'] < 0]}"
-    reservations: Callable[[P, Key, Row], list[str]] = lambda part, key, row: []
+    doubts: Callable[[P, Key, Row], list[Doubt]] = lambda part, key, row: []
     control: Callable[[P, Key, Row], str] = lambda part, key, row: ""
     asides: Callable[[P, Key, list[Row]], list[str]] = lambda part, key, rows: []
     harmful: Callable[[Row], bool] = lambda row: False
@@ -204,6 +205,10 @@ class Study(Generic[P]):
     def axes(self) -> tuple[str, ...]:
         """The axes of the significance table."""
         return tuple(column for column in self.identity if column in ("dimension", "corpus", self.subject))
+
+    def reservations(self, part: P, key: Key, row: Row) -> list[str]:
+        """What would invalidate a row's finding, in a few words each."""
+        return [doubt.said for doubt in self.doubts(part, key, row)]
 
     def load(self, what: Literal["lineage", "commands", "audit", "samples"]) -> ModuleType | None:
         """One of the study's modules, whose imports may take long; None if the study has no such module."""

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -113,6 +114,11 @@ def entries(workspace: Path, study: AnyStudy) -> list[str]:
     return sorted(path.parent.name for path in (workspace / "history").glob(f"*/{study.table}.parquet"))
 
 
+def time_of(entry: str) -> str:
+    """The time of an entry, for a reader: `2026-11-24 08:30 UTC`."""
+    return f"{datetime.strptime(entry, _FORMAT):%Y-%m-%d %H:%M} UTC"
+
+
 def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows) -> str:
     """The latest entry with a time that begins with `wanted`; without one, the latest entry before it.
 
@@ -128,7 +134,7 @@ def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows) -> str
     known = entries(workspace, study)
     if wanted == "previous":
         now = _as_kept(_measured(study, rows))
-        found = [entry for entry in known if _read(workspace, study, entry) != now]
+        found = [*islice((entry for entry in reversed(known) if _read(workspace, study, entry) != now), 1)]
     elif _is_time(wanted):
         time = wanted.replace(":", "-").replace(" ", "T")
         found = [entry for entry in known if entry.startswith(time) or entry < time]

@@ -36,8 +36,10 @@ def template(folder: Path, name: str, **filters: Callable[..., Any]) -> Template
         "number": _number,
         "p": _p,
         "image": _image,
+        "pictures": _pictures,
         "percent": _percent,
         "in_words": in_words,
+        "capitalize_first": lambda text: text[:1].upper() + text[1:],
         "with_unit": with_unit,
         **filters,
     }
@@ -45,7 +47,20 @@ def template(folder: Path, name: str, **filters: Callable[..., Any]) -> Template
 
 
 def _image(png: bytes, alternative: str) -> Markup:
-    return Markup('<img alt="{}" src="data:image/png;base64,{}">').format(alternative, base64.b64encode(png).decode())
+    """A picture, which a narrow screen scrolls: its labels stay as large as text."""
+    return Markup('<div class="scroll"><img alt="{}" src="{}"></div>').format(alternative, _address(png))
+
+
+def _pictures(both: tuple[bytes, bytes], alternative: str) -> Markup:
+    """One of two pictures, by the width of the screen."""
+    wide, narrow = map(_address, both)
+    return Markup('<picture><source media="(max-width: 640px)" srcset="{}"><img alt="{}" src="{}"></picture>').format(
+        narrow, alternative, wide
+    )
+
+
+def _address(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 def _number(value: float | str | None, digits: int = 4) -> str:

@@ -1,17 +1,56 @@
-"""The page above all reports of a profile: what each study found, and links to it."""
+"""The page above all reports of a profile: a line for each model, the worst first, and links to the reports."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.reporting.history import against, find_entry, time_of
 from fairness_pipeline.reporting.html import template
-from fairness_pipeline.reporting.results import audits_of, counted, findings, worst_first
-from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline.reporting.results import (
+    NOT_MEASURED,
+    Audit,
+    Severity,
+    audits_of,
+    counted,
+    findings,
+    flat,
+    severity,
+    worst_first,
+)
+from fairness_pipeline.workspace.lake import Lake, Row
 
 _HERE = Path(__file__).parent
 _TOLD = 3
+"""Changes that a line tells; `results --against previous` tells all."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a study found about one of its subjects.
+
+    Args:
+        subject: The subject's key.
+        study: The study.
+        anchor: Where the report tells of its worst audit.
+        counts: Its verdicts.
+        finding: The worst in a sentence; empty if nothing is biased.
+        open: The audits that say nothing, and why.
+        turned: The verdicts that turned since the last run.
+        worst: How grave it is.
+    """
+
+    subject: str
+    study: AnyStudy
+    anchor: str
+    counts: dict[str, int]
+    finding: str
+    open: list[str]
+    turned: list[str]
+    worst: Severity
 
 
 def write_index(project: Project, lake: Lake) -> Path | None:
@@ -24,10 +63,21 @@ def write_index(project: Project, lake: Lake) -> Path | None:
     made = [study for study in project.studies if lake.document_path(study.report).exists()]
     if not made:
         return None
+    lines, since = [], dict[str, str]()
+    for study in made:
+        audits = worst_first(study, audits_of(study, project.parts[study.name], lake))
+        entry, turned = _turned(study, project, lake, audits)
+        if entry:
+            since[study.title] = time_of(entry)
+        lines += _lines(study, project, audits, turned)
     html = template(_HERE, "index.html.j2").render(
         profile=project.name,
         description=project.profile.description,
-        studies=[_entry(study, project, lake) for study in made],
+        studies=made,
+        lines=sorted(lines, key=lambda line: line.worst),
+        warnings=[told for study in made for told in project.parts[study.name].warnings(lake)],
+        since=since,
+        told=_TOLD,
         waiting=[study.title for study in project.studies if study not in made],
         made=datetime.now(UTC),
     )
@@ -37,13 +87,43 @@ def write_index(project: Project, lake: Lake) -> Path | None:
     return path
 
 
-def _entry(study: AnyStudy, project: Project, lake: Lake) -> dict[str, object]:
-    audits = worst_first(study, audits_of(study, project.parts[study.name], lake))
-    return {
-        "study": study,
-        "counts": counted(study, audits),
-        "warnings": project.parts[study.name].warnings(lake),
-        "findings": findings(study, project.parts[study.name], audits)[:_TOLD],
-        "not_measured": [audit.name for audit in audits if not audit.measured],
-        "degenerate": [f"{audit.name}: {audit.degenerate}" for audit in audits if audit.degenerate],
-    }
+def _lines(study: AnyStudy, project: Project, audits: list[Audit], turned: list[Row]) -> list[Line]:
+    part, graveness = project.parts[study.name], severity(study)
+    lines = []
+    for subject in dict.fromkeys(audit.key[study.subject] for audit in audits):
+        own = [audit for audit in audits if audit.key[study.subject] == subject]
+        rows = [graveness(row) for audit in own if not audit.degenerate for row in audit.rows if study.gated(row)]
+        nothing = [f"{audit.name}: {audit.degenerate}" for audit in own if audit.degenerate]
+        missing = [f"{audit.name}: {NOT_MEASURED}" for audit in own if not audit.measured]
+        lines.append(
+            Line(
+                subject,
+                study,
+                own[0].anchor,
+                counted(study, own),
+                next(iter(findings(study, part, own)), ""),
+                nothing + missing,
+                [_change(study, row) for row in turned if row[study.subject] == subject],
+                min(rows, default=_LAST),
+            )
+        )
+    return lines
+
+
+_LAST: Severity = (99, True, True, 0.0)
+
+
+def _turned(study: AnyStudy, project: Project, lake: Lake, audits: list[Audit]) -> tuple[str, list[Row]]:
+    """The last run that found something else, and the verdicts that turned since; nothing if there was none."""
+    rows = flat(study, audits)
+    try:
+        entry = find_entry(project.workspace, study, "previous", rows)
+        return entry, against(project.workspace, study, entry, rows, {})
+    except FairnessError:  # nothing else is kept, or it is damaged
+        return "", []
+
+
+def _change(study: AnyStudy, row: Row) -> str:
+    what = [row[name] for name in study.identity if name != study.subject and row[name] is not None]
+    then, now = (row[f"verdict_{when}"] or NOT_MEASURED for when in ("then", "now"))
+    return f"{' · '.join(map(str, what))}: {then} → {now}"

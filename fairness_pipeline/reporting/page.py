@@ -89,7 +89,7 @@ def render(
         counts=counted(study, audits),
         warnings=part.warnings(lake),
         findings=[
-            (audit, study.finding(part, audit.key, row), study.reservations(part, audit.key, row))
+            (audit, study.finding(part, audit.key, row), study.doubts(part, audit.key, row))
             for audit, row in told
         ],
         more=len(biased) - len(told),
@@ -127,7 +127,8 @@ def _one_each(rows: list[tuple[Audit, Row]]) -> list[tuple[Audit, Row]]:
     return first + others
 
 
-def _overview(study: AnyStudy, part: AnyPart, rows: list[tuple[Audit, Row]]) -> bytes | None:
+def _overview(study: AnyStudy, part: AnyPart, rows: list[tuple[Audit, Row]]) -> tuple[bytes, bytes] | None:
+    """The picture for a wide screen, and the one for a phone."""
     labelled = [
         (
             " · ".join([*audit.key.values(), study.label(row)]),
@@ -136,7 +137,7 @@ def _overview(study: AnyStudy, part: AnyPart, rows: list[tuple[Audit, Row]]) -> 
         )
         for audit, row in ((audit, study.decisive(row)) for audit, row in rows)
     ]
-    return overview_plot(labelled) if labelled else None
+    return (overview_plot(labelled), overview_plot(labelled, narrow=True)) if labelled else None
 
 
 def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], html: str) -> None:

@@ -60,7 +60,7 @@ def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable
     return png(figure)
 
 
-def overview_plot(rows: list[tuple[str, Row, str]]) -> bytes:
+def overview_plot(rows: list[tuple[str, Row, str]], *, narrow: bool = False) -> bytes:
     """Differences of any measure on one scale, that of their margins; each with its 95% interval, in the given order.
 
     A difference of 1 is as wide as what does not matter; beyond `_FARTHEST` it is cut off there, and its number stands
@@ -68,16 +68,20 @@ def overview_plot(rows: list[tuple[str, Row, str]]) -> bytes:
 
     Args:
         rows: A label, a row of a significance table with a margin above 0, and what its sign says.
+        narrow: For a phone: labels and numbers stand above the lines, not beside them.
     """
     from matplotlib.figure import Figure
 
-    width, height = 9.2, 0.9 + 0.27 * len(rows)
-    left, below = 2.7 / width, 0.6 / height  # room for labels and numbers; a layout that finds it out draws three times
+    # Room for labels and numbers; a layout that finds it out draws three times.
+    longest = max((len(label) for label, _, _ in rows), default=0)
+    beside = 0.12 if narrow else max(2.7, 0.2 + 0.068 * longest)
+    width, height = (3.9, 0.9 + 0.46 * len(rows)) if narrow else (6.5 + beside, 0.9 + 0.27 * len(rows))
+    left, below = beside / width, 0.6 / height
     figure = Figure(figsize=(width, height), dpi=110)
-    axes = figure.add_axes((left, below, 0.69 - left, 1 - below - 0.1 / height))
+    axes = figure.add_axes((left, below, 1 - 2 * left if narrow else 3.65 / width, 1 - below - 0.1 / height))
     widest = max(2.0, *(min(_FARTHEST, abs(in_margins(row) or 0.0)) for _, row, _ in rows))
     axes.axvspan(-1, 1, color="#00000012", linewidth=0)
-    for place, (_, row, direction) in enumerate(reversed(rows)):
+    for place, (label, row, direction) in enumerate(reversed(rows)):
         colour = COLOURS[said(row)]
         value, low, high = (in_margins(row, name) for name in ("difference", "ci_low", "ci_high"))
         assert value is not None
@@ -87,21 +91,27 @@ def overview_plot(rows: list[tuple[str, Row, str]]) -> bytes:
         inside = abs(value) <= widest
         marker = "o" if inside else ">" if value > 0 else "<"
         axes.plot(max(-widest, min(widest, value)), place, marker, color=colour, markersize=5)
-        told = f"  ({direction})" if value else ""
+        told = f"{label}: {with_unit(row)}" if narrow else with_unit(row)
+        told += f"  ({direction})" if value and not narrow else ""
         axes.annotate(
-            with_unit(row) + told, (1.01, place), xycoords=("axes fraction", "data"), fontsize=7,
-            va="center", color=colour, annotation_clip=False,
+            _fitting(told, 72) if narrow else told, (0, place + 0.3) if narrow else (1.01, place),
+            xycoords=("axes fraction", "data"), fontsize=7, va="center", color=colour, annotation_clip=False,
         )  # fmt: skip
     axes.axvline(0, color="#444444", linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [label for label, _, _ in reversed(rows)])
+    axes.set_yticks([] if narrow else range(len(rows)), [] if narrow else [label for label, _, _ in reversed(rows)])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlim(-1.08 * widest, 1.08 * widest)
-    axes.set_xlabel(
-        "difference, first group minus second, in multiples of the margin (grey: within the margin)", fontsize=8
-    )
+    said_below = "difference, first group minus second, in multiples of the margin (grey: within the margin)"
+    axes.set_xlabel("first group minus second, in margins" if narrow else said_below, fontsize=8)
     axes.tick_params(labelsize=7.5)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["top", "right", *(["left"] if narrow else [])]].set_visible(False)
     return png(figure)
+
+
+def _fitting(text: str, most: int) -> str:
+    """The text, without its middle where it is longer: a label's end tells the measure and the number."""
+    half = (most - 3) // 2
+    return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
 
 
 def png(figure: Any) -> bytes:

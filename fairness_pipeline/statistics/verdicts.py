@@ -1,6 +1,6 @@
 """The verdict: the conclusion of a row of a significance table, in one word."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TELL
 
@@ -12,6 +12,13 @@ FINDING = "finding"
 NOTHING_TO_JUDGE = "nothing to judge"
 FAIR_ON_AVERAGE = "fair on average"
 """Equivalence is shown for all strata together, but not in every stratum."""
+
+
+class Doubt(NamedTuple):
+    """What could overturn a biased row: in a few words with the figures, and what that means for a reader."""
+
+    said: str
+    means: str
 
 
 def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05, clusters: int | None = None) -> Verdict:

@@ -140,7 +140,7 @@ def test_a_users_own_table_and_somebody_elses_predictions(small: Project, data: 
         and found["fp_rate"]["verdict"] == "biased"
         and found["fp_rate"]["seeds"] == 1
     )
-    assert "theirs labels 100.0% of women's negative texts as positive" in done.stdout
+    assert "theirs labels 100.0% of the 'negative' texts by 'women' as 'positive'" in done.stdout
     gate = command("run", "--profile", "mine", "--fail-on", "biased")
     assert gate.returncode == 3
     assert (
@@ -293,8 +293,9 @@ def test_no_claim_about_a_classifier_that_guesses_but_about_one_that_tells_the_g
         (folder / f"{name}.csv").write_text("text_id,prediction\n" + "\n".join(lines) + "\n", encoding="utf-8")
     printed = run().stdout
     assert "same: nothing to judge: one prediction for everything" in printed
-    assert "group labels 100.0% of Northtown's negative texts as positive, but 0.0% of Southtown's" in " ".join(
-        printed.split()
+    assert (
+        "group labels 100.0% of the 'negative' texts by 'Northtown' as 'positive', but 0.0% of those by 'Southtown'"
+        in " ".join(printed.split())
     )
 
 

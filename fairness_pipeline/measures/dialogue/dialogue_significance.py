@@ -23,6 +23,7 @@ from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.statistics.verdicts import Doubt
 from fairness_pipeline.workspace.lake import Row
 
 DIALOGUE_SIGNIFICANCE = schema(
@@ -168,8 +169,8 @@ def decisive(row: Row) -> Row:
     return {**row, **{name: row[f"content_{own}"] for name, own in names.items()}}
 
 
-def reservations(row: Row, alpha: float = 0.05) -> list[str]:
-    """The reasons that could overturn a biased row, in words. Empty if it withstands all checks.
+def doubts(row: Row, alpha: float = 0.05) -> list[Doubt]:
+    """What could overturn a biased row. Empty if it withstands all checks.
 
     Args:
         row: As `DIALOGUE_SIGNIFICANCE`.
@@ -177,21 +178,45 @@ def reservations(row: Row, alpha: float = 0.05) -> list[str]:
     """
     found, own = [], decisive(row)
     if own["difference"] * row["difference"] < 0 and row["p_as_answered"] < alpha:
-        found.append(f"the answers as they are differ the other way ({with_unit(row)})")
+        found.append(Doubt(f"the answers as they are differ the other way ({with_unit(row)})", _OTHER_WAY))
     if row["without_them"] in ("fair", "inconclusive", "artefact") and not _mostly_there(
         row["difference_without_them"], own
     ):
-        found.append(f"{row['without_them']} without the pairs of {row['carried_by']}")
+        found.append(Doubt(f"{row['without_them']} without the pairs of {row['carried_by']}", _CARRIED))
     if row["holds"] < _FIRM * row["variations"]:
-        found.append(f"it holds in {row['holds']} of {row['variations']} variations")
+        found.append(Doubt(f"it holds in {row['holds']} of {row['variations']} variations", _VARIES))
     for change, what in ((SAME_GROUP, "another word of the same group"), (REWORDING, "another wording")):
         moved, p = row[f"{change}_difference"], row[f"{change}_p"]
         if moved is not None and p < alpha and abs(moved) >= abs(own["difference"]):
-            found.append(f"{what} moves it as much ({with_unit(row, f'{change}_difference')})")
+            said = f"{what} moves it as much ({with_unit(row, f'{change}_difference')})"
+            found.append(Doubt(said, _UNSTEADY))
     canned = row["measure"] in ("refusal", "no_answer")  # a system declines in one way, or says nothing at all
     if row["distinct_shown"] is not None and row["distinct_shown"] <= _FEW and not canned:
-        found.append(f"it hangs on {row['distinct_shown']} distinct answer{'s' if row['distinct_shown'] > 1 else ''}")
+        said = f"it hangs on {row['distinct_shown']} distinct answer{'s' if row['distinct_shown'] > 1 else ''}"
+        found.append(Doubt(said, _HANDFUL))
     return found
+
+
+_OTHER_WAY = (
+    "The verdict rests on the answers with the groups' own words masked. Read as they are, they favour the other "
+    "group: say which of the two readings you mean."
+)
+_CARRIED = (
+    "A single word carries the difference, and without it none is shown. It may be about that word and not about the "
+    "group: read its pairs."
+)
+_VARIES = (
+    "The same answers were judged again in other ways that are as good: parts of the pairs, other scorers, other "
+    "thresholds. What only some of them show may be chance, or come from the instrument."
+)
+_UNSTEADY = (
+    "A change that names no other group changes the answers as much. The model may be unsteady to any change, and not "
+    "to the group."
+)
+_HANDFUL = (
+    "The model gives very few answers of this kind, again and again. The difference stands and falls with them, and "
+    "the next training or prompt may have others."
+)
 
 
 def control(row: Row) -> str:

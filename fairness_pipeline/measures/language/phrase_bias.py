@@ -22,6 +22,7 @@ from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_dif
 from fairness_pipeline.statistics.clusters import clustered
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, adjusted, compare_scores
 from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.statistics.verdicts import Doubt
 from fairness_pipeline.workspace.lake import Row
 
 PHRASE_PERPLEXITIES = schema(
@@ -339,14 +340,22 @@ def _summed(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
     return pairs.tokens_a * np.log(pairs.a), pairs.tokens_b * np.log(pairs.b)
 
 
-def reservations(row: Row, alpha: float) -> list[str]:
-    """The reasons that could overturn a row's finding, in words. Empty if it stands."""
+def doubts(row: Row, alpha: float) -> list[Doubt]:
+    """What could overturn a row's finding. Empty if it stands."""
     found = []
     if row["p_targets"] is not None and row["p_targets"] >= alpha:
-        found.append(f"not significant when each target word counts once (p = {row['p_targets']:.2g})")
+        said = f"not significant when each target word counts once (p = {row['p_targets']:.2g})"
+        found.append(Doubt(said, _FEW_TARGETS))
     if row["note"]:
-        found.append(row["note"])
+        found.append(Doubt(row["note"], _NOTED))
     return found
+
+
+_FEW_TARGETS = (
+    "Many phrases share a few words for the group, and these words, not the group, may make the difference. Add "
+    "phrases with other words for it."
+)
+_NOTED = "This limits what the phrases can show; more phrases, with more attribute words, would lift it."
 
 
 def control(row: Row) -> str:

@@ -2,7 +2,7 @@
 
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.measures.dialogue.answer_changes import OUTCOMES as CHANGES
-from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, reservations
+from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, doubts
 from fairness_pipeline.measures.dialogue.registry import (
     finding,
     glanced_at,
@@ -37,10 +37,6 @@ def _finding(part: DialoguePart, key: Key, row: Row) -> str:
     return f"{key['model']}{checkpoint}: {finding(own, _groups(part, key))}{masked}{words}"
 
 
-def _reservations(part: DialoguePart, key: Key, row: Row) -> list[str]:
-    return reservations(row, part.level)
-
-
 def _direction(row: Row, groups: tuple[str, str]) -> str:
     if row["measure"] not in CHANGES:
         return f"more: {groups[row['difference'] < 0]}"
@@ -71,7 +67,7 @@ STUDY = Study(
     finding=_finding,
     decisive=decisive,
     direction=_direction,
-    reservations=_reservations,
+    doubts=lambda part, key, row: doubts(row, part.level),
     control=lambda part, key, row: control(row),
     harmful=lambda row: is_harmful(row["measure"]),
     gated=lambda row: not is_part(row["measure"]),

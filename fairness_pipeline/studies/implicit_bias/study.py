@@ -18,12 +18,13 @@ def _groups(part: ImplicitBiasPart, key: Key) -> tuple[str, str]:
 
 def _finding(part: ImplicitBiasPart, key: Key, row: Row) -> str:
     positive, negative = part.corpora[key["corpus"]].labels.names
-    of, said = {FP: (f"{negative} texts", positive), FN: (f"{positive} texts", negative), DP: ("texts", positive)}[
+    of, said = {FP: (f"'{negative}' texts", positive), FN: (f"'{positive}' texts", negative), DP: ("texts", positive)}[
         row["measure"]
     ]
     sides = sorted(zip((row["value_a"], row["value_b"]), _groups(part, key), strict=True), key=lambda side: -side[0])
     (high, more), (low, less) = sides
-    return f"{key['classifier']} labels {high:.1f}% of {more}'s {of} as {said}, but {low:.1f}% of {less}'s"
+    labels = f"{key['classifier']} labels {high:.1f}% of the {of} by '{more}' as '{said}'"
+    return f"{labels}, but {low:.1f}% of those by '{less}'"
 
 
 def _control(part: ImplicitBiasPart, key: Key, row: Row) -> str:

@@ -1,7 +1,7 @@
 """Study 2: does a language model find a stereotype likelier of one group than of the other?"""
 
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
-from fairness_pipeline.measures.language.phrase_bias import LOG, control, reservations
+from fairness_pipeline.measures.language.phrase_bias import LOG, control, doubts
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.project.study import Study
@@ -62,7 +62,7 @@ STUDY = Study(
         "models (language models)": LanguageModelSpecification,
         "corpora (phrases for language models)": PhraseCorpus,
     },
-    reservations=lambda part, key, row: reservations(row, part.level),
+    doubts=lambda part, key, row: doubts(row, part.level),
     direction=lambda row, groups: f"likelier: {groups[row['difference'] > 0]}",
     control=lambda part, key, row: control(row),
     gated=lambda row: row["measure"] == STEREOTYPE,

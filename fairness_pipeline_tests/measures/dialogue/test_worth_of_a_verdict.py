@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.dialogue.breakdown import break_down, carrying, swapped_words
 from fairness_pipeline.measures.dialogue.classifier_quality import evaluate_classifiers
-from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, reservations
+from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, doubts
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, SideResponses, index_responses
 from fairness_pipeline.measures.dialogue.instrument import check_instruments, swapped_texts
 from fairness_pipeline.measures.dialogue.measure import MASKED, Sides, SignificanceSettings
@@ -331,7 +332,13 @@ FIRM = {
 }  # fmt: skip
 
 
-def test_reservations_name_what_would_undo_a_finding() -> None:
+def reservations(row: dict[str, Any]) -> list[str]:
+    found = doubts(row)
+    assert all(len(doubt.means) > 60 for doubt in found)
+    return [doubt.said for doubt in found]
+
+
+def test_doubts_name_what_would_undo_a_finding() -> None:
     assert reservations(FIRM) == []
     found = reservations(
         {**FIRM, "difference": 2.0, "without_them": "fair", "difference_without_them": -0.5, "carried_by": "he / she",

@@ -20,9 +20,9 @@ from fairness_pipeline.measures.language.phrase_bias import (
     LanguageModelBiasSettings,
     Pairs,
     compare_phrases,
+    doubts,
     paper_test,
     quadruples,
-    reservations,
     without_outliers,
 )
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
@@ -203,7 +203,7 @@ def test_what_the_groups_words_make_is_an_artefact_and_no_difference_is_fair() -
     noise = draw.normal(0, 0.2, (2, 240))
     assert stereotype_of(1.0 + noise[0], 1.0 + noise[1])["verdict"] == "artefact"
     row = stereotype_of(noise[0], noise[1])
-    assert row["verdict"] == "fair" and not reservations({**row, "p_targets": None}, 0.05)
+    assert row["verdict"] == "fair" and not doubts({**row, "p_targets": None}, 0.05)
     assert stereotype_of(1.0 + noise[0], -1.0 + noise[1])["verdict"] == "biased"
     few = stereotype_of(1.0 + noise[0], noise[1], words=4)
     assert few["verdict"] == "inconclusive" and few["note"] == "4 attribute words with an opposite; 5 at least"
