@@ -65,11 +65,11 @@ def write_index(project: Project, lake: Lake) -> Path | None:
         return None
     lines, since = [], dict[str, str]()
     for study in made:
-        audits = worst_first(study, audits_of(study, project.parts[study.name], lake))
-        entry, turned = _turned(study, project, lake, audits)
+        audits = audits_of(study, project.parts[study.name], lake)
+        entry, turned = _turned(study, project, audits)
         if entry:
             since[study.title] = time_of(entry)
-        lines += _lines(study, project, audits, turned)
+        lines += _lines(study, project, worst_first(study, audits), turned)
     html = template(_HERE, "index.html.j2").render(
         profile=project.name,
         description=project.profile.description,
@@ -113,7 +113,7 @@ def _lines(study: AnyStudy, project: Project, audits: list[Audit], turned: list[
 _LAST: Severity = (99, True, True, 0.0)
 
 
-def _turned(study: AnyStudy, project: Project, lake: Lake, audits: list[Audit]) -> tuple[str, list[Row]]:
+def _turned(study: AnyStudy, project: Project, audits: list[Audit]) -> tuple[str, list[Row]]:
     """The last run that found something else, and the verdicts that turned since; nothing if there was none."""
     rows = flat(study, audits)
     try:

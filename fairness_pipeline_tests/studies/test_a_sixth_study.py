@@ -47,6 +47,8 @@ def test_a_sixth_study(toy: Path) -> None:
     assert "gender × loaded: biased" in page
     assert "gender × fair: biased" not in page
     assert planned() == []
+    assert "first run" in report.with_name("index.html").read_text()
+    assert "no pairs to show" in command("view").stderr  # the study has nothing for the viewer
 
     # Results, SQL, the gate.
     rows = json.loads(command("results", "--format", "json").stdout)
@@ -78,6 +80,9 @@ def test_a_sixth_study(toy: Path) -> None:
     # History, and what the study adds to the command.
     changes = json.loads(command("results", "--against", "previous", "--format", "json").stdout)
     assert [row["die"] for row in changes] == ["loaded"]  # the other one did not turn
+    index = report.with_name("index.html").read_text()
+    assert f"<div>gender · eyes: biased → {changes[0]['verdict_now']}</div>" in index
+    assert index.count("nothing turned") == 1
     assert command("roll", "--die", "fair").stdout == "fair shows 4\n"
     for wrong, said in ((("--model", "x"), "unknown model 'x' in profile 'dice'; known: fair, loaded"),
                         (("--study", "dialogue_fairness"), "unknown study 'dialogue_fairness'"),

@@ -70,7 +70,8 @@ def build(
     measured, stale = _measured(lineage, lake)
     if not measured:
         raise FairnessError(
-            f"nothing that was measured is up to date; run: fairness-pipeline run --profile {project.name}"
+            "no pairs to show: nothing was measured, or all of it is out of date; run: "
+            f"fairness-pipeline run --profile {project.name}"
         )
     data.mkdir(parents=True, exist_ok=True)
     sets = []
@@ -110,6 +111,7 @@ def _measured(lineage: Lineage, lake: Lake) -> tuple[list[tuple[AnyStudy, Audit]
     found = [
         (study, audit)
         for study in project.studies
+        if study.load("samples")
         for audit in worst_first(study, audits_of(study, project.parts[study.name], lake))
         if audit.measured and _was_asked(study, lineage, lake, audit.key)
     ]
