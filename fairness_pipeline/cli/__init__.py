@@ -13,7 +13,7 @@ from fairness_pipeline import __version__
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import visible
 
-_COMMANDS = ("audit", "init", "run", "results", "sql", "check", "report", "view", "publish", "ui", "forget")
+_COMMANDS = ("audit", "init", "run", "results", "sql", "check", "report", "view", "evidence", "publish", "ui", "forget")
 
 
 def main(words: list[str] | None = None) -> None:

@@ -34,7 +34,7 @@ def template(folder: Path, name: str, **filters: Callable[..., Any]) -> Template
     environment.globals |= {"colours": COLOURS, "version": __version__, "said": said}
     environment.filters |= {
         "number": _number,
-        "p": _p,
+        "p": p_value,
         "image": _image,
         "pictures": _pictures,
         "percent": _percent,
@@ -73,7 +73,8 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value:+.1f}%"
 
 
-def _p(value: float | None) -> str:
+def p_value(value: float | None) -> str:
+    """A p value for a reader."""
     if value is None:
         return "–"
     return "< 1e-5" if value < 1e-5 else f"{value:.3g}"

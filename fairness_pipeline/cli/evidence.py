@@ -1,0 +1,46 @@
+"""`evidence`: writes what an audit hands to others."""
+
+import argparse
+from pathlib import Path
+
+from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.foundation.errors import FairnessError
+
+
+def add(command: Command) -> None:
+    """Adds the command."""
+    evidence = command(
+        "evidence",
+        _evidence,
+        "Write what an audit hands to others: verdicts, rates, model cards, data sheets, hashes.",
+    )
+    evidence.add_argument("--output", metavar="FOLDER", help="where to (default: 'evidence' in the workspace)")
+
+
+def _evidence(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.foundation.plain_text import number_of
+    from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.project.project import Project
+    from fairness_pipeline.reporting.evidence.facts import facts
+    from fairness_pipeline.reporting.evidence.pack import write_pack
+    from fairness_pipeline.workspace.lake import Lake
+
+    project = Project(arguments.profile)
+    found = facts(Lineage(project), Lake(project.workspace))
+    if not any(subject.verdicts for subject in found.subjects):
+        raise FairnessError(f"nothing was measured yet; run: fairness-pipeline run --profile {project.name}")
+    folder = Path(arguments.output) if arguments.output else project.workspace / "evidence"
+    signed = project.workspace / "signed"
+    files = write_pack(found, folder, signed if (signed / "summary.json").exists() else None)
+    for path in files[:2]:
+        print(path)
+    cards, sheets = (sum(path.parent.name == name for path in files) for name in ("model-cards", "data-sheets"))
+    print(
+        f"{number_of(cards, 'model card')}, {number_of(sheets, 'data sheet')}, {files[2].name} for machines: {folder}"
+    )
+    stale = sum(verdict.stale for subject in found.subjects for verdict in subject.verdicts)
+    if stale:
+        print(f"{number_of(stale, 'verdict')} out of date, and marked: 'fairness-pipeline run' makes them anew")
+    if not (signed / "summary.json").exists():
+        print("Not signed: fairness-pipeline run --sign KEYFILE signs a run, and the next pack holds the signature")
+    return 0

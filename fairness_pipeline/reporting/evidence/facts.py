@@ -1,0 +1,223 @@
+"""What an evidence pack says, before it is written in any form."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from fairness_pipeline import __version__
+from fairness_pipeline.foundation.libraries import library_versions
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.state import State
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.reporting.html import in_words
+from fairness_pipeline.reporting.results import Audit, audits_of, said, severity, together, worst_first
+from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.statistics.verdicts import ARTEFACT, Doubt
+from fairness_pipeline.workspace.lake import Lake, Row
+
+_LIBRARIES = ("torch", "transformers", "dagster", "pandas", "pyarrow", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How often each group gets an outcome.
+
+    Attributes:
+        groups: The names of both groups.
+        rates: Of each the share of its cases, in percent.
+        ratio: The lower rate divided by the higher one, the impact ratio; None where nobody gets the outcome.
+        n: On how many cases, or pairs of cases, they rest.
+    """
+
+    groups: tuple[str, str]
+    rates: tuple[float, float]
+    ratio: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One verdict with what stands beside it.
+
+    Attributes:
+        subject: The model, system, classifier or corpus.
+        where: The other parts of its partition: a dimension, a corpus.
+        measure: Its name for readers.
+        verdict: In a word.
+        value: The difference of the first group minus the second.
+        difference: The same with its unit.
+        interval: The 95% interval, in the same unit; empty if there is none.
+        p: Adjusted by Holm over the measures of its table; None if there is none.
+        margin: Below which a difference does not matter, in the measure's unit; None if it has none.
+        finding: In a sentence, if it is biased.
+        control: Why an artefact is not the system's doing.
+        doubts: What could overturn it.
+        rates: Of both groups; None where the measure is no rate.
+        stale: Whether it is out of date.
+    """
+
+    subject: str
+    where: str
+    measure: str
+    verdict: str
+    value: float
+    difference: str
+    interval: str
+    p: float | None
+    margin: float | None
+    finding: str
+    control: str
+    doubts: list[Doubt]
+    rates: Rates | None
+    stale: bool
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is known of a subject: the settings that it is declared with, in words, and its verdicts."""
+
+    name: str
+    study: str
+    kind: str
+    declared: dict[str, str]
+    verdicts: list[Verdict]
+    not_measured: list[str]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus as it is declared."""
+
+    name: str
+    licence: str
+    citation: str
+    declared: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Hash:
+    """The hash of all bytes of a partition's files."""
+
+    asset: str
+    partition: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that an evidence pack says."""
+
+    profile: str
+    description: str
+    made: datetime
+    version: str
+    libraries: dict[str, str]
+    seed: int
+    warnings: list[str]
+    subjects: list[Subject]
+    corpora: list[Corpus]
+    hashes: list[Hash]
+
+    @property
+    def doubts(self) -> list[str]:
+        """What the doubts mean, each once."""
+        own = (doubt.means for subject in self.subjects for verdict in subject.verdicts for doubt in verdict.doubts)
+        return list(dict.fromkeys(own))
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {**asdict(self), "made": self.made.isoformat()}
+
+
+def facts(lineage: Lineage, lake: Lake) -> Facts:
+    """What a workspace holds now.
+
+    Args:
+        lineage: The profile's lineage.
+        lake: Its lake.
+    """
+    project, state = lineage.project, State(lineage, lake)
+    corpora = {corpus.name: corpus for study in project.studies for corpus in _corpora(project.parts[study.name])}
+    return Facts(
+        profile=project.name,
+        description=project.profile.description,
+        made=datetime.now(UTC).replace(microsecond=0),
+        version=__version__,
+        libraries=library_versions(*_LIBRARIES),
+        seed=project.profile.seed,
+        warnings=[told for study in project.studies for told in project.parts[study.name].warnings(lake)],
+        subjects=[own for study in project.studies for own in _subjects(study, project, lake, state)],
+        corpora=list(corpora.values()),
+        hashes=[
+            Hash(name, " ".join(key.values()), digest)
+            for name in lineage.recipes
+            for key in lineage.keys(name)
+            if (digest := lake.bytes_of(name, key))
+        ],
+    )
+
+
+def _subjects(study: AnyStudy, project: Project, lake: Lake, state: State) -> Iterator[Subject]:
+    part = project.parts[study.name]
+    audits = worst_first(study, audits_of(study, part, lake))
+    for name in dict.fromkeys(audit.key[study.subject] for audit in audits):
+        own = [audit for audit in audits if audit.key[study.subject] == name]
+        yield Subject(
+            name,
+            study.title,
+            study.subject,
+            _declared(part.subjects[name].identity()),
+            [verdict for audit in own if audit.measured for verdict in _verdicts(study, part, audit, state)],
+            [audit.name for audit in own if not audit.measured],
+        )
+
+
+def _verdicts(study: AnyStudy, part: AnyPart, audit: Audit, state: State) -> Iterator[Verdict]:
+    stale = state.stale(study.table, audit.key)
+    for row in sorted(filter(study.gated, audit.rows), key=severity(study)):
+        groups = study.groups(part, {**audit.key, "measure": row["measure"]})
+        own, told = study.decisive(row), said(row)
+        doubts = study.doubts(part, audit.key, row) if told == "biased" else []
+        low, high = (own[end] if own[end] is None else f"{own[end]:+.3g}" for end in ("ci_low", "ci_high"))
+        yield Verdict(
+            audit.key[study.subject],
+            " · ".join(value for axis, value in audit.key.items() if axis != study.subject),
+            study.label(row),
+            told,
+            own["difference"],
+            with_unit(own),
+            f"{low} to {high}" if low is not None and high is not None else "",
+            row["p_holm"],
+            row["margin"] or None,
+            study.finding(part, audit.key, row) if told == "biased" else "",
+            study.control(part, audit.key, row) if told == ARTEFACT else "",
+            doubts,
+            _rates(row, groups),
+            stale,
+        )
+
+
+def _rates(row: Row, groups: tuple[str, str]) -> Rates | None:
+    """Rates by group, where single cases have the outcome or have it not; the values as answered."""
+    if row["unit"] != "percent" or together(row) or not row["n"]:
+        return None
+    a, b = row["value_a"], row["value_b"]
+    return Rates(groups, (a, b), min(a, b) / max(a, b) if max(a, b) > 0 else None, row["n"])
+
+
+def _corpora(part: AnyPart) -> Iterator[Corpus]:
+    known: dict[str, Any] = dict(getattr(part, "corpora", {}))
+    if single := getattr(part, "corpus", None):
+        known |= dict.fromkeys(part.corpora_of_all, single)
+    for name, own in known.items():
+        specification: Any = getattr(own, "specification", own)
+        declared = specification.model_dump(exclude_defaults=True, exclude={"licence", "citation"})
+        yield Corpus(name, specification.licence, specification.citation, _declared(declared))
+
+
+def _declared(settings: dict[str, Any]) -> dict[str, str]:
+    """Settings for a reader, without what is not set."""
+    known = {name: value for name, value in settings.items() if value not in (None, {}, (), [])}
+    return {name.replace("_", " "): in_words(value) for name, value in known.items()}

@@ -1,0 +1,84 @@
+"""The evidence pack: what it says is what the tables hold, in forms that others read."""
+
+import json
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline_tests.commands import command, run
+
+
+def test_a_pack_says_what_the_tables_hold(made: Project, tmp_path: Path) -> None:
+    folder = tmp_path / "pack"
+    done = command("evidence", "--output", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "1 model card, 1 data sheet" in done.stdout and "Not signed" in done.stdout
+    told = json.loads((folder / "evidence.json").read_text(encoding="utf-8"))
+    (subject,) = told["subjects"]
+    lake, rates = Lake(made.workspace), 0
+    for own in subject["verdicts"]:
+        if own["measure"] != "Offence rate":
+            continue
+        # The rates once more, from single answers.
+        rows = lake.read("politeness", {"dimension": own["where"], "model": "seq2seq"}).to_pylist()
+        sides = [[row["offensive"] for row in rows if row["side"] == side] for side in "ab"]
+        shares = [100 * sum(side) / len(side) for side in sides]
+        assert own["rates"]["rates"] == pytest.approx(shares)
+        assert own["rates"]["n"] == len(sides[0])
+        ratio = min(shares) / max(shares) if max(shares) else None
+        assert own["rates"]["ratio"] == (pytest.approx(ratio) if ratio is not None else None)
+        rates += 1
+    assert rates == 2
+    assert all(own["rates"] is None for own in subject["verdicts"] if own["measure"] in ("Diversity", "Length"))
+    assert {own["asset"] for own in told["hashes"]} >= {"responses", "dialogue_models", "dialogue_fairness_report"}
+    assert all(len(own["sha256"]) == 64 for own in told["hashes"])
+    page = (folder / "evidence.html").read_text(encoding="utf-8")
+    for said in ("impact ratio", "Annex IV", "No threshold of any law is applied", told["corpora"][0]["licence"]):
+        assert said in page
+    assert (folder / "evidence.pdf").read_bytes().startswith(b"%PDF-")
+    # Hugging Face's own library reads the card's metadata.
+    card = ModelCard.load(folder / "model-cards" / "dialogue-fairness-seq2seq.md")
+    results = card.data.eval_results
+    assert results is not None and card.data.model_name == "seq2seq"
+    assert len(results) == len(subject["verdicts"])
+    found = {(one.dataset_name, one.metric_type): one.metric_value for one in results}
+    significance = lake.read("dialogue_significance", {"dimension": "gender", "model": "seq2seq"}).to_pylist()
+    row = next(row for row in significance if row["measure"] == "length")
+    assert found["Dialogue fairness: gender", "length"] == pytest.approx(row["difference"])
+    assert "## Bias, Risks, and Limitations" in card.text
+
+
+def test_names_of_others_are_text_in_it(made: Project, data: Path, tmp_path: Path) -> None:
+    path = data / "profiles" / "tiny.yaml"
+    path.write_text(path.read_text().replace("description: ", "description: <script>alert(1)</script> & ", 1))
+    folder = tmp_path / "pack"
+    assert command("evidence", "--output", str(folder)).returncode == 0
+    page = (folder / "evidence.html").read_text(encoding="utf-8")
+    assert "<script" not in page and "&lt;script&gt;alert(1)" in page
+
+
+def test_a_signed_run_and_what_is_out_of_date(made: Project, tmp_path: Path) -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = tmp_path / "key.pem"
+    private = Ed25519PrivateKey.generate()
+    key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    assert run("--sign", str(key)).returncode == 0
+    folder = tmp_path / "pack"
+    done = command("evidence", "--output", str(folder))
+    assert "Not signed" not in done.stdout
+    assert {path.name for path in (folder / "signed").iterdir()} >= {"summary.json"}
+    assert "signed/summary.json beside this file" in (folder / "evidence.html").read_text(encoding="utf-8")
+    (made.workspace / "tables" / "sentiment" / "dimension=gender" / "model=seq2seq" / "part-0.parquet").unlink()
+    done = command("evidence", "--output", str(folder))
+    assert "verdicts out of date, and marked" in done.stdout
+    assert "(out of date)" in (folder / "evidence.html").read_text(encoding="utf-8")
+
+
+def test_nothing_measured_says_what_to_do(tiny: Project) -> None:
+    done = command("evidence")
+    assert done.returncode == 1 and "fairness-pipeline run --profile" in done.stderr
