@@ -6,7 +6,7 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test fast ui lint reference verify benchmark lock sbom advisories clean
+.PHONY: run test fast ui lint reference site notebooks verify benchmark lock sbom advisories clean
 .DEFAULT_GOAL := run
 
 $(VENV)/.installed: pyproject.toml requirements.txt requirements-cpu.txt
@@ -38,6 +38,12 @@ fast: lint
 
 reference: $(VENV)/.installed
 	@$(BIN)/python -m fairness_pipeline.cli.reference > docs/reference.md
+
+site: $(VENV)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+notebooks: $(VENV)/.installed
+	@$(BIN)/python -W ignore -m fairness_pipeline_tests.notebooks
 
 verify: $(VENV)/.installed
 	@$(BIN)/pytest -m kills --timeout 3600 -o faulthandler_timeout=0 -n $(WORKERS)

@@ -74,9 +74,10 @@ def swap(text: str, dimension: str = "gender") -> str:
     Raises:
         FairnessError: there is no such dimension.
 
-    >>> import fairness_pipeline as fp
-    >>> fp.swap("My dad is a POLICEMAN.")
-    'My mom is a POLICEWOMAN.'
+    Examples:
+        >>> import fairness_pipeline as fp
+        >>> fp.swap("My dad is a POLICEMAN.")
+        'My mom is a POLICEWOMAN.'
     """
     _texts([text], "text")
     swapper = Swapper(load_dimension(dimension), pronouns=PairSettings().pronouns)
@@ -99,9 +100,10 @@ def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
     Raises:
         FairnessError: there is no such dimension.
 
-    >>> import fairness_pipeline as fp
-    >>> fp.pairs(["she left", "it rains", "his hat"])[["context_a", "context_b"]].to_dict("list")
-    {'context_a': ['he left', 'his hat'], 'context_b': ['she left', 'her hat']}
+    Examples:
+        >>> import fairness_pipeline as fp
+        >>> fp.pairs(["she left", "it rains", "his hat"])[["context_a", "context_b"]].to_dict("list")
+        {'context_a': ['he left', 'his hat'], 'context_b': ['she left', 'her hat']}
     """
     texts, own = _texts(contexts, "contexts"), load_dimension(dimension)
     count = len(texts)
@@ -136,9 +138,10 @@ def score(responses: Iterable[str], dimension: str = "gender") -> "pd.DataFrame"
     Raises:
         FairnessError: there is no such dimension.
 
-    >>> import fairness_pipeline as fp
-    >>> fp.score(["what an idiot", "the wedding was wonderful"])[["offensive", "family"]].to_dict("list")
-    {'offensive': [True, False], 'family': [0, 1]}
+    Examples:
+        >>> import fairness_pipeline as fp
+        >>> fp.score(["what an idiot", "the wedding was wonderful"])[["offensive", "family"]].to_dict("list")
+        {'offensive': [True, False], 'family': [0, 1]}
     """
     own, settings = load_dimension(dimension), MeasureSettings()
     texts = pa.table({"text": pa.array(_texts(responses, "responses"), pa.string())})
