@@ -228,27 +228,6 @@ def test_every_command_is_run_as_it_stands(page: Path, reader: dict[str, str], d
                 assert "seed" in yaml.safe_load((data / "profiles" / f"{words[2]}.yaml").read_text())
 
 
-@pytest.mark.kills
-def test_the_gates_of_two_runners(reader: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The audit of both CI files, as they stand: it ends as the gate says, and leaves reports where they are kept."""
-    page = ROOT / "docs" / "audit-your-model.md"
-    github, gitlab = (
-        yaml.safe_load(body) for language, body in blocks(page) if language == "yaml" and re.match(r"# \.git", body)
-    )
-    steps = github["jobs"]["fairness"]["steps"]
-    lines = [[step["run"] for step in steps if "run" in step], gitlab["fairness"]["script"]]
-    assert {"env", "jobs"} <= set(github)  # `on` is read as a truth value by YAML 1.1
-    for (install, audit), kept in zip(
-        lines, [steps[-1]["with"]["path"], *gitlab["fairness"]["artifacts"]["paths"]], strict=True
-    ):
-        assert install == "pip install . -c constraints.txt"
-        monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "fairness"))
-        words = [word.replace("./my-model", reader["./my-model"]) for word in shlex.split(audit)]
-        done = command(*words[1:])
-        assert done.returncode in (0, 3), done.stderr
-        assert (tmp_path / kept / "index.html").is_file()
-
-
 def test_there_are_commands_to_run() -> None:
     assert sum(len(commands(page)) for page in PAGES) > 40
 

@@ -67,6 +67,7 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
         "--tolerate", metavar="POINTS", type=_points, help="biased rates that differ by no more do not close the gate"
     )
     parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML; what closes the gate fails")
+    parser.add_argument("--mlflow", metavar="EXPERIMENT", help="log verdicts, settings and reports in MLflow")
     parser.add_argument("--summary", metavar="FILE", help="write the verdicts as Markdown, for a pull request")
     parser.add_argument(
         "--sign", metavar="KEYFILE", help="sign a summary of the run with this private key (Ed25519, PEM or OpenSSH)"
@@ -126,10 +127,15 @@ def check_gate(arguments: argparse.Namespace) -> None:
         if getattr(arguments, "select", None):
             raise FairnessError("--sign signs verdicts, but --select may produce none; leave one out")
         private_key(Path(arguments.sign))  # before hours of work
+    if arguments.mlflow:
+        from fairness_pipeline.reporting.tracking import check_mlflow
+
+        check_mlflow()
+    for option in ("junit", "summary", "mlflow"):
+        if getattr(arguments, option) and getattr(arguments, "select", None):
+            raise FairnessError(f"--{option} writes verdicts, but --select may produce none; leave one out")
     for option in ("junit", "summary"):
         path = getattr(arguments, option)
-        if path and getattr(arguments, "select", None):
-            raise FairnessError(f"--{option} writes verdicts, but --select may produce none; leave one out")
         if path and not Path(path).absolute().parent.is_dir():
             raise FairnessError(f"--{option}: there is no folder {Path(path).absolute().parent}")
     for option in ("measures", "tolerate"):
@@ -232,6 +238,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     found = examine(plan, rule) if arguments.fail_on or arguments.junit or arguments.summary else None
     if found and (files := write_for_machines(plan, rule, found, arguments.junit, arguments.summary)):
         print(f"Written: {', '.join(files)}")
+    if arguments.mlflow:
+        _log(plan, arguments.mlflow)
     try:
         status = (gate(plan, rule, found) if arguments.fail_on else 0) or (1 if bad else 0)
     except FairnessError:
@@ -241,6 +249,12 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if arguments.sign and not bad:
         _sign(plan, rule, status, Path(arguments.sign))
     return status
+
+
+def _log(plan: "Plan", experiment: str) -> None:
+    from fairness_pipeline.reporting.tracking import log
+
+    print(f"MLflow: {number_of(len(log(plan, experiment)), 'run')} in the experiment '{experiment}'")
 
 
 def _sign(plan: "Plan", rule: "Rule", status: int, key: Path) -> None:
@@ -271,7 +285,7 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
     chosen = Selection(study, dimension, subject, asset)
     plan = Plan(Lineage(project), chosen)
     alone = argparse.Namespace(
-        workers=1, fail_on=None, measures=None, tolerate=None, sign=None, junit=None, summary=None
+        workers=1, fail_on=None, measures=None, tolerate=None, sign=None, junit=None, summary=None, mlflow=None
     )
     if plan.stale and bring_up_to_date(project, chosen, plan, alone):
         raise FairnessError(f"{asset} could not be made; the reason is given above")

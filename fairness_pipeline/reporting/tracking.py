@@ -1,0 +1,96 @@
+"""What an audit found, in MLflow: a run for each model, with its settings, its verdicts and the reports."""
+
+import re
+from collections import Counter
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.lineage.plan import Plan
+from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.reporting.evidence.facts import Subject, facts
+
+_LONGEST = 500  # characters of a parameter, which MLflow takes
+
+
+def check_mlflow() -> None:
+    """Raises FairnessError if MLflow is not installed."""
+    try:
+        import mlflow  # noqa: F401
+    except ImportError:
+        raise FairnessError("--mlflow needs MLflow: pip install 'fairness-pipeline[mlflow]'") from None
+
+
+def log(plan: Plan, experiment: str) -> list[str]:
+    """Logs every subject of a plan; where to is up to MLflow (`MLFLOW_TRACKING_URI`).
+
+    Args:
+        plan: What was run.
+        experiment: MLflow's experiment; it is made if it does not exist.
+
+    Returns:
+        The ids of MLflow's runs.
+
+    Raises:
+        FairnessError: MLflow cannot be reached, or refuses.
+    """
+    import mlflow
+    from mlflow.exceptions import MlflowException
+
+    found = facts(plan.lineage, plan.lake)
+    asked = [subject for subject in found.subjects if subject.verdicts and _covers(plan, subject)]
+    ids = []
+    try:
+        mlflow.set_experiment(experiment)
+        for subject in asked:
+            with mlflow.start_run(run_name=f"{subject.name}, {subject.study}") as run:
+                mlflow.set_tags(_tags(subject, found.version))
+                mlflow.log_params({"profile": found.profile, "seed": found.seed, **_parameters(subject)})
+                mlflow.log_metrics(_metrics(subject))
+                if (report := plan.lake.document_path(_study(plan, subject).report)).exists():
+                    mlflow.log_artifact(str(report), "reports")
+                ids.append(run.info.run_id)
+    except (MlflowException, OSError) as error:
+        raise FairnessError(
+            f"--mlflow: {str(error).splitlines()[0]}; what was made stands, run again to log it"
+        ) from None
+    return ids
+
+
+def _covers(plan: Plan, subject: Subject) -> bool:
+    chosen = plan.selection
+    return chosen.study in (None, _study(plan, subject).name) and chosen.model in (None, subject.name)
+
+
+def _study(plan: Plan, subject: Subject) -> AnyStudy:
+    return next(study for study in plan.project.studies if study.title == subject.study)
+
+
+def _tags(subject: Subject, version: str) -> dict[str, str]:
+    counts = Counter(verdict.verdict for verdict in subject.verdicts)
+    told = {f"fairness.{name.replace(' ', '_')}": str(count) for name, count in counts.items()}
+    findings = [verdict.finding for verdict in subject.verdicts if verdict.finding]
+    return {
+        "fairness.study": subject.study,
+        "fairness.version": version,
+        **told,
+        "mlflow.note.content": "\n\n".join(findings),
+    }
+
+
+def _parameters(subject: Subject) -> dict[str, str]:
+    return {
+        _name(name): value[:_LONGEST] for name, value in subject.declared.items() if name not in ("profile", "seed")
+    }
+
+
+def _metrics(subject: Subject) -> dict[str, float]:
+    """Of every verdict the difference, and whether it is biased."""
+    metrics: dict[str, float] = {}
+    for own in subject.verdicts:
+        name = _name(f"{own.where}.{own.measure}")
+        metrics |= {f"{name}.difference": float(own.value), f"{name}.biased": float(own.verdict == "biased")}
+    return metrics
+
+
+def _name(text: str) -> str:
+    """A name that MLflow takes."""
+    return re.sub(r"[^\w.\-/: ]+", "_", text, flags=re.ASCII)

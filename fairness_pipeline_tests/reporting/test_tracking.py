@@ -1,0 +1,42 @@
+"""MLflow: what it is told is what the tables hold."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.project.project import Project
+from fairness_pipeline_tests.commands import command, run
+
+
+def test_a_run_for_each_model(made: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    address = (tmp_path / "tracking").as_uri()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri(address)
+    done = run("--mlflow", "before release")
+    assert done.returncode == 0, done.stderr
+    assert "MLflow: 1 run in the experiment 'before release'" in done.stdout
+    client = mlflow.MlflowClient(address)
+    experiment = client.get_experiment_by_name("before release")
+    (found,) = client.search_runs([experiment.experiment_id])
+    rows = json.loads(command("results", "--format", "json").stdout)
+    row = next(row for row in rows if (row["dimension"], row["measure"]) == ("gender", "length"))
+    assert found.data.metrics["gender.Length.difference"] == pytest.approx(row["difference"])
+    assert found.data.metrics["gender.Length.biased"] == float(row["verdict"] == "biased")
+    assert found.data.params["architecture"] == "seq2seq"
+    assert found.data.params["profile"] == "tiny"
+    assert found.data.tags["fairness.study"] == "Dialogue fairness"
+    assert [own.path for own in client.list_artifacts(found.info.run_id, "reports")] == [
+        "reports/dialogue_fairness_report.html"
+    ]
+
+
+def test_what_it_needs(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = command("run", "--mlflow", "x", "--select", "contexts")
+    assert refused.returncode == 1 and "--mlflow writes verdicts, but --select may produce none" in refused.stderr
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    done = command("run", "--mlflow", "x")
+    assert done.returncode == 1 and "pip install 'fairness-pipeline[mlflow]'" in done.stderr
