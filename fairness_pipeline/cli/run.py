@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,6 +67,9 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
         "--tolerate", metavar="POINTS", type=_points, help="biased rates that differ by no more do not close the gate"
     )
     parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML; what closes the gate fails")
+    parser.add_argument(
+        "--budget", metavar="AMOUNT", type=_amount, help="ask endpoints no more when so much money is spent"
+    )
     parser.add_argument("--mlflow", metavar="EXPERIMENT", help="log verdicts, settings and reports in MLflow")
     parser.add_argument("--summary", metavar="FILE", help="write the verdicts as Markdown, for a pull request")
     parser.add_argument(
@@ -89,6 +92,17 @@ def _points(text: str) -> float:
     if not 0 <= points <= 100:
         raise argparse.ArgumentTypeError(f"expected percentage points from 0 to 100, found '{text}'")
     return points
+
+
+def _amount(text: str) -> float:
+    """Parses an amount of money, for argparse."""
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = math.nan
+    if not 0 < amount < math.inf:
+        raise argparse.ArgumentTypeError(f"expected an amount of money above 0, found '{text}'")
+    return amount
 
 
 def _address(text: str) -> str:
@@ -205,6 +219,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     try:
         with ExitStack() as stack:
             stack.callback(plan.durations.save)
+            spent = stack.enter_context(_paid(plan, arguments.budget))
             stack.enter_context(display)
             instance = stack.enter_context(open_instance(project))
             workers = _workers(stack, plan, arguments.workers, display, instance) if plan.stale else None
@@ -225,6 +240,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         print_verdicts(study, project, audits)
     print(f"\n{made} made, {len(plan.steps) - made - len(bad)} up to date, {len(bad)} not made, "
           f"{time.monotonic() - started:.0f} s")  # fmt: skip
+    for line in spent():
+        print(visible(line))
     reports = [study.report for study in project.studies if any(step.name == study.report for step in plan.steps)]
     for report in reports:
         if plan.lake.document_path(report).exists():
@@ -249,6 +266,29 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if arguments.sign and not bad:
         _sign(plan, rule, status, Path(arguments.sign))
     return status
+
+
+@contextmanager
+def _paid(plan: "Plan", budget: float | None) -> "Iterator[Callable[[], Iterator[str]]]":
+    """Lets the processes of this run know its budget; yields what says what the run's replies took.
+
+    Raises:
+        FairnessError: there is a budget, and the price of an endpoint's model is not known.
+    """
+    from fairness_pipeline.models import usage
+
+    path, begin = plan.project.workspace / usage.FILE, usage.size(plan.project.workspace)
+    if budget:
+        if ray_of(plan.project.profile.engine):
+            raise FairnessError("--budget does not reach the machines of a Ray cluster; use endpoint.max_requests")
+        subjects = [own for part in plan.project.parts.values() for own in part.subjects.values()]
+        endpoints = [endpoint for own in subjects if (endpoint := getattr(own, "endpoint", None))]
+        usage.check_prices(endpoint.model for endpoint in endpoints)
+        os.environ[usage.BUDGET] = str(usage.Budget(budget, begin))
+    try:
+        yield lambda: usage.told(usage.used_since(path, begin))
+    finally:
+        os.environ.pop(usage.BUDGET, None)
 
 
 def _log(plan: "Plan", experiment: str) -> None:
@@ -285,7 +325,15 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
     chosen = Selection(study, dimension, subject, asset)
     plan = Plan(Lineage(project), chosen)
     alone = argparse.Namespace(
-        workers=1, fail_on=None, measures=None, tolerate=None, sign=None, junit=None, summary=None, mlflow=None
+        workers=1,
+        fail_on=None,
+        measures=None,
+        tolerate=None,
+        sign=None,
+        junit=None,
+        summary=None,
+        mlflow=None,
+        budget=None,
     )
     if plan.stale and bring_up_to_date(project, chosen, plan, alone):
         raise FairnessError(f"{asset} could not be made; the reason is given above")

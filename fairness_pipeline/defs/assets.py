@@ -22,6 +22,7 @@ from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.recipe import Recipe, Result
 from fairness_pipeline.lineage.state import State
+from fairness_pipeline.models.usage import note_in
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint, partition_name
 
 LEFT_ALONE = "left_alone"
@@ -127,6 +128,7 @@ def _make(
     progress = listener.progress(recipe.name, key)
     started = time.monotonic()
     engine = engine_of(lineage.project.profile.engine, lake.root)
+    note_in(lake.root)
     with turn_ends():
         result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, engine, work))
     still_ours = lake.still_ours(recipe.name, key)

@@ -17,6 +17,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.text_files import whole_text
 from fairness_pipeline.foundation.yaml_files import validate
+from fairness_pipeline.models import usage
 from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, REFUSED, Reply
 from fairness_pipeline.models.specification import Decoding, EndpointSource
 from fairness_pipeline.models.thoughts import without_thoughts
@@ -252,6 +253,8 @@ class Chat:
                 problem = f"status {reply.status_code}: {self._shown(reply.text)}"
                 pause = max(pause, _retry_after(reply))
                 continue
+            if reply.status_code == httpx.codes.OK:
+                usage.note(self.source.model, _json(reply))
             if _is_filtered(reply):
                 return Reply("", FILTERED, _served(reply))
             if reply.is_redirect:
@@ -302,6 +305,7 @@ class Chat:
         }
 
     def _count(self) -> None:
+        usage.check_budget()
         if self.source.max_requests is not None and self.requests >= self.source.max_requests:
             raise FairnessError(
                 f"endpoint.max_requests: {self.requests:,} requests are made, as many as allowed; the answers are "
@@ -455,6 +459,14 @@ async def _whole_reply(
                 raise httpx.DecodingError(f"a reply of more than {_LARGEST >> 20} MiB")
     headers = {name: reply.headers[name] for name in ("Retry-After", "Location") if name in reply.headers}
     return httpx.Response(reply.status_code, content=bytes(content), headers=headers)
+
+
+def _json(reply: httpx.Response) -> dict[str, Any] | None:
+    try:
+        found = reply.json()
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _is_filtered(reply: httpx.Response) -> bool:
