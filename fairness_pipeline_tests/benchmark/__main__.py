@@ -36,6 +36,7 @@ from fairness_pipeline_tests.benchmark.language import generation, language_mode
 from fairness_pipeline_tests.benchmark.page import RESULTS, document
 from fairness_pipeline_tests.benchmark.sentiment import equity
 from fairness_pipeline_tests.benchmark.shared import ROOT, Ratio
+from fairness_pipeline_tests.benchmark.viewer import viewer
 from fairness_pipeline_tests.verify.shared import STATE, version
 
 _KEPT = STATE.with_name("benchmark")
@@ -48,7 +49,7 @@ PARTS = {
 }  # fmt: skip
 """Ratios."""
 FIGURES: dict[str, Callable[[], Any]] = {
-    "memory": peaks, "around": orchestration, "startup": startup, "sizes": inferred
+    "memory": peaks, "around": orchestration, "startup": startup, "sizes": inferred, "viewer": viewer
 }  # fmt: skip
 """What the page tells beside them."""
 

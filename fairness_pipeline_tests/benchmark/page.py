@@ -27,7 +27,7 @@ def document(ratios: list[Ratio], found: dict[str, Any]) -> str:
         ratios: All of them, in order.
         found: What each part has found, by name.
     """
-    grown, around, sizes, startup = (found[name] for name in ("memory", "around", "sizes", "startup"))
+    grown, around, sizes, startup, pages = (found[name] for name in ("memory", "around", "sizes", "startup", "viewer"))
     lines = [
         "# Performance",
         "",
@@ -74,6 +74,12 @@ def document(ratios: list[Ratio], found: dict[str, Any]) -> str:
         "- With nothing left to do, commands take so much processor time: "
         + ", ".join(f"`{name}` {seconds:.1f} s" for name, seconds in startup.items())
         + ".",
+        "",
+        "## The viewer",
+        "",
+        f"The pages of {PAIRS:,} pairs are written in {pages['written']:.0f} s. Opened from disk in Chromium, the first pairs stand after "
+        f"{pages['first']:.1f} s; a",
+        f"filter or another order takes {pages['filter']:.2f} s, and a search for words in all texts {pages['search']:.1f} s.",
         "",
         "## On a GPU",
         "",
