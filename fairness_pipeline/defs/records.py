@@ -57,13 +57,28 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
         those of its materialization."""
         told = event.dagster_event
         if told is not None:
-            if told.event_type in _OF_NO_INTEREST:
+            if told.event_type in _OF_NO_INTEREST or _is_said_elsewhere(told):
                 return
             told = told._replace(logging_tags={})
             if told.event_type == dg.DagsterEventType.STEP_OUTPUT:
                 told = told._replace(event_specific_data=told.step_output_data._replace(metadata={}))
             event = event._replace(dagster_event=told)
         super().store_event(event)
+
+
+def _is_said_elsewhere(told: dg.DagsterEvent) -> bool:
+    """Whether an event is the output of a check, whose evaluation follows, or says that a process begins or ends the
+    steps that begin and end themselves."""
+    if told.event_type == dg.DagsterEventType.STEP_OUTPUT:
+        return told.step_output_data.output_name != _RESULT
+    if told.event_type == dg.DagsterEventType.ENGINE_EVENT:
+        data = told.engine_event_data
+        return data.error is None and "step_keys" in data.metadata
+    return False
+
+
+_RESULT = "result"
+"""What Dagster calls the output of an asset's step."""
 
 
 class RunsInOneFile(SqliteRunStorage):
