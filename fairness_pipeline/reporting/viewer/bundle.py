@@ -16,6 +16,7 @@ import numpy as np
 from fairness_pipeline import __version__
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.leases import leased
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
@@ -29,6 +30,7 @@ from fairness_pipeline.workspace.lake import Key, Lake, Row
 PAGE = 1000
 """Pairs in one script."""
 _HERE = Path(__file__).parent
+_LEASE = ".lease"
 _FORM = "1"
 """Of the scripts; another one makes all of them anew."""
 
@@ -74,24 +76,25 @@ def build(
             f"fairness-pipeline run --profile {project.name}"
         )
     data.mkdir(parents=True, exist_ok=True)
-    sets = []
-    for done, (study, audit) in enumerate(measured):
-        report(progress, done, len(measured), audit.name)
-        sets.append(_set(study, project, lake, audit, data))
-    report(progress, len(measured), len(measured), "")
-    pairs = sum(own["n"] for own in sets)
-    if earlier and against:
-        sets += _copied(earlier, against / "data", data)
-    catalogue = {
-        "profile": project.name,
-        "description": project.profile.description,
-        "version": __version__,
-        "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        "page": PAGE,
-        "sets": sets,
-    }
-    _write_page(folder, catalogue)
-    _clean(data, {own["folder"] for own in sets})
+    with leased(data / _LEASE):  # two at once would remove what the other writes
+        sets = []
+        for done, (study, audit) in enumerate(measured):
+            report(progress, done, len(measured), audit.name)
+            sets.append(_set(study, project, lake, audit, data))
+        report(progress, len(measured), len(measured), "")
+        pairs = sum(own["n"] for own in sets)
+        if earlier and against:
+            sets += _copied(earlier, against / "data", data)
+        catalogue = {
+            "profile": project.name,
+            "description": project.profile.description,
+            "version": __version__,
+            "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+            "page": PAGE,
+            "sets": sets,
+        }
+        _write_page(folder, catalogue)
+        _clean(data, {own["folder"] for own in sets} | {_LEASE})
     return Built(folder / "index.html", len(measured), pairs, stale)
 
 
@@ -233,7 +236,7 @@ def _pages(pairs: Any, values: dict[str, tuple[np.ndarray, np.ndarray]]) -> Iter
 
 
 def _short(numbers: np.ndarray) -> list[float | None]:
-    return [None if np.isnan(value) else float(f"{value:.4g}") for value in numbers]
+    return [float(f"{value:.4g}") if np.isfinite(value) else None for value in numbers]
 
 
 def _script(path: Path, name: str, content: Any) -> None:
