@@ -61,10 +61,11 @@ def change(path: Path, edit: object) -> None:
 
 
 def content(workspace: Path) -> dict[str, bytes]:
-    """Every table, checkpoint and report by its path; reports without the time at which they were made."""
+    """Every table, checkpoint and report by its path; reports without the time at which they were made. The first page
+    also says what turned since the last run, so it depends on what was run before."""
     return {
         str(path.relative_to(workspace)): MADE.sub(b"", path.read_bytes())
         for kind in ("tables", "checkpoints", "reports", "cards")
         for path in sorted((workspace / kind).rglob("*"))
-        if path.is_file() and not path.match("cards/*_report/*")
+        if path.is_file() and not path.match("cards/*_report/*") and path.name != "index.html"
     }

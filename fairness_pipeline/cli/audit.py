@@ -53,6 +53,7 @@ def add(command: Command) -> None:
     audit.add_argument(
         "--keep-empty", action="store_true", help="of a file of answers: take empty ones as answers without words"
     )
+    audit.add_argument("--ask-again", action="store_true", help="ask an endpoint or an unpinned model anew")
     add_gate(audit)
 
 
@@ -67,6 +68,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan, Selection
+    from fairness_pipeline.lineage.query_epochs import begin_query_epochs
     from fairness_pipeline.project.project import Project
 
     project = Project(arguments.profile)
@@ -99,6 +101,9 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     project = Project(arguments.profile)  # it now includes what was given
     chosen = Selection(study.name, arguments.dimension, name)
     plan = Plan(Lineage(project), chosen)
+    if arguments.ask_again:
+        begin_query_epochs(plan, name, keep=True)
+        plan = Plan(plan.lineage, chosen)
     for line in project.parts[study.name].power_forecast(plan.lake, arguments.dimension):
         print(line, flush=True)
     requests, _ = plan.endpoint_requests()
@@ -107,7 +112,8 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     status = bring_up_to_date(project, chosen, plan, arguments)
     if status != 1:
         print(
-            f"\nNext: open the report. All numbers: fairness-pipeline results --profile {project.name} --model {name}"
+            f"\nNext: open the report. Every pair: fairness-pipeline view --profile {project.name}\n"
+            f"All numbers: fairness-pipeline results --profile {project.name} --model {name}"
         )
         if given.kind != "file":
             asked = f" --study {study.name}" if arguments.study else ""

@@ -30,7 +30,7 @@ def write_for_machines(plan: Plan, rule: Rule, found: Examined, junit: str | Non
     """
     texts = {}
     if junit:
-        texts[junit] = _junit(plan, found)
+        texts[junit] = _junit(plan, rule, found)
     if summary:
         texts[summary] = _summary(plan, rule, found)
     for path, text in texts.items():
@@ -39,8 +39,8 @@ def write_for_machines(plan: Plan, rule: Rule, found: Examined, junit: str | Non
     return list(texts)
 
 
-def _junit(plan: Plan, found: Examined) -> str:
-    """A suite for each study, a test for each verdict; what closes the gate has failed."""
+def _junit(plan: Plan, rule: Rule, found: Examined) -> str:
+    """A suite for each study, a test for each verdict; what closes the gate failed, what it lacks is an error."""
     closing, alone = ({id(entry.row) for entry in own} for own in (found.closing, found.alone))
     whole = ET.Element("testsuites", name=f"fairness-pipeline, profile {plan.project.name}")
     for study in plan.project.studies:
@@ -60,14 +60,22 @@ def _junit(plan: Plan, found: Examined) -> str:
                 ET.SubElement(test, "system-out").text = f"{said(entry.row)}{passed}: {_numbers(entry)}"
         fresh = {audit.name for own, audit in found.fresh if own is study}
         for audit in audits:
-            why = NOT_MEASURED if audit.name not in fresh else audit.degenerate
+            why = _missing(audit, audit.name in fresh)
             if why:
                 test = ET.SubElement(suite, "testcase", classname=_class(study, audit), name="audit")
-                ET.SubElement(test, "skipped", message=_clean(why))
-        for what, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
-            suite.set(what, str(len(suite.findall(tag))))
+                ET.SubElement(test, "error" if rule.refused else "skipped", message=_clean(why))
+        for what in ("failure", "error", "skipped"):
+            suite.set(what if what == "skipped" else f"{what}s", str(len(suite.findall(f"testcase/{what}"))))
+        suite.set("tests", str(len(suite.findall("testcase"))))
     ET.indent(whole)
     return ET.tostring(whole, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _missing(audit: Audit, fresh: bool) -> str | None:
+    """Why an audit says nothing now; None if it does."""
+    if not audit.measured:
+        return NOT_MEASURED
+    return audit.degenerate if fresh else "out of date: it was measured with other settings, answers or files"
 
 
 def _class(study: AnyStudy, audit: Audit) -> str:
@@ -104,16 +112,21 @@ def _summary(plan: Plan, rule: Rule, found: Examined) -> str:
         closed = "; ".join(_plain(entry.told) for entry in found.closing[:_SENTENCES])
         more = f" and {len(found.closing) - _SENTENCES} more" if len(found.closing) > _SENTENCES else ""
         closes = f"**The gate ({', '.join(rule.refused)}) is closed** by {closed}{more}."
-        lines += [closes if found.closing else f"The gate ({', '.join(rule.refused)}) lets it pass.", ""]
+        passes = f"The gate ({', '.join(rule.refused)}) lets it pass."
+        undecided = (
+            f"**The gate ({', '.join(rule.refused)}) stays closed**, as it lacks verdicts: {_plain(found.open)}."
+        )
+        lines += [closes if found.closing else undecided if found.open else passes, ""]
+    fresh = {(study.name, audit.name) for study, audit in found.fresh}
     for study in plan.project.studies:
         audits = worst_first(study, [audit for own, audit in found.audits if own is study])
         if audits:
-            lines += _of_study(plan, study, audits)
+            lines += _of_study(plan, study, audits, {name for own, name in fresh if own == study.name})
     lines.append("Texts in the report may offend. A verdict holds for this model, these words and these texts.")
     return "\n".join(lines) + "\n"
 
 
-def _of_study(plan: Plan, study: AnyStudy, audits: list[Audit]) -> Iterable[str]:
+def _of_study(plan: Plan, study: AnyStudy, audits: list[Audit], fresh: set[str]) -> Iterable[str]:
     verdicts = list(counted(study, audits)) or ["verdict"]
     yield f"### {_plain(study.title)}"
     yield ""
@@ -122,11 +135,11 @@ def _of_study(plan: Plan, study: AnyStudy, audits: list[Audit]) -> Iterable[str]
     for audit in audits:
         own = counted(study, [audit])
         cells = [str(own.get(name, "")) for name in verdicts]
-        if audit.degenerate or not audit.measured:
-            cells = [_plain(audit.degenerate or NOT_MEASURED), *[""] * (len(verdicts) - 1)]
+        if missing := _missing(audit, audit.name in fresh):
+            cells = [_plain(missing), *[""] * (len(verdicts) - 1)]
         yield "| " + " | ".join([*map(_plain, audit.key.values()), *cells]) + " |"
     yield ""
-    told = findings(study, plan.project.parts[study.name], audits)
+    told = findings(study, plan.project.parts[study.name], [audit for audit in audits if audit.name in fresh])
     yield from (f"- {_plain(sentence)}" for sentence in told[:_SENTENCES])
     if len(told) > _SENTENCES:
         yield f"- and {number_of(len(told) - _SENTENCES, 'more audit')} with a difference"

@@ -10,7 +10,7 @@ from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, audits_of, said
+from fairness_pipeline.reporting.results import NEVER_SEEN, NOT_MEASURED, Audit, audits_of, said
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING
 from fairness_pipeline.workspace.lake import Key, Row
@@ -78,6 +78,7 @@ class Examined(NamedTuple):
         closing: The rows that close the gate.
         alone: Biased rows that are not significant after correction over all audits.
         tolerated: Biased rows that the rule lets pass.
+        open: Why the gate stays closed although no verdict closes it; empty if it does not.
     """
 
     audits: list[tuple[AnyStudy, Audit]]
@@ -87,6 +88,7 @@ class Examined(NamedTuple):
     closing: list[Entry]
     alone: list[Entry]
     tolerated: list[Entry]
+    open: str
 
 
 def examine(plan: Plan, rule: Rule) -> Examined:
@@ -114,7 +116,32 @@ def examine(plan: Plan, rule: Rule) -> Examined:
     alone = [entry for entry in standing if id(entry.row) not in kept]
     closing += [entry for entry in looked_at if "inconclusive" in rule.refused and said(entry.row) in _NOT_SHOWN]
     closing += [entry for study, audit in fresh if NAMES in rule.refused for entry in _findings(study, audit)]
-    return Examined(audits, fresh, wanted, looked_at, closing, alone, tolerated)
+    return Examined(
+        audits, fresh, wanted, looked_at, closing, alone, tolerated, _open(audits, fresh, wanted, looked_at)
+    )
+
+
+def _open(
+    audits: list[tuple[AnyStudy, Audit]],
+    fresh: list[tuple[AnyStudy, Audit]],
+    wanted: list[str],
+    looked_at: list[Entry],
+) -> str:
+    """What the gate has not seen, or cannot judge."""
+    there = {(study.name, audit.name) for study, audit in fresh}
+    missing = [(study, audit) for study, audit in audits if (study.name, audit.name) not in there]
+    if missing:
+        never = [audit.name for _, audit in missing if not audit.measured]
+        stale = [audit.name for _, audit in missing if audit.measured]
+        told = [f"{what}: {', '.join(own)}" for what, own in ((NOT_MEASURED, never), ("out of date", stale)) if own]
+        return f"--fail-on: {'; '.join(told)}; the gate stays closed"
+    if not audits:
+        return "--fail-on: nothing was measured; the gate stays closed"
+    if degenerate := [f"{audit.name}: {audit.degenerate}" for _, audit in audits if audit.degenerate]:
+        return f"--fail-on: nothing to judge: {'; '.join(degenerate)}"
+    if unseen := [name for name in wanted if name not in {entry.name for entry in looked_at}]:
+        return f"--measures: {', '.join(unseen)}: not measured in the selected part of the profile"
+    return ""
 
 
 def gate(plan: Plan, rule: Rule, found: Examined | None = None) -> int:
@@ -129,7 +156,8 @@ def gate(plan: Plan, rule: Rule, found: Examined | None = None) -> int:
         FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
             row has a name from the rule's measures. A gate that saw nothing stays closed.
     """
-    audits, fresh, wanted, looked_at, closing, alone, tolerated = found or examine(plan, rule)
+    found = found or examine(plan, rule)
+    looked_at, closing, alone, tolerated = found.looked_at, found.closing, found.alone, found.tolerated
     if alone:
         told = ", ".join(entry.told for entry in alone)
         print(f"biased within its own table, but not after correction over all verdicts: {told}", file=sys.stderr)
@@ -140,15 +168,8 @@ def gate(plan: Plan, rule: Rule, found: Examined | None = None) -> int:
         print(_told(plan, looked_at, rule), file=sys.stderr)
         print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.told for entry in closing)}", file=sys.stderr)
         return REFUSED
-    there = {(study.name, audit.name) for study, audit in fresh}
-    if missing := [audit.name for study, audit in audits if (study.name, audit.name) not in there]:
-        raise FairnessError(f"--fail-on: not measured: {', '.join(missing)}; the gate stays closed")
-    if not audits:
-        raise FairnessError("--fail-on: nothing was measured; the gate stays closed")
-    if degenerate := [f"{audit.name}: {audit.degenerate}" for _, audit in audits if audit.degenerate]:
-        raise FairnessError(f"--fail-on: nothing to judge: {'; '.join(degenerate)}")
-    if unseen := [name for name in wanted if name not in {entry.name for entry in looked_at}]:
-        raise FairnessError(f"--measures: {', '.join(unseen)}: not measured in the selected part of the profile")
+    if found.open:
+        raise FairnessError(found.open)
     print(_told(plan, looked_at, rule))
     return 0
 

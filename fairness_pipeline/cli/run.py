@@ -172,8 +172,8 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
 
     if arguments.select and arguments.fail_on:
         raise FairnessError("--fail-on needs verdicts, but --select may produce none; leave one out")
-    if arguments.ask_again and (arguments.select or arguments.dimension):
-        raise FairnessError("--ask-again asks whole models; leave out --select and --dimension")
+    if arguments.ask_again and arguments.select:
+        raise FairnessError("--ask-again asks whole models; leave out --select")
     project, chosen = Project(arguments.profile), selection(arguments)
     lineage = Lineage(project)
     plan = Plan(lineage, chosen, force=arguments.force)

@@ -1,5 +1,6 @@
 """What partitions were made from, all the way up; and why two runs found different things."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -66,12 +67,26 @@ def _explain(then: Origins, now: Origins, place: str, found: list[str], explaine
         if (then.get(source) or {}).get("content") != (now.get(source) or {}).get("content")
     ]
     shown = place.replace("/", " ")
-    own = [f"{_plain(shown)}: {change}" for change in changes_between(before["inputs"], after["inputs"])]
+    changes = [_said(change) for change in changes_between(before["inputs"], after["inputs"])]
+    own = [f"{_plain(shown)}: {change}" for change in dict.fromkeys(changes)]
     if not own and not any(above) and before["content"] != after["content"]:
         own = [f"{_plain(shown)} came out otherwise"]
     found += own
     explained[place] = bool(own) or any(above)
     return explained[place]
+
+
+_ROUND = re.compile(r"settings\.round: .*")
+_FILE = re.compile(r"settings\.\w*files?\.(?:.*/)?([^/]+): \S+ -> \S+")
+
+
+def _said(change: str) -> str:
+    """A change for a reader: of a new round of questions and of a file not the hash, but what happened."""
+    if _ROUND.fullmatch(change):
+        return "the model was asked again"
+    if found := _FILE.fullmatch(change):
+        return f"{found[1]} changed"
+    return change
 
 
 def _plain(place: str) -> str:

@@ -48,7 +48,6 @@ WRONG_CALLS: list[tuple[str, int, str]] = [
     ("run --fail-on biased,names,fair", 2, "invalid choice: 'fair' (choose from biased, inconclusive, names)"),
     ("export-pairs --output x.csv --pairs 0", 2, "expected a number from 1, found '0'"),
     ("run --measures offense_rate", 1, "--measures says which verdicts --fail-on looks at; add --fail-on biased"),
-    ("run --ask-again --dimension gender", 1, "--ask-again asks whole models"),
     ("run --ask-again --select responses", 1, "--ask-again asks whole models"),
     ("results --format xml", 2, "invalid choice: 'xml'"),
     ("results --study x", 1, "unknown study 'x'"),

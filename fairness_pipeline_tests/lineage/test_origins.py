@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from fairness_pipeline.lineage.lineage import Lineage
-from fairness_pipeline.lineage.origins import label, origins_of, why
+from fairness_pipeline.lineage.origins import _said, label, origins_of, why
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 
@@ -41,3 +41,9 @@ def test_reasons(made: Project) -> None:
     now[TABLE]["inputs"]["settings"]["level"] = 0.01
     now[TABLE]["content"] += " another"
     assert why(then, now, TABLE) == ["dialogue_significance gender seq2seq: settings.level: None -> 0.01"]
+
+
+def test_a_reason_is_what_happened() -> None:
+    assert _said("settings.round: None -> 2026-11-26T13:47:33+00:00") == "the model was asked again"
+    assert _said("settings.files./tmp/x/labels.csv: c2877 -> d6de7") == "labels.csv changed"
+    assert _said("seed: 1 -> 2") == "seed: 1 -> 2"

@@ -52,15 +52,13 @@ def test_what_was_taken_is_told_and_priced(quick: Project, data: Path) -> None:
             data / "prices.yaml", {"currency": "EUR", "per_million_tokens": {"bot": {"input": 1000, "output": 5000}}}
         )
         before = len(asked)
-        done = command("run", "--profile", "audit", "--ask-again", "--dimension", "gender")
-        assert done.returncode == 1  # an option that does not go with the other
-        done = command("run", "--profile", "audit", "--ask-again", "--model", "our-bot")
+        done = command(*audit(address, "--workers", "1", "--ask-again"))  # of one dimension
         assert done.returncode == 0, done.stderr
         new = len(asked) - before
         assert f"about {new * (IN * 1000 + OUT * 5000) / 1e6:.2f} EUR" in done.stdout
 
 
-def test_a_budget_stops_a_run_and_its_answers_stay(quick: Project, data: Path) -> None:
+def test_a_budget_stops_a_run_and_its_answers_stay(quick: Project, data: Path, tmp_path: Path) -> None:
     asked: list[str] = []
     with serve(paid(asked)) as address:
         refused = command(*audit(address, "--workers", "1", "--budget", "1"))
@@ -68,8 +66,11 @@ def test_a_budget_stops_a_run_and_its_answers_stay(quick: Project, data: Path) -
         assert not asked
         write_yaml(data / "prices.yaml", {"per_million_tokens": {"bot": {"input": 1000, "output": 5000}}})
         one = (IN * 1000 + OUT * 5000) / 1e6
-        done = command(*audit(address, "--workers", "1", "--budget", str(40 * one)))
+        files = ("--fail-on", "biased", "--junit", str(tmp_path / "v.xml"), "--summary", str(tmp_path / "v.md"))
+        done = command(*audit(address, "--workers", "1", "--budget", str(40 * one), *files))
         assert done.returncode == 1
+        assert "stays closed**, as it lacks verdicts" in (tmp_path / "v.md").read_text(encoding="utf-8")
+        assert '<error message="not measured"' in (tmp_path / "v.xml").read_text(encoding="utf-8")
         assert re.search(r"--budget: \d+\.\d\d USD of 8\.00 are spent; the answers are kept", done.stderr)
         assert 40 <= len(asked) <= 40 + 8  # those on their way land
         first = list(asked)
