@@ -23,15 +23,18 @@ def _evidence(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.project.project import Project
     from fairness_pipeline.reporting.evidence.facts import facts
     from fairness_pipeline.reporting.evidence.pack import write_pack
+    from fairness_pipeline.reporting.summary import Summary, differences
     from fairness_pipeline.workspace.lake import Lake
 
     project = Project(arguments.profile)
-    found = facts(Lineage(project), Lake(project.workspace))
+    lake = Lake(project.workspace)
+    found = facts(Lineage(project), lake)
     if not any(subject.verdicts for subject in found.subjects):
         raise FairnessError(f"nothing was measured yet; run: fairness-pipeline run --profile {project.name}")
     folder = Path(arguments.output) if arguments.output else project.workspace / "evidence"
-    signed = project.workspace / "signed"
-    files = write_pack(found, folder, signed if (signed / "summary.json").exists() else None)
+    signed, summary = project.workspace / "signed", project.workspace / "signed" / "summary.json"
+    changed = len(differences(Summary.model_validate_json(summary.read_bytes()), lake)) if summary.exists() else 0
+    files = write_pack(found, folder, signed if summary.exists() else None, changed)
     for path in files[:2]:
         print(path)
     cards, sheets = (sum(path.parent.name == name for path in files) for name in ("model-cards", "data-sheets"))
@@ -41,6 +44,8 @@ def _evidence(arguments: argparse.Namespace) -> int:
     stale = sum(verdict.stale for subject in found.subjects for verdict in subject.verdicts)
     if stale:
         print(f"{number_of(stale, 'verdict')} out of date, and marked: 'fairness-pipeline run' makes them anew")
-    if not (signed / "summary.json").exists():
+    if changed:
+        print(f"{number_of(changed, 'partition')} changed since the run was signed, and the pack says so")
+    if not summary.exists():
         print("Not signed: fairness-pipeline run --sign KEYFILE signs a run, and the next pack holds the signature")
     return 0

@@ -28,13 +28,13 @@ def _view(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.foundation.plain_text import number_of
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.project.project import Project
-    from fairness_pipeline.reporting.viewer.bundle import build
+    from fairness_pipeline.reporting.viewer.bundle import LEASE, build
     from fairness_pipeline.workspace.lake import Lake
 
     project = Project(arguments.profile)
     folder = Path(arguments.output) if arguments.output else project.workspace / "view"
-    holds = folder.exists() and any(folder.iterdir())
-    if arguments.output and holds and not (folder / "data" / "catalogue.js").exists():
+    holds = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if arguments.output and holds and not (folder / "data" / LEASE).is_dir():
         raise FairnessError(f"--output: {folder} holds something else; name a new folder, or one that 'view' wrote")
     against = Path(arguments.against) if arguments.against else None
     with Progress(console=Console(stderr=True), transient=True) as display:

@@ -59,7 +59,15 @@ def _pages(folder: Path) -> Path:
     names = [f"m{i}" for i in range(_MEASURES)]
     values = {name: (numbers.integers(0, 2, PAIRS), numbers.integers(0, 2, PAIRS)) for name in names}
     rows = [
-        {"measure": name, "label": name, "verdict": "biased", "difference": "", "groups": ["a", "b"], "finding": ""}
+        {
+            "measure": name,
+            "label": name,
+            "verdict": "biased",
+            "sign": 1,
+            "difference": "",
+            "groups": ["a", "b"],
+            "finding": "",
+        }
         for name in names
     ]
     (folder / "data").mkdir(parents=True)

@@ -29,7 +29,7 @@ def test_a_pack_says_what_the_tables_hold(made: Project, tmp_path: Path) -> None
         assert own["rates"]["rates"] == pytest.approx(shares)
         assert own["rates"]["n"] == len(sides[0])
         ratio = min(shares) / max(shares) if max(shares) else None
-        assert own["rates"]["ratio"] == (pytest.approx(ratio) if ratio is not None else None)
+        assert own["rates"]["impact_ratio"] == (pytest.approx(ratio) if ratio is not None else None)
         rates += 1
     assert rates == 2
     assert all(own["rates"] is None for own in subject["verdicts"] if own["measure"] in ("Diversity", "Length"))
@@ -45,9 +45,11 @@ def test_a_pack_says_what_the_tables_hold(made: Project, tmp_path: Path) -> None
     assert results is not None and card.data.model_name == "seq2seq"
     assert len(results) == len(subject["verdicts"])
     found = {(one.dataset_name, one.metric_type): one.metric_value for one in results}
+    assert len(found) == len(results)  # each dimension is a data set of its own
+    assert {name.partition(",")[0] for name, _ in found} == {"Dialogue fairness: gender", "Dialogue fairness: dialect"}
     significance = lake.read("dialogue_significance", {"dimension": "gender", "model": "seq2seq"}).to_pylist()
     row = next(row for row in significance if row["measure"] == "length")
-    assert found["Dialogue fairness: gender", "length"] == pytest.approx(row["difference"])
+    assert found["Dialogue fairness: gender, male − female", "length"] == pytest.approx(row["difference"])
     assert "## Bias, Risks, and Limitations" in card.text
 
 
@@ -74,9 +76,20 @@ def test_a_signed_run_and_what_is_out_of_date(made: Project, tmp_path: Path) -> 
     assert {path.name for path in (folder / "signed").iterdir()} >= {"summary.json"}
     assert "signed/summary.json beside this file" in (folder / "evidence.html").read_text(encoding="utf-8")
     (made.workspace / "tables" / "sentiment" / "dimension=gender" / "model=seq2seq" / "part-0.parquet").unlink()
+    (folder / "model-cards" / "gone.md").write_text("of a model that was there")
     done = command("evidence", "--output", str(folder))
     assert "verdicts out of date, and marked" in done.stdout
-    assert "(out of date)" in (folder / "evidence.html").read_text(encoding="utf-8")
+    assert "changed since the run was signed" in done.stdout
+    card = folder / "model-cards" / "dialogue-fairness-seq2seq.md"
+    for page in (folder / "evidence.html", card):
+        assert "(out of date)" in page.read_text(encoding="utf-8")
+    assert "partitions have changed since" in (folder / "evidence.html").read_text(encoding="utf-8")
+    assert {one.dataset_name.partition(",")[0] for one in ModelCard.load(card).data.eval_results} == {
+        "Dialogue fairness: dialect"
+    }
+    assert not (folder / "model-cards" / "gone.md").exists()
+    refused = command("evidence", "--output", str(tmp_path))
+    assert refused.returncode == 1 and "holds something else" in refused.stderr
 
 
 def test_nothing_measured_says_what_to_do(tiny: Project) -> None:

@@ -73,6 +73,15 @@ def test_an_earlier_run_stands_beside_and_what_is_stale_is_left_out(made: Projec
     assert all((second / "data" / own["folder"] / "index.js").exists() for own in sets)
     refused = command("view", "--output", str(second), "--against", str(data))
     assert refused.returncode == 1 and "expected the folder of a viewer" in refused.stderr
+    (first / "data" / "catalogue.js").write_text(
+        (first / "data" / "catalogue.js")
+        .read_text()
+        .replace(f'"folder":"{sets[0]["folder"]}"', '"folder":"../../escaped"')
+    )
+    refused = command("view", "--output", str(second), "--against", str(first))
+    assert refused.returncode == 1 and "expected the folder of a viewer" in refused.stderr
+    refused = command("view", "--output", str(made.path))
+    assert refused.returncode == 1 and "holds something else" in refused.stderr
     refused = command("view", "--output", str(data))
     assert refused.returncode == 1 and "holds something else" in refused.stderr
     shutil.rmtree(made.workspace / "tables" / "sentiment" / "dimension=gender")
@@ -88,9 +97,11 @@ def test_the_worst_pairs_of_the_worst_measure_come_first() -> None:
     flag = np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.0, 0.0, 0.0, 0.0])
     words = np.array([9.0, 1.0, 1.0, 5.0]), np.array([1.0, 1.0, 1.0, 1.0])
     values = {"offence": flag, "length": words}
-    assert _order(values, {"offence"}, 4).tolist() == [3, 1, 0, 2]
-    assert _order(values, set(), 4).tolist() == [3, 0, 1, 2]  # none is biased: all together, each by its widest
-    assert _order({"length": (words[0], np.full(4, np.nan))}, {"length"}, 4).tolist() == [0, 3, 1, 2]
+    assert _order(values, {"offence": 1}, 4).tolist() == [3, 1, 0, 2]
+    assert _order(values, {"offence": -1}, 4).tolist() == [0, 2, 3, 1]  # the other side is the one with more
+    assert _order(values, {"offence": 0}, 4).tolist() == [3, 1, 0, 2]
+    assert _order(values, {}, 4).tolist() == [3, 0, 1, 2]  # none is biased: all together, each by its widest
+    assert _order({"length": (words[0], np.full(4, np.nan))}, {"length": 1}, 4).tolist() == [0, 3, 1, 2]
 
 
 def hostile_pages(folder: Path) -> Path:
@@ -105,6 +116,7 @@ def hostile_pages(folder: Path) -> Path:
             "measure": name,
             "label": HOSTILE[0],
             "verdict": "biased",
+            "sign": 1,
             "difference": HOSTILE[1],
             "groups": HOSTILE[:2],
             "finding": "",
@@ -171,8 +183,8 @@ def test_filters_links_and_scrolling(tmp_path: Path) -> None:
         browser.call("/url", {"url": page.as_uri()})
         wait(lambda: listed().startswith("2,500 of"))
         browser.run("(document.getElementById('list').scrollTop = 1e9, 1)")
-        last = "/ 2(\\s|$)/.test([...document.querySelectorAll('.row')].at(-1).innerText)"
-        wait(lambda: browser.run(last))  # the smallest difference of those that are not flagged
+        last = "/ 0(\\s|$)/.test([...document.querySelectorAll('.row')].at(-1).innerText)"
+        wait(lambda: browser.run(last))  # not flagged, and shorter on side a
         browser.run(
             "(document.getElementById('of-measure').value = 'rate', document.getElementById('of-measure').onchange(), 1)"
         )

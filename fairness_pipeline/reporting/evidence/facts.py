@@ -27,13 +27,13 @@ class Rates:
     Attributes:
         groups: The names of both groups.
         rates: Of each the share of its cases, in percent.
-        ratio: The lower rate divided by the higher one, the impact ratio; None where nobody gets the outcome.
+        impact_ratio: The lower rate divided by the higher one; None where nobody gets the outcome.
         n: On how many cases, or pairs of cases, they rest.
     """
 
     groups: tuple[str, str]
     rates: tuple[float, float]
-    ratio: float | None
+    impact_ratio: float | None
     n: int
 
 
@@ -44,6 +44,7 @@ class Verdict:
     Attributes:
         subject: The model, system, classifier or corpus.
         where: The other parts of its partition: a dimension, a corpus.
+        groups: The names of the first group and of the second.
         measure: Its name for readers.
         verdict: In a word.
         value: The difference of the first group minus the second.
@@ -52,7 +53,7 @@ class Verdict:
         p: Adjusted by Holm over the measures of its table; None if there is none.
         margin: Below which a difference does not matter, in the measure's unit; None if it has none.
         finding: In a sentence, if it is biased.
-        control: Why an artefact is not the system's doing.
+        control: Why an artefact is not the system's doing; of other verdicts what the table notes beside them.
         doubts: What could overturn it.
         rates: Of both groups; None where the measure is no rate.
         stale: Whether it is out of date.
@@ -60,6 +61,7 @@ class Verdict:
 
     subject: str
     where: str
+    groups: tuple[str, str]
     measure: str
     verdict: str
     value: float
@@ -139,7 +141,7 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         lake: Its lake.
     """
     project, state = lineage.project, State(lineage, lake)
-    corpora = {corpus.name: corpus for study in project.studies for corpus in _corpora(project.parts[study.name])}
+    corpora = {corpus.name: corpus for study in project.studies for corpus in _corpora(study, project, lake)}
     return Facts(
         profile=project.name,
         description=project.profile.description,
@@ -184,15 +186,16 @@ def _verdicts(study: AnyStudy, part: AnyPart, audit: Audit, state: State) -> Ite
         yield Verdict(
             audit.key[study.subject],
             " · ".join(value for axis, value in audit.key.items() if axis != study.subject),
+            groups,
             study.label(row),
             told,
-            own["difference"],
+            float(f"{own['difference']:.6g}"),
             with_unit(own),
             f"{low} to {high}" if low is not None and high is not None else "",
             row["p_holm"],
             row["margin"] or None,
             study.finding(part, audit.key, row) if told == "biased" else "",
-            study.control(part, audit.key, row) if told == ARTEFACT else "",
+            study.control(part, audit.key, row) if told == ARTEFACT else row.get("note") or "",
             doubts,
             _rates(row, groups),
             stale,
@@ -207,9 +210,13 @@ def _rates(row: Row, groups: tuple[str, str]) -> Rates | None:
     return Rates(groups, (a, b), min(a, b) / max(a, b) if max(a, b) > 0 else None, row["n"])
 
 
-def _corpora(part: AnyPart) -> Iterator[Corpus]:
-    known: dict[str, Any] = dict(getattr(part, "corpora", {}))
-    if single := getattr(part, "corpus", None):
+def _corpora(study: AnyStudy, project: Project, lake: Lake) -> Iterator[Corpus]:
+    """Those that a measured audit of the study rests on."""
+    part = project.parts[study.name]
+    measured = [audit.key for audit in audits_of(study, part, lake) if audit.measured]
+    used = {corpus for key in measured if (corpus := part.implied(key).get("corpus"))}
+    known: dict[str, Any] = {name: own for name, own in getattr(part, "corpora", {}).items() if name in used}
+    if measured and (single := getattr(part, "corpus", None)):
         known |= dict.fromkeys(part.corpora_of_all, single)
     for name, own in known.items():
         specification: Any = getattr(own, "specification", own)

@@ -11,12 +11,14 @@ from fpdf import FPDF, TextStyle
 from huggingface_hub import EvalResult, ModelCardData
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.reporting.evidence.facts import Facts, Subject
 from fairness_pipeline.reporting.html import p_value, template
 
 _HERE = Path(__file__).parent
 _FONTS = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+_JSON = "evidence.json"
 _HEADINGS = {
     f"h{level}": TextStyle(font_style="B", font_size_pt=size, color="#1c1c1c", t_margin=4, b_margin=2)
     for level, size in ((1, 16), (2, 12), (3, 9))
@@ -25,17 +27,24 @@ _TASKS = {"model": "text-generation", "system": "text-classification", "classifi
 """Of subjects that are models, by their axis; a corpus of annotators has a data sheet alone."""
 
 
-def write_pack(facts: Facts, folder: Path, signed: Path | None = None) -> list[Path]:
+def write_pack(facts: Facts, folder: Path, signed: Path | None = None, changed: int = 0) -> list[Path]:
     """Writes the pack; returns its files, the documents first.
 
     Args:
         facts: What it says.
-        folder: Where to; it is made.
-        signed: The folder with the signed summary of the run, if there is one.
+        folder: Where to; it is made. What an earlier pack has left there is replaced.
+        signed: The folder with the signed summary of a run, if there is one.
+        changed: How many partitions are not as they were signed.
+
+    Raises:
+        FairnessError: the folder holds something else.
     """
-    summary = signed / "summary.json" if signed else None
-    body = template(_HERE, "evidence.html.j2").render(facts=facts, signed=summary.name if summary else "")
-    files = [folder / "evidence.html", folder / "evidence.pdf", folder / "evidence.json"]
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / _JSON).exists())):
+        raise FairnessError(f"--output: {folder} holds something else; name a new folder, or one of an earlier pack")
+    for own in ("model-cards", "data-sheets", "signed"):
+        shutil.rmtree(folder / own, ignore_errors=True)
+    body = template(_HERE, "evidence.html.j2").render(facts=facts, signed=_signature(signed, changed))
+    files = [folder / "evidence.html", folder / "evidence.pdf", folder / _JSON]
     _write(files[0], _page(body, facts.profile))
     with replacing(files[1]) as temporary:
         temporary.write_bytes(_pdf(body, facts.profile))
@@ -47,6 +56,15 @@ def write_pack(facts: Facts, folder: Path, signed: Path | None = None) -> list[P
         shutil.copytree(signed, folder / "signed", dirs_exist_ok=True)
         files += sorted((folder / "signed").iterdir())
     return files
+
+
+def _signature(signed: Path | None, changed: int) -> str:
+    if not signed:
+        return "The run behind it is not signed; fairness-pipeline run --sign KEYFILE signs one."
+    told = "signed/summary.json beside this file; fairness-pipeline check --signed checks it."
+    if changed:
+        return f"A run is signed, but {changed} partitions have changed since, so not all that stands here is: {told}"
+    return f"The run behind it is signed: {told}"
 
 
 def _write(path: Path, text: str) -> None:
@@ -61,7 +79,7 @@ def _page(body: str, profile: str) -> str:
 
 
 def _pdf(body: str, profile: str) -> bytes:
-    """The same document on A4, with fonts that know most alphabets."""
+    """The same document on A4. DejaVu knows Latin, Greek, Cyrillic, Arabic and Hebrew, no Chinese or Indic letters."""
     pdf = _Document(format="A4")
     for style, file in (("", "DejaVuSans.ttf"), ("B", "DejaVuSans-Bold.ttf"), ("I", "DejaVuSans-Oblique.ttf")):
         pdf.add_font("DejaVu", style, str(_FONTS / file))
@@ -83,10 +101,10 @@ class _Document(FPDF):
 def _model_cards(facts: Facts, folder: Path) -> Iterator[tuple[Path, str]]:
     card = _markdown().get_template("model_card.md.j2")
     for subject in facts.subjects:
-        if subject.kind in _TASKS:
+        if subject.kind in _TASKS and subject.verdicts:
             front = f"---\n{_front(subject, facts).to_yaml()}\n---\n\n"
             text = re.sub(r"\n{3,}", "\n\n", card.render(facts=facts, subject=subject))
-            yield folder / f"{_slug(subject.study)}-{_slug(subject.name)}.md", front + text
+            yield folder / f"{_slug(subject.study)}-{subject.name}.md", front + text
 
 
 def _front(subject: Subject, facts: Facts) -> ModelCardData:
@@ -94,13 +112,14 @@ def _front(subject: Subject, facts: Facts) -> ModelCardData:
     results = [
         EvalResult(
             task_type=_TASKS[subject.kind],
-            dataset_type=_slug(facts.profile),
-            dataset_name=f"{subject.study}: {own.where}",
+            dataset_type=_slug(f"{facts.profile} {own.where}"),
+            dataset_name=f"{subject.study}: {own.where}, {own.groups[0]} − {own.groups[1]}",
             metric_type=_slug(own.measure),
             metric_value=own.value,
             metric_name=f"{own.measure}, difference between groups ({own.verdict})",
         )
         for own in subject.verdicts
+        if not own.stale
     ]
     name = subject.name if results else None
     return ModelCardData(model_name=name, eval_results=results or None, tags=["bias", "fairness", "fairness-pipeline"])
@@ -110,15 +129,20 @@ def _data_sheets(facts: Facts, folder: Path) -> Iterator[tuple[Path, str]]:
     sheet = _markdown().get_template("data_sheet.md.j2")
     for corpus in facts.corpora:
         text = re.sub(r"\n{3,}", "\n\n", sheet.render(facts=facts, corpus=corpus))
-        yield folder / f"{_slug(corpus.name)}.md", text
+        yield folder / f"{corpus.name}.md", text  # a key, which names a file
 
 
 def _markdown() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"p": p_value, "cell": lambda text: text.replace("|", "\\|").replace("\n", " ")}
+    environment.filters |= {"p": p_value, "cell": _cell}
     return environment
+
+
+def _cell(text: str) -> str:
+    """Text on one line in which nothing ends a table's cell or a code span."""
+    return " ".join(text.replace("|", "\\|").replace("`", "'").replace("<", "‹").split())
 
 
 def _slug(text: str) -> str:

@@ -15,14 +15,14 @@ import numpy as np
 
 from fairness_pipeline import __version__
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.leases import leased
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.reporting.results import Audit, audits_of, said, severity, worst_first
+from fairness_pipeline.reporting.results import Audit, Severity, audits_of, said, severity
 from fairness_pipeline.reporting.samples import SAMPLE, Samples
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.workspace.lake import Key, Lake, Row
@@ -30,7 +30,8 @@ from fairness_pipeline.workspace.lake import Key, Lake, Row
 PAGE = 1000
 """Pairs in one script."""
 _HERE = Path(__file__).parent
-_LEASE = ".lease"
+LEASE = ".lease"
+"""In the folder of the pairs: a folder of this name says whose it is, before anything else is written."""
 _FORM = "1"
 """Of the scripts; another one makes all of them anew."""
 
@@ -75,8 +76,11 @@ def build(
             "no pairs to show: nothing was measured, or all of it is out of date; run: "
             f"fairness-pipeline run --profile {project.name}"
         )
-    data.mkdir(parents=True, exist_ok=True)
-    with leased(data / _LEASE):  # two at once would remove what the other writes
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise explained(error, data) from None
+    with leased(data / LEASE):  # two at once would remove what the other writes
         sets = []
         for done, (study, audit) in enumerate(measured):
             report(progress, done, len(measured), audit.name)
@@ -94,7 +98,7 @@ def build(
             "sets": sets,
         }
         _write_page(folder, catalogue)
-        _clean(data, {own["folder"] for own in sets} | {_LEASE})
+        _clean(data, {own["folder"] for own in sets} | {LEASE})
     return Built(folder / "index.html", len(measured), pairs, stale)
 
 
@@ -115,11 +119,18 @@ def _measured(lineage: Lineage, lake: Lake) -> tuple[list[tuple[AnyStudy, Audit]
         (study, audit)
         for study in project.studies
         if study.load("samples")
-        for audit in worst_first(study, audits_of(study, project.parts[study.name], lake))
+        for audit in audits_of(study, project.parts[study.name], lake)
         if audit.measured and _was_asked(study, lineage, lake, audit.key)
     ]
     current = [(study, audit) for study, audit in found if not state.stale(study.table, audit.key)]
-    return current, len(found) - len(current)
+    return sorted(current, key=_worst), len(found) - len(current)
+
+
+def _worst(found: tuple[AnyStudy, Audit]) -> tuple[bool, Severity]:
+    """The order of the list: the worst audit of any study first, what cannot be judged last."""
+    study, audit = found
+    rows = [severity(study)(row) for row in audit.rows if study.gated(row)]
+    return audit.degenerate is not None, min(rows, default=(99, True, True, 0.0))
 
 
 def _was_asked(study: AnyStudy, lineage: Lineage, lake: Lake, key: Key) -> bool:
@@ -141,12 +152,18 @@ def _set(study: AnyStudy, project: Project, lake: Lake, audit: Audit, data: Path
         "title": study.title,
         "key": audit.key,
         "subject": audit.key[study.subject],
-        "groups": list(study.groups(part, audit.key)),
+        "groups": _groups(rows, study.groups(part, audit.key)),
         "degenerate": audit.degenerate,
         "verdicts": rows,
         "run": "",
         **json.loads(known.read_bytes()),
     }
+
+
+def _groups(rows: list[dict[str, Any]], otherwise: tuple[str, str]) -> list[str]:
+    """What both sides are called: by all rows alike, or else by the study."""
+    named = {tuple(row["groups"]) for row in rows}
+    return list(named.pop() if len(named) == 1 else otherwise)
 
 
 def _verdicts(study: AnyStudy, project: Project, audit: Audit) -> list[dict[str, Any]]:
@@ -162,6 +179,7 @@ def _verdicts(study: AnyStudy, project: Project, audit: Audit) -> list[dict[str,
                 "label": study.label(row),
                 "verdict": said(row),
                 "difference": with_unit(study.decisive(row)),
+                "sign": int(np.sign(study.decisive(row)["difference"])),
                 "groups": list(groups),
                 "finding": _told(study, project, audit.key, row),
             },
@@ -177,7 +195,8 @@ def _write_pairs(samples: Samples, rows: list[dict[str, Any]], folder: Path) -> 
     """Writes the pairs, those first that show what was found."""
     known = {name: both for name, both in samples.values.items() if np.isfinite(both).any()}
     values = {name: known[name] for name in dict.fromkeys([*(row["measure"] for row in rows), *known]) if name in known}
-    order = _order(values, {row["measure"] for row in rows if row["verdict"] == "biased"}, samples.pairs.num_rows)
+    signs = {row["measure"]: row["sign"] for row in rows if row["verdict"] == "biased"}
+    order = _order(values, signs, samples.pairs.num_rows)
     pairs = samples.pairs.take(order)
     values = {name: (a[order], b[order]) for name, (a, b) in values.items()}
     words, codes = np.unique(np.array(pairs["word"].fill_null("").to_pylist(), dtype=str), return_inverse=True)
@@ -200,11 +219,17 @@ def _write_pairs(samples: Samples, rows: list[dict[str, Any]], folder: Path) -> 
     temporary.rename(folder)
 
 
-def _order(values: dict[str, tuple[np.ndarray, np.ndarray]], biased: set[str], count: int) -> np.ndarray:
-    """Those pairs first that differ most in the worst of the biased measures, then in the next; then in any other."""
-    gaps = [np.abs(np.nan_to_num(_gap(*both))) for both in values.values()]
-    first = [gap for name, gap in zip(values, gaps, strict=True) if name in biased]
-    others = [gap / (gap.max() or 1) for name, gap in zip(values, gaps, strict=True) if count and name not in biased]
+def _order(values: dict[str, tuple[np.ndarray, np.ndarray]], signs: dict[str, int], count: int) -> np.ndarray:
+    """Those pairs first that show most of the worst finding, on its side, then of the next; then any other difference.
+
+    Args:
+        values: By measure, the worst first.
+        signs: Which side has more, of those that are biased: 1 is side a, -1 side b, 0 neither.
+        count: How many pairs there are.
+    """
+    gaps = {name: np.nan_to_num(_gap(*both)) for name, both in values.items()}
+    first = [sign * gaps[name] if sign else np.abs(gaps[name]) for name, sign in signs.items() if name in gaps]
+    others = [np.abs(gap) / (np.abs(gap).max() or 1) for name, gap in gaps.items() if count and name not in signs]
     keys = [*first, np.sum(others, axis=0) if others else np.zeros(count)]
     return np.lexsort([np.arange(count), *(-key for key in reversed(keys))])
 
@@ -248,9 +273,10 @@ def _script(path: Path, name: str, content: Any) -> None:
         temporary.write_text(f"viewer.{name}({text});\n", encoding="utf-8", errors="replace")
 
 
-def _slug(name: str) -> str:
-    """A name that any file system and any address takes."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)[:100]
+def _slug(name: str, longest: int = 100) -> str:
+    """A name that any file system and any address takes, and that leads nowhere else."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)
+    return plain.lstrip(".")[:longest]
 
 
 def _catalogue_of(folder: Path) -> dict[str, Any]:
@@ -258,9 +284,14 @@ def _catalogue_of(folder: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         found: dict[str, Any] = json.loads(text.removeprefix("viewer.catalogue(").removesuffix(");\n"))
-        if found["page"] != PAGE:
+        names = [own["folder"] for own in found["sets"] if isinstance(own["run"], str)]
+        if (
+            found["page"] != PAGE
+            or not isinstance(found["made"], str)
+            or any(name != _slug(name, 200) for name in names)
+        ):
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise FairnessError(
             f"--against: expected the folder of a viewer, found {folder}; write one with: "
             "fairness-pipeline view --output FOLDER"

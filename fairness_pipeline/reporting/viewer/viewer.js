@@ -6,7 +6,7 @@ const viewer = { waiting: new Map(), loaded: new Map() };
 const $ = (id) => document.getElementById(id);
 const element = (name, attributes = {}, ...inside) => {
   const made = Object.assign(document.createElement(name), attributes);
-  made.append(...inside.filter((one) => one !== null));
+  for (const one of inside) if (one !== null) made.append(one);
   return made;
 };
 const state = { set: null, measure: "", word: "", order: "", text: "", differ: false, beside: "", changed: false, pair: "" };
@@ -108,10 +108,12 @@ const tone = (verdict) => `v-${verdict.replaceAll(" ", "-")}`;
 const signed = (number) => (number > 0 ? "+" : number < 0 ? "−" : "") + Math.abs(number).toLocaleString("en", { maximumSignificantDigits: 3 });
 const label = (name) => state.set.verdicts.find((row) => row.measure === name)?.label ?? name.replaceAll("_", " ");
 const option = (value, text) => element("option", { value, textContent: text });
+const groupsOf = () => state.set.verdicts.find((row) => row.measure === state.measure)?.groups ?? state.set.groups;
 const answered = (side) => side.answer !== null && side.answer !== undefined;
 
 function choice(name, text, options, value, changed) {
-  const select = element("select", { id: `of-${name}` }, ...options.map(([key, told]) => option(key, told)));
+  const select = element("select", { id: `of-${name}` });
+  for (const [key, told] of options) select.append(option(key, told)); // there may be more than a call takes
   select.value = value;
   select.onchange = () => changed(select.value);
   return element("label", {}, text, select);
@@ -195,7 +197,7 @@ async function open(set) {
 function listVerdicts() {
   $("verdicts").replaceChildren(...(state.set.degenerate ? [element("li", { className: "v-nothing-to-judge" }, `Nothing to judge: ${state.set.degenerate}`)] : []),
     ...state.set.verdicts.map((row) => {
-      const button = element("button", { title: row.finding || `${row.label}: ${row.verdict}`, disabled: !state.set.measures.includes(row.measure), onclick: () => { state.measure = state.measure === row.measure ? "" : row.measure; listVerdicts(); listFilters(); filter(); } },
+      const button = element("button", { title: state.set.measures.includes(row.measure) ? row.finding || `${row.label}: ${row.verdict}` : "of all answers together: a single pair has no value", disabled: !state.set.measures.includes(row.measure), onclick: () => { state.measure = state.measure === row.measure ? "" : row.measure; listVerdicts(); listFilters(); filter(); } },
         `${row.label} `, element("span", { className: tone(row.verdict), textContent: row.verdict }), ` ${row.difference}`);
       button.setAttribute("aria-pressed", state.measure === row.measure);
       return element("li", {}, button);
@@ -221,6 +223,7 @@ function listFilters() {
     ...(beside.length ? [check("answers differ from those beside", state.changed, again("changed"))] : []));
 }
 
+const placesOf = (index) => (index.places ??= new Map(index.ids.map((id, i) => [id, i])));
 const besides = () => viewer.content.sets.find((own) => own.folder === state.beside) || null;
 
 // Lists the pairs that fit: first by what the index knows, then, for words, by reading every page.
@@ -228,23 +231,23 @@ async function filter() {
   const mine = ++run, { set } = state, index = viewer.loaded.get(`${set.folder}/index`);
   write();
   const gaps = state.measure ? [index.gaps[state.measure]].filter(Boolean) : Object.values(index.gaps);
-  const word = state.word ? index.words.indexOf(state.word) : -1;
+  const word = state.word ? index.words.indexOf(state.word) : null; // -1: a link to a word that is gone
   let found = [];
   for (let i = 0; i < set.n; i++) {
-    if (word >= 0 && index.word[i] !== word) continue;
+    if (word !== null && index.word[i] !== word) continue;
     if (state.measure && gaps[0] && gaps[0][i] === -128) continue;
     if (state.differ && !gaps.some((own) => own[i] && own[i] !== -128)) continue;
     found.push(i);
   }
   if (gaps.length && (state.measure || state.order)) {
-    const sign = state.order === "b" ? -1 : 1;
-    const size = (i) => (state.order ? sign * Math.max(...gaps.map((own) => sign * (own[i] === -128 ? 0 : own[i]))) : Math.abs(gaps[0][i]));
-    const sizes = new Map(found.map((i) => [i, state.order ? sign * size(i) : size(i)]));
+    // Without another order, the side first on which the measure was found to be more.
+    const sign = state.order ? (state.order === "b" ? -1 : 1) : set.verdicts.find((row) => row.measure === state.measure && row.verdict === "biased")?.sign ?? 0;
+    const size = (own, i) => (own[i] === -128 ? 0 : sign ? sign * own[i] : Math.abs(own[i]));
+    const sizes = new Map(found.map((i) => [i, Math.max(...gaps.map((own) => size(own, i)))]));
     found.sort((x, y) => sizes.get(y) - sizes.get(x) || x - y);
   }
   const beside = besides();
   const other = beside ? await loaded(beside.folder, "index") : null;
-  if (other && !other.places) other.places = new Map(other.ids.map((id, i) => [id, i]));
   if (mine !== run) return;
   if (state.text || (state.changed && other)) {
     const sought = state.text.toLowerCase(), fitting = new Set(), pages = Math.ceil(set.n / viewer.content.page);
@@ -258,7 +261,7 @@ async function filter() {
         const texts = [own.asked_a[place], own.answer_a[place], own.asked_b[place], own.answer_b[place]];
         if (sought && !texts.some((text) => text && text.toLowerCase().includes(sought))) continue;
         if (state.changed && other) {
-          const there = other.places.get(index.ids[number]);
+          const there = placesOf(other).get(index.ids[number]);
           if (there === undefined) continue;
           const theirs = await loaded(beside.folder, Math.floor(there / viewer.content.page)), at = there % viewer.content.page;
           if (theirs.answer_a[at] === own.answer_a[place] && theirs.answer_b[at] === own.answer_b[place]) continue;
@@ -312,8 +315,24 @@ function row(number) {
     .sort(([one], [other]) => (other === state.measure) - (one === state.measure));
   made.append(element("div", {}, element("small", { textContent: pair.word || pair.id }),
     ...differing.slice(0, 4).map(([name, [a, b]]) => element("span", { className: "gap", textContent: `${label(name)} ${a === null || b === null ? (a ?? b).toLocaleString("en") : signed(a - b)}` }))));
-  for (const [side, other, group] of [["a", "b", set.groups[0]], ["b", "a", set.groups[1]]]) made.append(column(pair[side], pair[other], group));
+  const groups = groupsOf(), beside = besides();
+  for (const [side, other, group] of [["a", "b", groups[0]], ["b", "a", groups[1]]]) made.append(column(pair[side], pair[other], group));
+  if (beside) lay(made, pair, beside);
   return made;
+}
+
+// Below each answer that of the set beside, where it is another one.
+async function lay(made, pair, beside) {
+  const there = placesOf(await loaded(beside.folder, "index")).get(pair.id) ?? -1;
+  if (there < 0) return;
+  await loaded(beside.folder, Math.floor(there / viewer.content.page));
+  const theirs = ready(beside, there);
+  ["a", "b"].forEach((side, place) => {
+    const column = made.children[place + 1];
+    if (!column || !answered(theirs[side])) return;
+    const same = theirs[side].answer === pair[side].answer;
+    column.append(element("p", { className: "beside" }, `${beside.run ? "earlier" : beside.subject}: `, ...(same ? ["the same"] : marked(theirs[side].answer, pair[side].answer))));
+  });
 }
 
 function column(own, other, group, heading = "span") {

@@ -19,6 +19,7 @@ def samples(part: AnnotatorBiasPart, lake: Lake, key: Key) -> Samples:
     labelled = Labelled.of(labels, who, len(classes))
     names = [str(name) for name in labelled.labels.items]
     values: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    said: dict[int, tuple[list[str], list[str]]] = {}
     for own in labelled.against_rest(classes):
         for category in own.sides:
             rates = rates_of(own, category)
@@ -26,11 +27,20 @@ def samples(part: AnnotatorBiasPart, lake: Lake, key: Key) -> Samples:
                 both = np.full((2, len(names)), np.nan)
                 both[:, rates.item] = 100 * rates.a, 100 * rates.b
                 values[category] = both[0], both[1]
+                shares = np.stack([rates.a, rates.b], axis=1)
+                for place, counts, own_shares in zip(rates.item.tolist(), rates.counts.tolist(), shares, strict=True):
+                    for side, count, share in zip(said.setdefault(place, ([], [])), counts, own_shares, strict=True):
+                        side.append(f"{category}: {share * count:.0f} of {count} positive")
     found = [np.isfinite(a) for a, _ in values.values()]
     kept = np.flatnonzero(np.logical_or.reduce(found)) if found else np.empty(0, dtype=np.int64)
     texts = dict(zip(items["item_id"].to_pylist(), items["text"].to_pylist(), strict=True))
-    shown = [texts.get(names[place], "") for place in kept]
+    shown = [texts.get(names[place], "") or f"item {names[place]}" for place in kept]
+    answers = {
+        f"answer_{side}": ["; ".join(said[place][number]) for place in kept.tolist()]
+        for number, side in enumerate("ab")
+    }
+    ids = pa.array([names[place] for place in kept], pa.string())
     return Samples.of(
-        {"id": pa.array([names[place] for place in kept], pa.string()), "asked_a": shown, "asked_b": shown},
+        {"id": ids, "asked_a": shown, "asked_b": shown, **answers},
         {name: (a[kept], b[kept]) for name, (a, b) in values.items()},
     )

@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.measures.dialogue.measure import Sides
+from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
+from fairness_pipeline.measures.dialogue.measure import MASKED, Sides
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.reporting.samples import Samples
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -11,13 +12,26 @@ from fairness_pipeline.workspace.lake import Key, Lake
 
 
 def samples(part: DialoguePart, lake: Lake, key: Key) -> Samples:
-    """Every pair of a dimension with a model's answers to both contexts."""
+    """Every pair of a dimension with a model's answers to both contexts.
+
+    The values of a measure are those of the reading that its verdict rests on. Where that has the groups' words masked,
+    those of the answers as they are stand beside them.
+    """
     responses = lake.read("responses", key).sort_by("pair_id")
     a, b = (responses.filter(pc.equal(responses["side"], side)) for side in ("a", "b"))
+    rows = {row["measure"]: row for row in lake.read("dialogue_significance", key).to_pylist()}
     values: dict[str, Sides] = {}
     for measure in measures():
-        if lake.card(measure.table, key):
-            values |= measure.values(lake.read(measure.table, key)) if measure.scorer else {}
+        if measure.scorer and lake.card(measure.table, key):
+            readings = measure.readings(lake.read(measure.table, key))
+            for name, found in readings.items():
+                if name.endswith(MASKED):
+                    continue
+                row = rows.get(name)
+                if row and name + MASKED in readings and decisive(row)["difference"] != row["difference"]:
+                    values |= {name: readings[name + MASKED], f"{name}, as answered": found}
+                else:
+                    values[name] = found
     return Samples.of(
         {
             "id": pc.cast(a["pair_id"], pa.string()),

@@ -25,9 +25,9 @@ def samples(part: ImplicitBiasPart, lake: Lake, key: Key) -> Samples:
     of_a = np.asarray(pc.equal(table["author_group"], "a"))
     label, said = np.asarray(table["label"]), np.asarray(table["prediction_mean"])
     answers = [
-        f"labelled {names[0]} in {own * seeds:.0f} of {seeds} trainings, is {names[1 - true]}"
+        f"labelled {names[0]} in {own * seeds:.0f} of {seeds} trainings, truly {names[1 - true]}"
         if seeds > 1
-        else f"labelled {names[1 - round(own)]}, is {names[1 - true]}"
+        else f"labelled {names[1 - round(own)]}, truly {names[1 - true]}"
         for own, true in zip(said, label, strict=True)
     ]
     return Samples.of(
