@@ -281,7 +281,8 @@ def _paid(plan: "Plan", budget: float | None) -> "Iterator[Callable[[], Iterator
     if budget:
         if ray_of(plan.project.profile.engine):
             raise FairnessError("--budget does not reach the machines of a Ray cluster; use endpoint.max_requests")
-        subjects = [own for part in plan.project.parts.values() for own in part.subjects.values()]
+        places = {(plan.lineage.study_of[step.name], own) for step in plan.stale for own in step.key.values()}
+        subjects = [plan.project.parts[study].subjects.get(own) for study, own in places]
         endpoints = [endpoint for own in subjects if (endpoint := getattr(own, "endpoint", None))]
         usage.check_prices(endpoint.model for endpoint in endpoints)
         os.environ[usage.BUDGET] = str(usage.Budget(budget, begin))

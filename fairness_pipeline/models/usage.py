@@ -25,6 +25,8 @@ PRICES = "prices.yaml"
 BUDGET = "FAIRNESS_BUDGET"
 """The environment variable that tells the processes of one run its budget, and where in the file the run begins."""
 _MILLION = 1_000_000
+_MOST = 1_000_000_000
+"""Tokens of one reply; a server that says more says nothing."""
 _ledger: list[Path] = []
 """Where replies are noted: of the partition that this process makes now."""
 
@@ -225,9 +227,11 @@ def _tokens(reply: dict[str, Any] | None) -> tuple[int, int] | None:
     try:
         assert reply is not None
         usage = reply["usage"]
-        found = float(usage["prompt_tokens"]), float(usage.get("completion_tokens") or 0)
+        taken = float(usage["prompt_tokens"])
+        given = usage.get("completion_tokens")
+        found = taken, float(given) if given is not None else float(usage["total_tokens"]) - taken
     except (AssertionError, KeyError, TypeError, ValueError, AttributeError):
         return None
-    if not all(math.isfinite(number) and number >= 0 for number in found):
+    if not all(math.isfinite(number) and 0 <= number <= _MOST for number in found):
         return None
     return int(found[0]), int(found[1])

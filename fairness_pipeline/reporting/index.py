@@ -6,6 +6,8 @@ from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.history import against, find_entry, time_of
@@ -38,7 +40,9 @@ class Line:
         anchor: Where the report tells of its worst audit.
         counts: Its verdicts.
         finding: The worst in a sentence; empty if nothing is biased.
-        open: The audits that say nothing, and why.
+        degenerate: The audits that leave nothing to judge, and why.
+        missing: The audits that were not measured.
+        stale: The audits that are out of date.
         turned: The verdicts that turned since the last run.
         worst: How grave it is.
     """
@@ -48,7 +52,9 @@ class Line:
     anchor: str
     counts: dict[str, int]
     finding: str
-    open: list[str]
+    degenerate: list[str]
+    missing: list[str]
+    stale: list[str]
     turned: list[str]
     worst: Severity
 
@@ -64,8 +70,11 @@ def write_index(project: Project, lake: Lake) -> Path | None:
     if not made:
         return None
     lines, since = [], dict[str, str]()
+    state = State(Lineage(project), lake)
     for study in made:
-        audits = audits_of(study, project.parts[study.name], lake)
+        part = project.parts[study.name]
+        stale = [key for key in part.expected() if lake.card(study.table, key) and state.stale(study.table, key)]
+        audits = audits_of(study, part, lake, stale)
         entry, turned = _turned(study, project, audits)
         if entry:
             since[study.title] = time_of(entry)
@@ -93,8 +102,6 @@ def _lines(study: AnyStudy, project: Project, audits: list[Audit], turned: list[
     for subject in dict.fromkeys(audit.key[study.subject] for audit in audits):
         own = [audit for audit in audits if audit.key[study.subject] == subject]
         rows = [graveness(row) for audit in own if not audit.degenerate for row in audit.rows if study.gated(row)]
-        nothing = [f"{audit.name}: {audit.degenerate}" for audit in own if audit.degenerate]
-        missing = [f"{audit.name}: {NOT_MEASURED}" for audit in own if not audit.measured]
         lines.append(
             Line(
                 subject,
@@ -102,12 +109,19 @@ def _lines(study: AnyStudy, project: Project, audits: list[Audit], turned: list[
                 own[0].anchor,
                 counted(study, own),
                 next(iter(findings(study, part, own)), ""),
-                nothing + missing,
+                [f"{_where(study, audit)}: {audit.degenerate}" for audit in own if audit.degenerate],
+                [_where(study, audit) for audit in own if not audit.measured],
+                [_where(study, audit) for audit in own if audit.stale],
                 [_change(study, row) for row in turned if row[study.subject] == subject],
                 min(rows, default=_LAST),
             )
         )
     return lines
+
+
+def _where(study: AnyStudy, audit: Audit) -> str:
+    """The audit beside its subject: its dimension, its corpus."""
+    return " · ".join(value for axis, value in audit.key.items() if axis != study.subject) or audit.name
 
 
 _LAST: Severity = (99, True, True, 0.0)
@@ -124,6 +138,6 @@ def _turned(study: AnyStudy, project: Project, audits: list[Audit]) -> tuple[str
 
 
 def _change(study: AnyStudy, row: Row) -> str:
-    what = [row[name] for name in study.identity if name != study.subject and row[name] is not None]
+    what = [*(row[axis] for axis in study.axes if axis != study.subject), study.label(row)]
     then, now = (row[f"verdict_{when}"] or NOT_MEASURED for when in ("then", "now"))
     return f"{' · '.join(map(str, what))}: {then} → {now}"

@@ -79,15 +79,19 @@ def overview_plot(rows: list[tuple[str, Row, str]], *, narrow: bool = False) -> 
     left, below = beside / width, 0.6 / height
     figure = Figure(figsize=(width, height), dpi=110)
     axes = figure.add_axes((left, below, 1 - 2 * left if narrow else 3.65 / width, 1 - below - 0.1 / height))
-    widest = max(2.0, *(min(_FARTHEST, abs(in_margins(row) or 0.0)) for _, row, _ in rows))
+    ends = ("difference", "ci_low", "ci_high")
+    widest = max(2.0, *(min(_FARTHEST, abs(in_margins(row, end) or 0.0)) for _, row, _ in rows for end in ends))
     axes.axvspan(-1, 1, color="#00000012", linewidth=0)
     for place, (label, row, direction) in enumerate(reversed(rows)):
         colour = COLOURS[said(row)]
         value, low, high = (in_margins(row, name) for name in ("difference", "ci_low", "ci_high"))
         assert value is not None
         if low is not None and high is not None:
-            ends = [max(-widest, min(widest, bound)) for bound in (low, high)]
-            axes.plot(ends, [place, place], color=colour, linewidth=2.2, solid_capstyle="butt")
+            bounds = [max(-widest, min(widest, bound)) for bound in (low, high)]
+            axes.plot(bounds, [place, place], color=colour, linewidth=2.2, solid_capstyle="butt")
+            for bound, cut in zip((low, high), bounds, strict=True):
+                if bound != cut:  # it goes on
+                    axes.plot(cut, place, ">" if bound > 0 else "<", color=colour, markersize=3)
         inside = abs(value) <= widest
         marker = "o" if inside else ">" if value > 0 else "<"
         axes.plot(max(-widest, min(widest, value)), place, marker, color=colour, markersize=5)

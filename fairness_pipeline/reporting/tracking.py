@@ -2,11 +2,12 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.reporting.evidence.facts import Subject, facts
+from fairness_pipeline.reporting.evidence.facts import Subject, Verdict, facts
 
 _LONGEST = 500  # characters of a parameter, which MLflow takes
 
@@ -36,7 +37,8 @@ def log(plan: Plan, experiment: str) -> list[str]:
     from mlflow.exceptions import MlflowException
 
     found = facts(plan.lineage, plan.lake)
-    asked = [subject for subject in found.subjects if subject.verdicts and _covers(plan, subject)]
+    chosen = [replace(subject, verdicts=_asked(plan, subject)) for subject in found.subjects if _covers(plan, subject)]
+    asked = [subject for subject in chosen if subject.verdicts]
     ids = []
     try:
         mlflow.set_experiment(experiment)
@@ -58,6 +60,17 @@ def log(plan: Plan, experiment: str) -> list[str]:
 def _covers(plan: Plan, subject: Subject) -> bool:
     chosen = plan.selection
     return chosen.study in (None, _study(plan, subject).name) and chosen.model in (None, subject.name)
+
+
+def _asked(plan: Plan, subject: Subject) -> list[Verdict]:
+    """The verdicts that the run is about, and that are up to date."""
+    dimension = plan.selection.dimension
+    of_dimensions = "dimension" in _study(plan, subject).axes
+    return [
+        verdict
+        for verdict in subject.verdicts
+        if not verdict.stale and (not dimension or not of_dimensions or verdict.where == dimension)
+    ]
 
 
 def _study(plan: Plan, subject: Subject) -> AnyStudy:

@@ -117,13 +117,22 @@ def test_a_line_that_is_being_written_waits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{}, {"usage": None}, {"usage": {"prompt_tokens": "many"}}, {"usage": {"prompt_tokens": -1}}, None]
+    "wrong",
+    [
+        {},
+        {"usage": None},
+        {"usage": {"prompt_tokens": "many"}},
+        {"usage": {"prompt_tokens": -1}},
+        None,
+        {"usage": {"prompt_tokens": 5}},
+        {"usage": {"prompt_tokens": 1e300, "completion_tokens": 1}},
+    ],
 )
 def test_what_is_no_usage_is_not_noted(tmp_path: Path, wrong: dict | None) -> None:
     usage.note_in(tmp_path)
     usage.note("m", wrong)
     assert not (tmp_path / usage.FILE).exists()
-    usage.note("m", {"usage": {"prompt_tokens": 5}})
+    usage.note("m", {"usage": {"prompt_tokens": 5, "total_tokens": 5}})
     assert usage.used_since(tmp_path / usage.FILE, 0) == [usage.Used("m", 1, 5, 0)]
 
 

@@ -70,6 +70,8 @@ def test_a_sixth_study(toy: Path) -> None:
     stale = {row["die"]: row["stale"] for row in json.loads(command("results", "--format", "json").stdout)}
     assert stale == {"fair": False, "loaded": True}
     assert "stale (made with other settings" in command("results").stderr
+    assert command("report").returncode == 0
+    assert report.with_name("index.html").read_text().count("<b>Out of date:</b> gender.") == 1
     left = command("sql", "select distinct die from rolls", "--format", "csv")
     assert left.stdout.split() == ["die", "fair"]
     assert "left out (stale, or no longer in the profile): rolls loaded; --all shows them" in left.stderr
@@ -81,7 +83,8 @@ def test_a_sixth_study(toy: Path) -> None:
     changes = json.loads(command("results", "--against", "previous", "--format", "json").stdout)
     assert [row["die"] for row in changes] == ["loaded"]  # the other one did not turn
     index = report.with_name("index.html").read_text()
-    assert f"<div>gender · eyes: biased → {changes[0]['verdict_now']}</div>" in index
+    assert f": biased → {changes[0]['verdict_now']}</div>" in index
+    assert "Out of date" not in index
     assert index.count("nothing turned") == 1
     assert command("roll", "--die", "fair").stdout == "fair shows 4\n"
     for wrong, said in ((("--model", "x"), "unknown model 'x' in profile 'dice'; known: fair, loaded"),
