@@ -48,7 +48,7 @@ def add(command: Command) -> None:
         "--pairs",
         metavar="N",
         type=number_of_pairs,
-        help="pairs of contexts per dimension, or `all`; also used for later audits of this profile",
+        help="pairs per dimension, or `all`; stays the profile's: earlier audits with another number are out of date",
     )
     audit.add_argument(
         "--keep-empty", action="store_true", help="of a file of answers: take empty ones as answers without words"

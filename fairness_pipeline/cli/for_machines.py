@@ -2,7 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fairness_pipeline.cli.gate import Entry, Examined, Rule
@@ -18,7 +18,9 @@ _MARKS = re.compile(r"([\\`*_{}\[\]#|<>~])")
 _SENTENCES = 10
 
 
-def write_for_machines(plan: Plan, rule: Rule, found: Examined, junit: str | None, summary: str | None) -> list[str]:
+def write_for_machines(
+    plan: Plan, rule: Rule, found: Examined, junit: str | None, summary: str | None, reasons: Sequence[str] = ()
+) -> list[str]:
     """Writes what is asked for; returns the files.
 
     Args:
@@ -27,19 +29,20 @@ def write_for_machines(plan: Plan, rule: Rule, found: Examined, junit: str | Non
         found: What `cli.gate.examine` makes of the rule.
         junit: The file for JUnit's XML.
         summary: The file for Markdown.
+        reasons: Why something was not made.
     """
     texts = {}
     if junit:
-        texts[junit] = _junit(plan, rule, found)
+        texts[junit] = _junit(plan, rule, found, reasons)
     if summary:
-        texts[summary] = _summary(plan, rule, found)
+        texts[summary] = _summary(plan, rule, found, reasons)
     for path, text in texts.items():
         with replacing(Path(path)) as temporary:
             temporary.write_text(text, encoding="utf-8")
     return list(texts)
 
 
-def _junit(plan: Plan, rule: Rule, found: Examined) -> str:
+def _junit(plan: Plan, rule: Rule, found: Examined, reasons: Sequence[str]) -> str:
     """A suite for each study, a test for each verdict; what closes the gate failed, what it lacks is an error."""
     closing, alone = ({id(entry.row) for entry in own} for own in (found.closing, found.alone))
     whole = ET.Element("testsuites", name=f"fairness-pipeline, profile {plan.project.name}")
@@ -63,7 +66,8 @@ def _junit(plan: Plan, rule: Rule, found: Examined) -> str:
             why = _missing(audit, audit.name in fresh)
             if why:
                 test = ET.SubElement(suite, "testcase", classname=_class(study, audit), name="audit")
-                ET.SubElement(test, "error" if rule.refused else "skipped", message=_clean(why))
+                told = "; ".join([why, *reasons])
+                ET.SubElement(test, "error" if rule.refused else "skipped", message=_clean(told))
         for what in ("failure", "error", "skipped"):
             suite.set(what if what == "skipped" else f"{what}s", str(len(suite.findall(f"testcase/{what}"))))
         suite.set("tests", str(len(suite.findall("testcase"))))
@@ -105,7 +109,7 @@ def _clean(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)
 
 
-def _summary(plan: Plan, rule: Rule, found: Examined) -> str:
+def _summary(plan: Plan, rule: Rule, found: Examined, reasons: Sequence[str]) -> str:
     """The verdicts in Markdown: what closes the gate, then each study in a table with its worst findings in words."""
     lines = [f"## Fairness, profile {_plain(plan.project.name)}", ""]
     if rule.refused:
@@ -113,10 +117,12 @@ def _summary(plan: Plan, rule: Rule, found: Examined) -> str:
         more = f" and {len(found.closing) - _SENTENCES} more" if len(found.closing) > _SENTENCES else ""
         closes = f"**The gate ({', '.join(rule.refused)}) is closed** by {closed}{more}."
         passes = f"The gate ({', '.join(rule.refused)}) lets it pass."
-        undecided = (
-            f"**The gate ({', '.join(rule.refused)}) stays closed**, as it lacks verdicts: {_plain(found.open)}."
-        )
+        lacks = found.open.removeprefix("--fail-on: ").removesuffix("; the gate stays closed")
+        stays = f"**The gate ({', '.join(rule.refused)}) stays closed**"
+        undecided = f"{stays}, as it lacks verdicts: {_plain(lacks)}."
         lines += [closes if found.closing else undecided if found.open else passes, ""]
+    if reasons:
+        lines += [*(f"- Not made: {_plain(reason)}" for reason in reasons[:_SENTENCES]), ""]
     fresh = {(study.name, audit.name) for study, audit in found.fresh}
     for study in plan.project.studies:
         audits = worst_first(study, [audit for own, audit in found.audits if own is study])

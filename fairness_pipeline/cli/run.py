@@ -253,7 +253,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         check_as_written(project, plan)
     rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0)
     found = examine(plan, rule) if arguments.fail_on or arguments.junit or arguments.summary else None
-    if found and (files := write_for_machines(plan, rule, found, arguments.junit, arguments.summary)):
+    reasons = list(dict.fromkeys(outcome.detail for outcome in bad if outcome.state == "failed"))
+    if found and (files := write_for_machines(plan, rule, found, arguments.junit, arguments.summary, reasons)):
         print(f"Written: {', '.join(files)}")
     if arguments.mlflow:
         _log(plan, arguments.mlflow)

@@ -16,6 +16,7 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.lineage.origins import Origins, label, why
 from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.reporting.results import said
 from fairness_pipeline.workspace.lake import Row
 
 _FORMAT = "%Y-%m-%dT%H-%M-%SZ"
@@ -188,6 +189,7 @@ def against(workspace: Path, study: AnyStudy, entry: str, rows: Rows, origins: O
         row: Row = dict(zip(study.identity, place, strict=True))
         for name in _COMPARED:
             row[f"{name}_then"], row[f"{name}_now"] = before.get(name), after.get(name)
+        row["verdict_then"], row["verdict_now"] = (said(own) if own else None for own in (before, after))
         found.append({**row, "why": _why(before_origins, origins, study, row, before, after)})
     return found
 

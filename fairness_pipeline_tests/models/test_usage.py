@@ -69,8 +69,9 @@ def test_a_budget_stops_a_run_and_its_answers_stay(quick: Project, data: Path, t
         files = ("--fail-on", "biased", "--junit", str(tmp_path / "v.xml"), "--summary", str(tmp_path / "v.md"))
         done = command(*audit(address, "--workers", "1", "--budget", str(40 * one), *files))
         assert done.returncode == 1
-        assert "stays closed**, as it lacks verdicts" in (tmp_path / "v.md").read_text(encoding="utf-8")
-        assert '<error message="not measured"' in (tmp_path / "v.xml").read_text(encoding="utf-8")
+        told = (tmp_path / "v.md").read_text(encoding="utf-8")
+        assert "stays closed**, as it lacks verdicts" in told and "of 8.00 are spent" in told
+        assert '<error message="not measured; --budget: ' in (tmp_path / "v.xml").read_text(encoding="utf-8")
         assert re.search(r"--budget: \d+\.\d\d USD of 8\.00 are spent; the answers are kept", done.stderr)
         assert 40 <= len(asked) <= 40 + 8  # those on their way land
         first = list(asked)

@@ -50,10 +50,11 @@ def contrasts(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str
 
 
 def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, Any]]:
-    """Annotators of many labels who lean farthest to either of two classes, by the model of groups; the first draw's.
+    """Annotators of many labels who lie farthest from the others, by the model of groups; the first draw's.
 
     `lean` is half of (sensitivity above the mean) - (specificity above the mean): above 0 for those who say positive
-    more readily than others of their accuracy.
+    more readily than others of their accuracy. `lag` is by how much their mean of both is below the others': large for
+    those who answer at random, who lean to neither side.
     """
     rows = [row for row in estimates(part, lake, corpus, ANNOTATOR) if row["draw"] == 1 and row["labels"] >= _FEWEST]
     if not rows or part.corpora[corpus].several:
@@ -67,7 +68,9 @@ def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, 
         own["lean"] += sign * (row["value"] - mean[row["response"]]) / 2
     whole = [own for own in people.values() if all(name in own for name in RESPONSES)]
     groups = _groups_of(part, lake, corpus)
-    ordered = sorted(whole, key=lambda own: (-abs(own["lean"]), own["name"]))
+    for own in whole:
+        own["lag"] = sum(mean[name] - own[name] for name in RESPONSES) / 2
+    ordered = sorted(whole, key=lambda own: (-max(abs(own["lean"]), own["lag"]), own["name"]))
     return [{**own, "groups": groups.get(own["name"], "")} for own in ordered[:_FARTHEST]]
 
 

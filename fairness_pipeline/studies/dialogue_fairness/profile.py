@@ -368,7 +368,8 @@ class DialoguePart(Part[DialogueFairness]):
             gaps = " and ".join(f"{_found_by(fewest, rate):.2g} points at {100 * rate:g}%" for rate in (0.1, 0.5))
             lines.append(
                 f"with {fewest:,} pairs a difference of about {gaps} is found four times in five, where nothing else "
-                "varies and six measures are looked at" + (f"; --pairs all has up to {more:,} more" if more else "")
+                "varies and six measures are looked at"
+                + (f"; 'audit --pairs all' has up to {more:,} more" if more else "")
             )
         return lines
 
