@@ -91,7 +91,7 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     run("--model", "team_7")
     after = content(audited.workspace)
     assert {name for name in before if after[name] != before[name]} == {
-        "reports/equity_report.html", "reports/equity_significance.csv", "reports/index.html"
+        "reports/equity_report.html", "reports/equity_significance.csv"
     }  # fmt: skip
     for row in significance(audited, "team_7").values():
         assert (row["verdict"], row["affect"]) == ("biased", "joy")
