@@ -118,11 +118,11 @@ def check_budget() -> None:
     """Raises FairnessError if this run has spent its budget: nothing more may be asked."""
     if not _ledger or (budget := Budget.of_environment()) is None:
         return
-    spent, known = _spent(_ledger[0], budget.begin), _known_prices()
-    if spent.money(known) >= budget.amount:
+    spent = _spent(_ledger[0], budget.begin)
+    if (money := spent.money()) >= budget.amount:
         raise FairnessError(
-            f"--budget: {spent.money(known):.2f} {known.currency} of {budget.amount:.2f} are spent; the answers are "
-            "kept: run again to go on with a new budget"
+            f"--budget: {money:.2f} {spent.prices.currency} of {budget.amount:.2f} are spent; the answers are kept: "
+            "run again to go on with a new budget"
         )
 
 
@@ -130,11 +130,12 @@ class _Spent:
     """What was taken since a run began; what is new in the file is read at each look."""
 
     def __init__(self, path: Path, begin: int) -> None:
+        self.prices = prices()
         self._path, self._place, self._money = path, begin, 0.0
 
-    def money(self, known: Prices) -> float:
+    def money(self) -> float:
         for line, place in _lines(self._path, self._place):
-            self._money += cost([Used(line["model"], 1, line["input"], line["output"])], known) or 0.0
+            self._money += cost([Used(line["model"], 1, line["input"], line["output"])], self.prices) or 0.0
             self._place = place
         return self._money
 
@@ -202,9 +203,6 @@ def told(used: Iterable[Used]) -> Iterator[str]:
         money = cost([own], known)
         price = f", about {money:.2f} {known.currency}" if money is not None else ""
         yield f"{own.model}: {own.requests:,} replies took {own.input:,} tokens in and {own.output:,} out{price}"
-
-
-_known_prices = cache(prices)
 
 
 def _lines(path: Path, begin: int) -> Iterator[tuple[dict[str, Any], int]]:

@@ -17,10 +17,11 @@ from fairness_pipeline.reporting.results import (
     Audit,
     Severity,
     audits_of,
+    beside_subject,
     counted,
     findings,
     flat,
-    severity,
+    gravest,
     worst_first,
 )
 from fairness_pipeline.workspace.lake import Lake, Row
@@ -56,7 +57,7 @@ class Line:
     missing: list[str]
     stale: list[str]
     turned: list[str]
-    worst: Severity
+    worst: tuple[bool, Severity]
 
 
 def write_index(project: Project, lake: Lake) -> Path | None:
@@ -97,11 +98,13 @@ def write_index(project: Project, lake: Lake) -> Path | None:
 
 
 def _lines(study: AnyStudy, project: Project, audits: list[Audit], turned: list[Row]) -> list[Line]:
-    part, graveness = project.parts[study.name], severity(study)
-    lines = []
+    part, lines = project.parts[study.name], []
+
+    def where(audit: Audit) -> str:
+        return beside_subject(study, audit) or audit.name
+
     for subject in dict.fromkeys(audit.key[study.subject] for audit in audits):
         own = [audit for audit in audits if audit.key[study.subject] == subject]
-        rows = [graveness(row) for audit in own if not audit.degenerate for row in audit.rows if study.gated(row)]
         lines.append(
             Line(
                 subject,
@@ -109,22 +112,14 @@ def _lines(study: AnyStudy, project: Project, audits: list[Audit], turned: list[
                 own[0].anchor,
                 counted(study, own),
                 next(iter(findings(study, part, own)), ""),
-                [f"{_where(study, audit)}: {audit.degenerate}" for audit in own if audit.degenerate],
-                [_where(study, audit) for audit in own if not audit.measured],
-                [_where(study, audit) for audit in own if audit.stale],
+                [f"{where(audit)}: {audit.degenerate}" for audit in own if audit.degenerate],
+                [where(audit) for audit in own if not audit.measured],
+                [where(audit) for audit in own if audit.stale],
                 [_change(study, row) for row in turned if row[study.subject] == subject],
-                min(rows, default=_LAST),
+                min(gravest(study, audit) for audit in own),
             )
         )
     return lines
-
-
-def _where(study: AnyStudy, audit: Audit) -> str:
-    """The audit beside its subject: its dimension, its corpus."""
-    return " · ".join(value for axis, value in audit.key.items() if axis != study.subject) or audit.name
-
-
-_LAST: Severity = (99, True, True, 0.0)
 
 
 def _turned(study: AnyStudy, project: Project, audits: list[Audit]) -> tuple[str, list[Row]]:

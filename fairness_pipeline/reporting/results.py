@@ -111,16 +111,20 @@ def severity(study: AnyStudy) -> Callable[[Row], Severity]:
     )  # fmt: skip
 
 
+def gravest(study: AnyStudy, audit: Audit) -> tuple[bool, Severity]:
+    """A sort key of audits: by their worst row; those that were not measured, or leave nothing to judge, last."""
+    rows = [severity(study)(row) for row in audit.rows if study.gated(row)]
+    return not rows or audit.degenerate is not None, min(rows, default=(len(_ORDER), True, True, 0.0))
+
+
 def worst_first(study: AnyStudy, audits: Iterable[Audit]) -> list[Audit]:
-    """Audits sorted by their worst row. Audits that were not measured, or leave nothing to judge, come last."""
+    """Audits sorted by their worst row."""
+    return sorted(audits, key=lambda audit: gravest(study, audit))
 
-    graveness = severity(study)
 
-    def worst(audit: Audit) -> tuple[bool, Severity]:
-        rows = [graveness(row) for row in audit.rows if study.gated(row)]
-        return not rows or audit.degenerate is not None, min(rows, default=(len(_ORDER), True, True, 0.0))
-
-    return sorted(audits, key=worst)
+def beside_subject(study: AnyStudy, audit: Audit) -> str:
+    """The audit's partition beside its subject: its dimension, its corpus; empty if there is nothing."""
+    return " · ".join(value for axis, value in audit.key.items() if axis != study.subject)
 
 
 def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:

@@ -4,10 +4,11 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from fairness_pipeline import __version__
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.reporting.evidence.facts import Subject, Verdict, facts
+from fairness_pipeline.reporting.evidence.facts import Subject, Verdict, subjects
 
 _LONGEST = 500  # characters of a parameter, which MLflow takes
 
@@ -36,16 +37,18 @@ def log(plan: Plan, experiment: str) -> list[str]:
     import mlflow
     from mlflow.exceptions import MlflowException
 
-    found = facts(plan.lineage, plan.lake)
-    chosen = [replace(subject, verdicts=_asked(plan, subject)) for subject in found.subjects if _covers(plan, subject)]
+    found = [own for own in subjects(plan.lineage, plan.lake) if _covers(plan, own)]
+    chosen = [replace(subject, verdicts=_asked(plan, subject)) for subject in found]
     asked = [subject for subject in chosen if subject.verdicts]
     ids = []
     try:
         mlflow.set_experiment(experiment)
         for subject in asked:
             with mlflow.start_run(run_name=f"{subject.name}, {subject.study}") as run:
-                mlflow.set_tags(_tags(subject, found.version))
-                mlflow.log_params({"profile": found.profile, "seed": found.seed, **_parameters(subject)})
+                mlflow.set_tags(_tags(subject))
+                mlflow.log_params(
+                    {"profile": plan.project.name, "seed": plan.project.profile.seed, **_parameters(subject)}
+                )
                 mlflow.log_metrics(_metrics(subject))
                 if (report := plan.lake.document_path(_study(plan, subject).report)).exists():
                     mlflow.log_artifact(str(report), "reports")
@@ -77,13 +80,13 @@ def _study(plan: Plan, subject: Subject) -> AnyStudy:
     return next(study for study in plan.project.studies if study.title == subject.study)
 
 
-def _tags(subject: Subject, version: str) -> dict[str, str]:
+def _tags(subject: Subject) -> dict[str, str]:
     counts = Counter(verdict.verdict for verdict in subject.verdicts)
     told = {f"fairness.{name.replace(' ', '_')}": str(count) for name, count in counts.items()}
     findings = [verdict.finding for verdict in subject.verdicts if verdict.finding]
     return {
         "fairness.study": subject.study,
-        "fairness.version": version,
+        "fairness.version": __version__,
         **told,
         "mlflow.note.content": "\n\n".join(findings),
     }

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.reporting.results import said
 from fairness_pipeline.reporting.samples import Samples
 from fairness_pipeline.reporting.viewer.bundle import PAGE, _order, _write_page, _write_pairs
 from fairness_pipeline.workspace.lake import Lake
@@ -52,12 +53,9 @@ def test_every_pair_is_there_and_makes_its_verdict(made: Project, tmp_path: Path
             )
         }
         assert found == expected
-        verdicts = {row["measure"]: row["verdict"] for row in own["verdicts"]}
-        rows = lake.read("dialogue_significance", own["key"]).to_pylist()
-        assert (
-            verdicts.items() <= {row["measure"]: row["verdict"] for row in rows}.items()
-            or "never seen" in verdicts.values()
-        )
+        rows = {row["measure"]: row for row in lake.read("dialogue_significance", own["key"]).to_pylist()}
+        assert own["verdicts"]
+        assert all(row["verdict"] == said(rows[row["measure"]]) for row in own["verdicts"])
     before = {path: path.stat().st_mtime_ns for path in target.rglob("index.js")}
     assert command("view", "--output", str(target)).returncode == 0
     assert {path: path.stat().st_mtime_ns for path in target.rglob("index.js")} == before  # not written again

@@ -1,6 +1,6 @@
 """What an evidence pack says, before it is written in any form."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -9,10 +9,9 @@ from fairness_pipeline import __version__
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
-from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.html import in_words
-from fairness_pipeline.reporting.results import Audit, audits_of, said, severity, together, worst_first
+from fairness_pipeline.reporting.results import Audit, audits_of, beside_subject, said, severity, together, worst_first
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import ARTEFACT, Doubt
 from fairness_pipeline.workspace.lake import Lake, Row
@@ -140,8 +139,9 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         lineage: The profile's lineage.
         lake: Its lake.
     """
-    project, state = lineage.project, State(lineage, lake)
-    corpora = {corpus.name: corpus for study in project.studies for corpus in _corpora(study, project, lake)}
+    project = lineage.project
+    audits = [(study, audits_of(study, project.parts[study.name], lake)) for study in project.studies]
+    corpora = {own.name: own for study, found in audits for own in _corpora(project.parts[study.name], found)}
     return Facts(
         profile=project.name,
         description=project.profile.description,
@@ -150,7 +150,7 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         libraries=library_versions(*_LIBRARIES),
         seed=project.profile.seed,
         warnings=[told for study in project.studies for told in project.parts[study.name].warnings(lake)],
-        subjects=[own for study in project.studies for own in _subjects(study, project, lake, state)],
+        subjects=subjects(lineage, lake, audits),
         corpora=list(corpora.values()),
         hashes=[
             Hash(name, " ".join(key.values()), digest)
@@ -161,9 +161,24 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
     )
 
 
-def _subjects(study: AnyStudy, project: Project, lake: Lake, state: State) -> Iterator[Subject]:
-    part = project.parts[study.name]
-    audits = worst_first(study, audits_of(study, part, lake))
+def subjects(
+    lineage: Lineage, lake: Lake, audits: Iterable[tuple[AnyStudy, list[Audit]]] | None = None
+) -> list[Subject]:
+    """Every subject with its verdicts.
+
+    Args:
+        lineage: The profile's lineage.
+        lake: Its lake.
+        audits: Of each study, if they are read already.
+    """
+    project, state = lineage.project, State(lineage, lake)
+    if audits is None:
+        audits = [(study, audits_of(study, project.parts[study.name], lake)) for study in project.studies]
+    return [own for study, found in audits for own in _of_study(study, project.parts[study.name], found, state)]
+
+
+def _of_study(study: AnyStudy, part: AnyPart, found: list[Audit], state: State) -> Iterator[Subject]:
+    audits = worst_first(study, found)
     for name in dict.fromkeys(audit.key[study.subject] for audit in audits):
         own = [audit for audit in audits if audit.key[study.subject] == name]
         yield Subject(
@@ -185,7 +200,7 @@ def _verdicts(study: AnyStudy, part: AnyPart, audit: Audit, state: State) -> Ite
         low, high = (own[end] if own[end] is None else f"{own[end]:+.3g}" for end in ("ci_low", "ci_high"))
         yield Verdict(
             audit.key[study.subject],
-            " · ".join(value for axis, value in audit.key.items() if axis != study.subject),
+            beside_subject(study, audit),
             groups,
             study.label(row),
             told,
@@ -210,10 +225,9 @@ def _rates(row: Row, groups: tuple[str, str]) -> Rates | None:
     return Rates(groups, (a, b), min(a, b) / max(a, b) if max(a, b) > 0 else None, row["n"])
 
 
-def _corpora(study: AnyStudy, project: Project, lake: Lake) -> Iterator[Corpus]:
-    """Those that a measured audit of the study rests on."""
-    part = project.parts[study.name]
-    measured = [audit.key for audit in audits_of(study, part, lake) if audit.measured]
+def _corpora(part: AnyPart, audits: list[Audit]) -> Iterator[Corpus]:
+    """Those that a measured audit rests on."""
+    measured = [audit.key for audit in audits if audit.measured]
     used = {corpus for key in measured if (corpus := part.implied(key).get("corpus"))}
     known: dict[str, Any] = {name: own for name, own in getattr(part, "corpora", {}).items() if name in used}
     if measured and (single := getattr(part, "corpus", None)):

@@ -22,7 +22,7 @@ from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.reporting.results import Audit, Severity, audits_of, said, severity
+from fairness_pipeline.reporting.results import Audit, audits_of, gravest, said, severity
 from fairness_pipeline.reporting.samples import SAMPLE, Samples
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.workspace.lake import Key, Lake, Row
@@ -123,14 +123,7 @@ def _measured(lineage: Lineage, lake: Lake) -> tuple[list[tuple[AnyStudy, Audit]
         if audit.measured and _was_asked(study, lineage, lake, audit.key)
     ]
     current = [(study, audit) for study, audit in found if not state.stale(study.table, audit.key)]
-    return sorted(current, key=_worst), len(found) - len(current)
-
-
-def _worst(found: tuple[AnyStudy, Audit]) -> tuple[bool, Severity]:
-    """The order of the list: the worst audit of any study first, what cannot be judged last."""
-    study, audit = found
-    rows = [severity(study)(row) for row in audit.rows if study.gated(row)]
-    return audit.degenerate is not None, min(rows, default=(99, True, True, 0.0))
+    return sorted(current, key=lambda own: gravest(*own)), len(found) - len(current)
 
 
 def _was_asked(study: AnyStudy, lineage: Lineage, lake: Lake, key: Key) -> bool:
