@@ -117,9 +117,8 @@ def _summary(plan: Plan, rule: Rule, found: Examined, reasons: Sequence[str]) ->
         more = f" and {len(found.closing) - _SENTENCES} more" if len(found.closing) > _SENTENCES else ""
         closes = f"**The gate ({', '.join(rule.refused)}) is closed** by {closed}{more}."
         passes = f"The gate ({', '.join(rule.refused)}) lets it pass."
-        lacks = found.open.removeprefix("--fail-on: ").removesuffix("; the gate stays closed")
         stays = f"**The gate ({', '.join(rule.refused)}) stays closed**"
-        undecided = f"{stays}, as it lacks verdicts: {_plain(lacks)}."
+        undecided = f"{stays}, as it lacks verdicts: {_plain(found.open)}."
         lines += [closes if found.closing else undecided if found.open else passes, ""]
     if reasons:
         lines += [*(f"- Not made: {_plain(reason)}" for reason in reasons[:_SENTENCES]), ""]

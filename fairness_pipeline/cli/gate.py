@@ -134,13 +134,13 @@ def _open(
         never = [audit.name for _, audit in missing if not audit.measured]
         stale = [audit.name for _, audit in missing if audit.measured]
         told = [f"{what}: {', '.join(own)}" for what, own in ((NOT_MEASURED, never), ("out of date", stale)) if own]
-        return f"--fail-on: {'; '.join(told)}; the gate stays closed"
+        return "; ".join(told)
     if not audits:
-        return "--fail-on: nothing was measured; the gate stays closed"
+        return "nothing was measured"
     if degenerate := [f"{audit.name}: {audit.degenerate}" for _, audit in audits if audit.degenerate]:
-        return f"--fail-on: nothing to judge: {'; '.join(degenerate)}"
+        return f"nothing to judge: {'; '.join(degenerate)}"
     if unseen := [name for name in wanted if name not in {entry.name for entry in looked_at}]:
-        return f"--measures: {', '.join(unseen)}: not measured in the selected part of the profile"
+        return f"{', '.join(unseen)}: not measured in the selected part of the profile"
     return ""
 
 
@@ -169,7 +169,7 @@ def gate(plan: Plan, rule: Rule, found: Examined | None = None) -> int:
         print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.told for entry in closing)}", file=sys.stderr)
         return REFUSED
     if found.open:
-        raise FairnessError(found.open)
+        raise FairnessError(f"--fail-on: {found.open}; the gate stays closed")
     print(_told(plan, looked_at, rule))
     return 0
 

@@ -311,7 +311,7 @@ def test_a_gate_on_what_was_never_measured(data: Path) -> None:
     assert command(*gate, "--measures", "valence").returncode == 0
     done = command(*gate, "--measures", "anger")
     assert done.returncode == 1
-    assert "--measures: anger: not measured in the selected part of the profile" in done.stderr
+    assert "--fail-on: anger: not measured in the selected part of the profile" in done.stderr
 
 
 def test_a_plot_in_characters() -> None:
