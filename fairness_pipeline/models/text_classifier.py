@@ -37,10 +37,10 @@ class TextClassifier:
         self.regression = kind == "regression" or (len(self.labels) == 1 and not self._independent)
 
     def logits(self, texts: list[str], batch: int) -> Iterator[Any]:
-        """The outputs (texts, labels) for `batch` texts at a time, as tensors in double precision."""
+        """The outputs (texts, labels) for `batch` texts at a time (more on a GPU), as tensors in double precision."""
         import torch
 
-        from fairness_pipeline.models.devices import in_batches
+        from fairness_pipeline.models.devices import in_batches, roomy
 
         def of(start: int, end: int) -> Any:
             encoded = self._tokenizer(
@@ -49,7 +49,7 @@ class TextClassifier:
             with torch.inference_mode():
                 return self._model(**encoded.to(self._model.device)).logits.double()
 
-        yield from in_batches(of, len(texts), batch)
+        yield from in_batches(of, len(texts), roomy(batch, self._model.device))
 
     def probabilities(self, texts: list[str], batch: int) -> Iterator[Any]:
         """The label probabilities of a classifier, in the form of `logits`."""

@@ -35,7 +35,7 @@ class TextEmbedder:
         """Column `vector`, a list of numbers for each text of the column `text`."""
         import torch
 
-        from fairness_pipeline.models.devices import in_batches
+        from fairness_pipeline.models.devices import in_batches, roomy
 
         own = texts["text"].to_pylist()
 
@@ -50,6 +50,6 @@ class TextEmbedder:
                 found: np.ndarray = torch.nn.functional.normalize(mean, dim=-1).double().cpu().numpy()
             return found
 
-        parts = list(in_batches(of, len(own), _BATCH))
+        parts = list(in_batches(of, len(own), roomy(_BATCH, self._model.device)))
         vectors = np.concatenate(parts) if parts else np.empty((0, 1))
         return pa.table({"vector": pa.array(list(vectors), pa.list_(pa.float64()))})

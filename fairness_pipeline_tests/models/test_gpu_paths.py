@@ -1,19 +1,24 @@
-"""What only a GPU needs, tried without one: memory that runs out, losses looked at seldom, turns."""
+"""What only a GPU needs, tried without one: memory that runs out, losses looked at seldom, turns; and on one, where
+there is one."""
 
 import select
 import subprocess
 import sys
 import time
+import warnings
+from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from fairness_pipeline.debiasing.dialogue.debiased_chat import sample_responses
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
-from fairness_pipeline.models.devices import in_batches, moved, named_device
+from fairness_pipeline.models.devices import in_batches, moved, named_device, roomy
 from fairness_pipeline.models.dialogue import seq2seq
 from fairness_pipeline.models.dialogue.retrieval import Ranker, best_candidates
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
@@ -145,10 +150,20 @@ def test_words_written_together_are_the_same(monkeypatch: pytest.MonkeyPatch, to
     contexts = torch.randint(4, 12, (512, 5))
     lengths = torch.full((512,), 5)
     one = model.answer(contexts, lengths, 9)
-    monkeypatch.setattr(Seq2Seq, "_together", property(lambda self: together))
+    monkeypatch.setattr(Seq2Seq, "together", property(lambda self: together))
     assert model.answer(contexts, lengths, 9) == one
     assert len({len(answer) for answer in one}) > 3
     assert seq2seq._TOGETHER > 1
+
+
+def test_a_gpus_batches_grow_with_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for memory in (1, 3, 8, 24, 80, 1000):
+        card = SimpleNamespace(total_memory=memory * 2**30 - 2**28)
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device, card=card: card)
+        found.append(roomy(64, torch.device("cuda")) // 64)
+    assert found == [1, 1, 2, 8, 32, 32]
+    assert roomy(64, torch.device("cpu")) == 64
 
 
 def test_devices() -> None:
@@ -214,3 +229,85 @@ def test_one_worker_at_a_time_has_the_gpu(tmp_path: Path) -> None:
     for own in (first, alone):
         own.kill()
         own.wait()
+
+
+on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+
+
+def copies(wide: bool = False) -> tuple[Seq2Seq, Seq2Seq]:
+    """The same network on a GPU and on a processor."""
+    sizes = SIZES.model_copy(update={"hidden": 256, "vocabulary": 20_000}) if wide else SIZES
+    torch.manual_seed(1)
+    one = Seq2Seq(sizes, sizes.vocabulary if wide else 40).eval()
+    return deepcopy(one).cuda(), one
+
+
+@on_a_gpu
+def test_a_gpu_gives_what_a_processor_gives(tmp_path: Path) -> None:
+    gpu, cpu = copies()
+    contexts, lengths = torch.randint(4, 40, (700, 6)), torch.randint(1, 7, (700,))
+    contexts[torch.arange(6) >= lengths[:, None]] = 0
+    assert gpu.answer(contexts.cuda(), lengths, 9) == cpu.answer(contexts, lengths, 9)
+
+    batch = dialogues().batch(np.arange(60), torch.device("cpu"))
+    for noise in (0.0, 1.0):
+        on_gpu = sample_responses(
+            gpu, Batch(batch.contexts.cuda(), batch.lengths, batch.responses.cuda()), 9, 1.0, noise
+        )
+        on_cpu = sample_responses(cpu, batch, 9, 1.0, noise)
+        assert on_gpu.words.shape[1] == int(on_gpu.lengths.max()) and on_gpu.soft is not None
+        if not noise:
+            assert torch.equal(on_gpu.words.cpu(), on_cpu.words) and torch.equal(on_gpu.lengths, on_cpu.lengths)
+
+    queries, candidates = torch.randn(600, 30), torch.randn(300_000, 30)
+    candidates[-1] = candidates[0]
+    found = best_candidates(queries.cuda(), candidates.cuda()).cpu()
+    scores = (queries * candidates[found]).sum(1)
+    assert torch.allclose(scores, (queries * candidates[best_candidates(queries, candidates)]).sum(1), atol=1e-4)
+    assert not (found == len(candidates) - 1).any()
+
+    histories = []
+    for own in copies():
+        folder = tmp_path / next(own.parameters()).device.type
+        folder.mkdir()
+        histories.append(Trainer(own, SETTINGS, folder, 1).fit(dialogues(), dialogues(10)))
+    assert histories[0] == pytest.approx(histories[1], rel=1e-3)
+
+
+@on_a_gpu
+def test_memory_that_really_runs_out(tmp_path: Path) -> None:
+    settings = SETTINGS.model_copy(update={"batch_tokens": 16_000, "epochs": 1})
+    histories = []
+    for name, share in (("whole", 1.0), ("halves", 0.7 * 2**30 / torch.cuda.get_device_properties(0).total_memory)):
+        (tmp_path / name).mkdir()
+        gpu, _ = copies(wide=True)
+        torch.cuda.empty_cache()
+        torch.cuda.set_per_process_memory_fraction(share)
+        trainer = Trainer(gpu, settings, tmp_path / name, 1)
+        try:
+            histories.append(trainer.fit(dialogues(900), None))
+        finally:
+            torch.cuda.set_per_process_memory_fraction(1.0)
+        assert (trainer._parts > 1) == (name == "halves")
+    assert histories[1] == pytest.approx(histories[0], rel=1e-3)
+
+
+@on_a_gpu
+@pytest.mark.filterwarnings("always:called a synchronizing CUDA operation")
+def test_training_does_not_wait_for_the_gpu_at_every_step(tmp_path: Path) -> None:
+    gpu, _ = copies()
+    trainer = Trainer(gpu, SETTINGS.model_copy(update={"epochs": 1}), tmp_path, 1)
+    train = dialogues(600)
+    steps = len(train.batches(SETTINGS.batch_tokens, 1))
+    assert steps > 30
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            trainer.fit(train, None)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    waits = [w for w in found if "synchronizing" in str(w.message)]
+    places = {f"{w.filename}:{w.lineno}" for w in waits}
+    # One look in twenty steps, and at the end the weights; each names where it comes from.
+    assert len(waits) < steps / 2, (len(waits), steps, places)

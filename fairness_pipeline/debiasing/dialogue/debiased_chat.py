@@ -104,16 +104,16 @@ def _sample(model: Seq2Seq, batch: Batch, longest: int, temperature: float, nois
     barred_at_start[END] = -torch.inf
     words: list[torch.Tensor] = []
     softs: list[torch.Tensor] = []
-    lengths = torch.zeros(rows, dtype=torch.int64)
-    going = torch.ones(rows, dtype=torch.bool)
+    lengths = batch.contexts.new_zeros(rows)
+    going = lengths == 0
     for step in range(min(longest, batch.responses.shape[1] - 2)):
         output, state = model.decoder(embedded, state)
         scores = model.output(output[:, 0]) + (barred_at_start if step == 0 else barred)
         if noise:
             scores = scores - noise * torch.empty_like(scores).exponential_().log()
         word = scores.argmax(dim=1)
-        going &= (word != END).cpu()
-        if not going.any():
+        going = going & (word != END)
+        if (step + 1) % model.together == 0 and not going.any():
             break
         lengths += going
         words.append(word)
@@ -122,7 +122,10 @@ def _sample(model: Seq2Seq, batch: Batch, longest: int, temperature: float, nois
             softs.append(softmax(scores / temperature, dim=1))
             embedded = embedded + gradient_alone(softs[-1]) @ model.embedding.weight.detach()
         embedded = embedded.unsqueeze(1)
-    return SampledResponses(torch.stack(words, dim=1), torch.stack(softs, dim=1) if softs else None, lengths)
+    lengths = lengths.cpu()
+    longest = int(lengths.max())
+    soft = torch.stack(softs[:longest], dim=1) if softs else None
+    return SampledResponses(torch.stack(words[:longest], dim=1), soft, lengths)
 
 
 def gradient_alone(values: torch.Tensor) -> torch.Tensor:

@@ -96,9 +96,11 @@ class HuggingFaceResponder:
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, in the order of the rows. Sampled responses depend on the other contexts in their batch."""
         texts = contexts["text"].to_pylist()
-        size = self.specification.decoding.batch or _BATCH
-        from fairness_pipeline.models.devices import in_batches
+        from fairness_pipeline.models.devices import in_batches, roomy
 
+        decoding = self.specification.decoding
+        # What is drawn depends on the batch, which is therefore the same on every device.
+        size = decoding.batch or (_BATCH if decoding.temperature else roomy(_BATCH, self._model()[0].device))
         parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size)
         responses = [response for part in parts for response in part]
         return pa.table({"response": pa.array(responses, pa.string())})

@@ -17,7 +17,7 @@ from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.models.batching import Batch, cut, pad
 from fairness_pipeline.models.checkpoints import load_weights
-from fairness_pipeline.models.devices import device_of
+from fairness_pipeline.models.devices import device_of, roomy
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes
 from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogues
 from fairness_pipeline.models.erasure import Erasure, restore
@@ -122,7 +122,7 @@ def best_candidates(queries: torch.Tensor, candidates: torch.Tensor) -> torch.Te
     equal scores the first wins.
     """
     # Pieces of nearly one size: a last piece of one candidate would be computed by other instructions.
-    pieces = candidates.tensor_split(-(-len(candidates) // _CHUNK))
+    pieces = candidates.tensor_split(-(-len(candidates) // roomy(_CHUNK, candidates.device)))
     best = torch.empty(len(queries), dtype=torch.int64, device=queries.device)
     for start in range(0, len(queries), _QUERIES):
         part = queries[start : start + _QUERIES]

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import Batch, EncodedDialogues, pad
 from fairness_pipeline.models.checkpoints import load_weights
-from fairness_pipeline.models.devices import device_of, in_batches
+from fairness_pipeline.models.devices import device_of, in_batches, roomy
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogues
 from fairness_pipeline.models.erasure import Erasure, restore
@@ -74,8 +74,10 @@ class Seq2Seq(nn.Module):
         hidden, _ = self.decoder(self.dropout(self.embedding(batch.responses[:, :-1])), state)
         targets = batch.responses[:, 1:]
         present = targets != PAD
-        loss = cross_entropy(self.output(self.dropout(hidden[present])), targets[present], reduction="sum")
-        return loss, present.sum()
+        if not targets.is_cuda:  # which words are there is known to a GPU alone: to pick them makes the processor wait
+            hidden, targets = hidden[present], targets[present]
+        scores = self.output(self.dropout(hidden)).flatten(0, -2)
+        return cross_entropy(scores, targets.flatten(), ignore_index=PAD, reduction="sum"), present.sum()
 
     @torch.inference_mode()
     def answer(
@@ -103,7 +105,7 @@ class Seq2Seq(nn.Module):
                 scores[:, END] = -torch.inf
             written.append(scores.argmax(dim=1))
             word = written[-1].unsqueeze(1)
-            if len(written) < self._together and step + 1 < longest:
+            if len(written) < self.together and step + 1 < longest:
                 continue
             words = torch.stack(written, dim=1).cpu().numpy()
             going = (words != END).all(axis=1)
@@ -118,7 +120,7 @@ class Seq2Seq(nn.Module):
         return responses
 
     @property
-    def _together(self) -> int:
+    def together(self) -> int:
         """How many words are written before it is seen which rows have ended: to look makes a GPU wait."""
         return 1 if self.output.weight.device.type == "cpu" else _TOGETHER
 
@@ -147,7 +149,8 @@ class Seq2SeqResponder:
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, in the order of the rows; each depends on its own context alone."""
-        texts, size = contexts["text"].to_pylist(), self.specification.decoding.batch or _BATCH
+        texts = contexts["text"].to_pylist()
+        size = self.specification.decoding.batch or roomy(_BATCH, self.model()[0].output.weight.device)
         parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size)
         responses = [response for part in parts for response in part]
         return pa.table({"response": pa.array(responses, pa.string())})

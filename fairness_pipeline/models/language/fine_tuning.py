@@ -138,6 +138,7 @@ def _arguments(recipe: Recipe, folder: Path, seed: int, *, on_cpu: bool) -> tran
         disable_tqdm=True,
         remove_unused_columns=False,
         dataloader_pin_memory=not on_cpu,
+        logging_nan_inf_filter=False,  # it looks at every step's loss; `Watch` does, seldom
     )
 
 

@@ -9,11 +9,11 @@ import torch
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import cut
-from fairness_pipeline.models.devices import halved
+from fairness_pipeline.models.devices import halved, roomy
 from fairness_pipeline.models.pretrained import positions_of
 
 BATCH_TOKENS = 1024
-"""The padded tokens of a batch. On two cores 2,048 were measured to be slower."""
+"""The padded tokens of a batch on a processor. On two cores 2,048 were measured to be slower."""
 _ANYTHING = "a"
 _EQUAL = 1e-4
 _SHARED = 2
@@ -90,7 +90,7 @@ class PerplexityScorer:
         self._short = None
         packed = self._packed(rows)
         lengths = np.array([len(row.tokens) for row in packed], dtype=np.int64)
-        batches = cut(np.argsort(lengths, kind="stable"), lengths, BATCH_TOKENS)
+        batches = cut(np.argsort(lengths, kind="stable"), lengths, roomy(BATCH_TOKENS, self._model.device))
         place = 0
         while place < len(batches):
             batch = [packed[i] for i in batches[place]]
