@@ -1,44 +1,37 @@
 """The device that a model runs on, and what a GPU needs: turns, batches that fit, transfers that do not wait."""
 
 from collections.abc import Callable, Iterator
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import torch
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.gpu_turns import take_turn
 
+M = TypeVar("M", bound=torch.nn.Module)
 R = TypeVar("R")
+_FEW = 1_000_000
+"""Weights of a model that a GPU makes no faster: it waits for the processor that starts its steps."""
 
 
-class Placed(Protocol):
-    """An object that says where it runs: `auto`, `cpu` or `cuda`."""
+def placed(model: M, device: str) -> M:
+    """The model on its device: `cpu`, `cuda`, or `auto`, a GPU if there is one and the model has a million weights.
 
-    @property
-    def device(self) -> str:
-        """The device's name."""
-
-
-def device_of(specification: Placed) -> torch.device:
-    """The device that a model runs on: a GPU if there is one, unless the model's file says otherwise.
-
-    Of the workers of a run, one at a time uses the GPU (`foundation.gpu_turns`): this waits for its turn.
+    Of the workers of a run, one at a time uses the GPU (`foundation.gpu_turns`): this waits for its turn. Small models
+    stay where all workers compute at once. What is asked for in 32 bits is computed in 32 bits, on a GPU too.
 
     Raises:
-        FairnessError: the file asks for a GPU, and there is none.
+        FairnessError: a GPU is asked for, and there is none.
     """
-    return named_device(specification.device)
-
-
-def named_device(name: str) -> torch.device:
-    """`device_of` for a name."""
-    if name == "cuda" and not torch.cuda.is_available():
+    if device == "cuda" and not torch.cuda.is_available():
         raise FairnessError("device: 'cuda' is asked for, but torch sees no GPU; set it to auto or cpu")
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda":
+    if device == "auto":
+        large = sum(weight.numel() for weight in model.parameters()) >= _FEW
+        device = "cuda" if large and torch.cuda.is_available() else "cpu"
+    if device == "cuda":
         take_turn()
-    return torch.device(name)
+        torch.backends.cudnn.allow_tf32 = False  # else networks with states, and convolutions, round to 10 bits
+    return model.to(torch.device(device))
 
 
 def moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:

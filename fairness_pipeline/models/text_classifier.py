@@ -12,7 +12,7 @@ class TextClassifier:
     Args:
         name: An id or a folder.
         revision: A commit, branch or tag of an id.
-        device: The device to run on.
+        device: `cpu`, `cuda` or `auto`.
         field: The YAML key that names it, for error messages.
 
     Attributes:
@@ -23,11 +23,14 @@ class TextClassifier:
         FairnessError: the model cannot be loaded, or weights are missing.
     """
 
-    def __init__(self, name: str, revision: str | None, device: Any, field: str) -> None:
+    def __init__(self, name: str, revision: str | None, device: str, field: str) -> None:
         from transformers import AutoModelForSequenceClassification
 
+        from fairness_pipeline.models.devices import placed
+
         _, self._tokenizer = load_tokenizer(name, revision, field)
-        self._model = load_model(AutoModelForSequenceClassification, name, revision, field).to(device).eval()
+        model = load_model(AutoModelForSequenceClassification, name, revision, field)
+        self._model = placed(model, device).eval()
         if self._model.config.pad_token_id is None:  # some models read the last token that is not padding
             self._model.config.pad_token_id = self._tokenizer.pad_token_id
         self._longest = longest_of(self._model, self._tokenizer)

@@ -16,7 +16,7 @@ class TextEmbedder:
         name: An id or a folder.
         revision: A commit, branch or tag of an id.
         field: The YAML key that names it, for error messages.
-        device: `cpu`, `cuda`, or `auto`: a GPU if there is one.
+        device: `cpu`, `cuda`, or `auto`.
 
     Raises:
         FairnessError: the model cannot be loaded, or weights are missing.
@@ -25,10 +25,10 @@ class TextEmbedder:
     def __init__(self, name: str, revision: str | None, field: str, device: str = "auto") -> None:
         from transformers import AutoModel
 
-        from fairness_pipeline.models.devices import named_device
+        from fairness_pipeline.models.devices import placed
 
         _, self._tokenizer = load_tokenizer(name, revision, field)
-        self._model = load_model(AutoModel, name, revision, field).to(named_device(device)).eval()
+        self._model = placed(load_model(AutoModel, name, revision, field), device).eval()
         self._longest = longest_of(self._model, self._tokenizer)
 
     def __call__(self, texts: pa.Table) -> pa.Table:

@@ -32,8 +32,9 @@ from fairness_pipeline_tests.benchmark.dialogue import (
 )
 from fairness_pipeline_tests.benchmark.endpoints import endpoints
 from fairness_pipeline_tests.benchmark.engines import locks, ray
+from fairness_pipeline_tests.benchmark.gpu import gpu
 from fairness_pipeline_tests.benchmark.language import generation, language_models
-from fairness_pipeline_tests.benchmark.page import RESULTS, document
+from fairness_pipeline_tests.benchmark.page import RESULTS, document, with_gpu
 from fairness_pipeline_tests.benchmark.sentiment import equity
 from fairness_pipeline_tests.benchmark.shared import ROOT, Ratio
 from fairness_pipeline_tests.benchmark.viewer import viewer
@@ -57,7 +58,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
 def main() -> None:
     """Runs what was not measured yet, or the parts named; exits with 1 if something is slower than asked."""
     parser = argparse.ArgumentParser(prog="make benchmark", description=__doc__)
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join([*PARTS, *FIGURES])}; measured again")
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join([*PARTS, *FIGURES, 'gpu'])}; measured again")
     for own in ("--memory", "--infer"):
         parser.add_argument(own, type=int, help=argparse.SUPPRESS)
     parser.add_argument("--alone", help=argparse.SUPPRESS)
@@ -70,8 +71,8 @@ def main() -> None:
         return measure(arguments.alone)
     everything = [*PARTS, *FIGURES]
     for name in arguments.parts or everything:
-        if name not in everything:
-            parser.error(f"no part '{name}'; expected of {', '.join(everything)}")
+        if name not in [*everything, "gpu"]:
+            parser.error(f"no part '{name}'; expected of {', '.join(everything)}, gpu")
         if arguments.parts or kept(name) is None:
             # Before anything else is loaded: a process that is started inherits the peak of who starts it.
             subprocess.run([sys.executable, "-W", "ignore", "-m", __package__, "--alone", name], check=False, cwd=ROOT)
@@ -97,7 +98,11 @@ def measure(name: str) -> None:
 
     torch.set_num_threads(1)  # as a partition computes, and both sides alike
     started = time.monotonic()
-    if name in FIGURES:
+    if name == "gpu":
+        if not (outcome := gpu()):
+            return print("gpu: there is no GPU here; that section of the page stays as it is")
+        RESULTS.write_text(with_gpu(RESULTS.read_text(encoding="utf-8"), outcome), encoding="utf-8")
+    elif name in FIGURES:
         outcome = FIGURES[name]()
         print(f"{name}: {outcome}", flush=True)
     else:

@@ -26,7 +26,7 @@ from fairness_pipeline.debiasing.dialogue.disentanglement import (
 )
 from fairness_pipeline.debiasing.dialogue.settings import Adversarial, Disentanglement
 from fairness_pipeline.models.batching import EncodedDialogues, pad
-from fairness_pipeline.models.devices import roomy
+from fairness_pipeline.models.devices import placed, roomy
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.retrieval import best_candidates
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq, answers
@@ -62,11 +62,12 @@ def gpu() -> dict[str, Any]:
     rows: list[Row] = []
     for part in (_training, _answers, _retrieval, _perplexity, _generation, _classifier, _autoencoder, _debiased_chat):
         started = time.monotonic()
-        rows += part()
+        found = part()
         torch.cuda.empty_cache()
+        for row in found:
+            print(f"{row.task}: {row.cpu:,.4g} -> {row.gpu:,.6g} {row.unit}/s", flush=True)
         print(f"{part.__name__[1:]}: {time.monotonic() - started:.0f} s", flush=True)
-        for row in rows:
-            print(row, f"{row.gpu * row.work / limits[row.limit]:.0%}" if row.limit else "", flush=True)
+        rows += found
     card = torch.cuda.get_device_properties(GPU)
     return {
         "card": f"{card.name}, {card.total_memory / 2**30:.0f} GiB",
@@ -106,7 +107,7 @@ def _both(kind: Any, *arguments: Any) -> dict[torch.device, Any]:
     made = {}
     for device in (GPU, CPU):
         torch.manual_seed(0)
-        made[device] = kind(*arguments).to(device)
+        made[device] = placed(kind(*arguments), device.type)
     return made
 
 
@@ -137,7 +138,7 @@ def _training() -> list[Row]:
         with tempfile.TemporaryDirectory() as folder:
             torch.manual_seed(0)
             how = settings.model_copy(update={"precision": precision})
-            Trainer(Seq2Seq(SEQ2SEQ, _WORDS).to(device), how, Path(folder), 0).fit(encoded, None, note)
+            Trainer(placed(Seq2Seq(SEQ2SEQ, _WORDS), device.type), how, Path(folder), 0).fit(encoded, None, note)
         last = max(at)
         return int(encoded.lengths.sum()) * (last - warm) / last / (at[last] - at[warm])
 
@@ -260,7 +261,7 @@ def _classifier() -> list[Row]:
         transformers.BertForSequenceClassification(configuration).save_pretrained(folder)
         tokenizer().save_pretrained(folder)
         texts = _texts(20_000)
-        fast, slow = (TextClassifier(folder, None, device, "name") for device in (GPU, CPU))
+        fast, slow = (TextClassifier(folder, None, device, "name") for device in ("cuda", "cpu"))
         work = 2 * 12 * 12 * 768**2 * 20 / 1e12
         rate = _rate(len(texts), lambda: list(fast.probabilities(texts, 64)), 1)
         cpu = 256 / _seconds(lambda: list(slow.probabilities(texts[:256], 64)))
@@ -273,7 +274,9 @@ def _autoencoder() -> list[Row]:
 
     def steps(device: torch.device, count: int) -> Callable[[], None]:
         torch.manual_seed(0)
-        model, discriminators = (kind(settings, _WORDS).to(device) for kind in (DisentanglementModel, Discriminators))
+        model, discriminators = (
+            placed(kind(settings, _WORDS), device.type) for kind in (DisentanglementModel, Discriminators)
+        )
         optimisers = optimisers_of(model, discriminators, settings)
 
         def take() -> None:
@@ -296,8 +299,8 @@ def _debiased_chat() -> list[Row]:
 
     def steps(device: torch.device, count: int) -> Callable[[], None]:
         torch.manual_seed(0)
-        model = Seq2Seq(SEQ2SEQ, _WORDS).to(device)
-        det = DisentanglementModel(autoencoder, _WORDS).to(device).requires_grad_(False)
+        model = placed(Seq2Seq(SEQ2SEQ, _WORDS), device.type)
+        det = DisentanglementModel(autoencoder, _WORDS).requires_grad_(False)
         course = AdversarialTraining(Adversarial(), model, det, 30)
         encoded = EncodedDialogues(turns[:32], turns[32:])
         groups = (torch.arange(32) % 2).to(device)

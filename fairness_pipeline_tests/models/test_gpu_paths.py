@@ -18,7 +18,7 @@ from fairness_pipeline.debiasing.dialogue.debiased_chat import sample_responses
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
-from fairness_pipeline.models.devices import in_batches, moved, named_device, roomy
+from fairness_pipeline.models.devices import in_batches, moved, placed, roomy
 from fairness_pipeline.models.dialogue import seq2seq
 from fairness_pipeline.models.dialogue.retrieval import Ranker, best_candidates
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
@@ -26,6 +26,7 @@ from fairness_pipeline.models.dialogue.specification import Seq2SeqSizes
 from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.watching import Watch
+from fairness_pipeline_tests.models.tiny_models import classifier
 
 SIZES = Seq2SeqSizes(layers=1, hidden=12, embedding=6, vocabulary=60, dropout=0.0)
 SETTINGS = TrainingSettings(optimiser="adam", learning_rate=0.01, clipping=1.0, batch_tokens=200, epochs=2, patience=2)
@@ -167,14 +168,17 @@ def test_a_gpus_batches_grow_with_its_memory(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_devices() -> None:
-    assert named_device("auto") == torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    small, large = torch.nn.Linear(10, 10), torch.nn.Linear(1000, 1000)
+    assert placed(small, "auto").weight.device.type == "cpu"
+    assert placed(large, "auto").weight.device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert placed(large, "cpu").weight.device.type == "cpu"
     assert moved(torch.ones(2), torch.device("cpu")).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_classifier_says_that_there_is_no_gpu() -> None:
+def test_a_classifier_says_that_there_is_no_gpu(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match="torch sees no GPU; set it to auto or cpu"):
-        PolitenessScorer("org/model", device="cuda")._probabilities(["a"])
+        PolitenessScorer(classifier(tmp_path), label="positive", device="cuda")._probabilities(["a"])
 
 
 WORKER = """
@@ -239,7 +243,7 @@ def copies(wide: bool = False) -> tuple[Seq2Seq, Seq2Seq]:
     sizes = SIZES.model_copy(update={"hidden": 256, "vocabulary": 20_000}) if wide else SIZES
     torch.manual_seed(1)
     one = Seq2Seq(sizes, sizes.vocabulary if wide else 40).eval()
-    return deepcopy(one).cuda(), one
+    return placed(deepcopy(one), "cuda"), one
 
 
 @on_a_gpu
@@ -247,7 +251,10 @@ def test_a_gpu_gives_what_a_processor_gives(tmp_path: Path) -> None:
     gpu, cpu = copies()
     contexts, lengths = torch.randint(4, 40, (700, 6)), torch.randint(1, 7, (700,))
     contexts[torch.arange(6) >= lengths[:, None]] = 0
-    assert gpu.answer(contexts.cuda(), lengths, 9) == cpu.answer(contexts, lengths, 9)
+    both = zip(gpu.answer(contexts.cuda(), lengths, 9), cpu.answer(contexts, lengths, 9), strict=True)
+    assert (
+        np.mean([one == other for one, other in both]) > 0.99
+    )  # scores that differ by rounding alone may change place
 
     batch = dialogues().batch(np.arange(60), torch.device("cpu"))
     for noise in (0.0, 1.0):
@@ -257,7 +264,8 @@ def test_a_gpu_gives_what_a_processor_gives(tmp_path: Path) -> None:
         on_cpu = sample_responses(cpu, batch, 9, 1.0, noise)
         assert on_gpu.words.shape[1] == int(on_gpu.lengths.max()) and on_gpu.soft is not None
         if not noise:
-            assert torch.equal(on_gpu.words.cpu(), on_cpu.words) and torch.equal(on_gpu.lengths, on_cpu.lengths)
+            same = (on_gpu.words.cpu() == on_cpu.words).all(dim=1) & (on_gpu.lengths == on_cpu.lengths)
+            assert same.double().mean() > 0.95
 
     queries, candidates = torch.randn(600, 30), torch.randn(300_000, 30)
     candidates[-1] = candidates[0]

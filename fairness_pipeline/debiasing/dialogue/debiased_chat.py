@@ -176,9 +176,9 @@ class AdversarialTraining(Course):
         shuffled: bool = False,
     ) -> None:
         device = model.output.weight.device
-        self.det, self.longest, self.shuffled = det, longest, shuffled
-        self.without_names = hiding(det, naming)
-        self.read_by_d2 = self.without_names if settings.hide_words else det
+        self.det, self.longest, self.shuffled = det.to(device), longest, shuffled
+        self.without_names = hiding(self.det, naming)
+        self.read_by_d2 = self.without_names if settings.hide_words else self.det
         self.d1 = layered(det.to_unbiased.out_features, settings.discriminator, 2, _LAYERS).to(device)
         self.d2 = layered(det.to_semantic.out_features, settings.discriminator, 2, _LAYERS).to(device)
         super().__init__(settings, model, self.d1.parameters())

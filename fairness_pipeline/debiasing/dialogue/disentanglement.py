@@ -45,7 +45,7 @@ from fairness_pipeline.foundation.parquet import write_parquet
 from fairness_pipeline.foundation.progress import report
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.checkpoints import Due, load_training, load_weights, save_training
-from fairness_pipeline.models.devices import device_of
+from fairness_pipeline.models.devices import placed
 from fairness_pipeline.models.recurrent import last_states
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
 from fairness_pipeline.models.watching import Watch
@@ -233,12 +233,12 @@ def train(task: Task) -> dict[str, Any]:
 
 
 def load(task: Task) -> DisentanglementModel:
-    """The trained autoencoder, frozen, on the dialogue model's device."""
+    """The trained autoencoder, frozen, on the processor."""
     assert task.disentanglement is not None
     settings = DebiasedChat.model_validate(task.model.settings or {}).disentanglement
     model = DisentanglementModel(settings, _words(settings, Vocabulary.load(task.base / VOCABULARY)))
     model.load_state_dict(load_weights(task.disentanglement / _WEIGHTS))
-    return model.to(device_of(task.model)).requires_grad_(False)
+    return model.requires_grad_(False)
 
 
 def training_step(
@@ -301,9 +301,9 @@ def optimisers_of(
 
 def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Task) -> DisentanglementModel:
     """Trains the autoencoder in the task's folder, going on after a kill."""
-    device = device_of(task.model)
     torch.manual_seed(task.seed)
-    model = DisentanglementModel(settings, words).to(device)
+    model = placed(DisentanglementModel(settings, words), task.model.device)
+    device = next(model.parameters()).device
     if (task.folder / _WEIGHTS).exists():
         (task.folder / _CHECKPOINT).unlink(missing_ok=True)
         model.load_state_dict(load_weights(task.folder / _WEIGHTS))

@@ -127,9 +127,7 @@ class _HuggingFaceClassifier:
     """The probability of the offensive label, from a Hugging Face sequence classifier."""
 
     def __init__(self, name: str, revision: str | None, label: str | None, device: str) -> None:
-        from fairness_pipeline.models.devices import named_device
-
-        self._model = TextClassifier(name, revision, named_device(device), "measures.offence_classifier")
+        self._model = TextClassifier(name, revision, device, "measures.offence_classifier")
         if self._model.regression:
             raise FairnessError(
                 f"measures.offence_classifier: '{name}' is a regressor; expected a classifier with a label that means "

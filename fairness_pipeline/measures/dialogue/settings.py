@@ -33,7 +33,7 @@ class MeasureSettings(Specification):
     labelled: tuple[LabelledFile, ...] = ()
     """Texts labelled by people. Every classifier is evaluated on them, and `trained` is trained on them."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where Hugging Face classifiers and encoders run: `auto` takes a GPU if there is one."""
+    """Where Hugging Face classifiers and encoders run; `auto`: on a GPU, if there is one and they are not small."""
     other_classifiers: tuple[str, ...] = ()
     """Classifiers with which the verdicts on offence are drawn again, to see whether they hold."""
 

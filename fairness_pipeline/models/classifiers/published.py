@@ -37,10 +37,8 @@ class PublishedScorer:
 
     def _model(self) -> tuple[TextClassifier, list[int]]:
         if self._loaded is None:
-            from fairness_pipeline.models.devices import device_of
-
             source = _source(self.specification)
-            model = TextClassifier(source.name, source.revision, device_of(self.specification), "huggingface.name")
+            model = TextClassifier(source.name, source.revision, self.specification.device, "huggingface.name")
             if model.regression:
                 raise FairnessError(f"huggingface.name: '{source.name}' is a regressor; expected a classifier")
             if isinstance(source.positive, dict):

@@ -220,7 +220,7 @@ class HuggingFaceResponder:
         import torch
         import transformers
 
-        from fairness_pipeline.models.devices import device_of
+        from fairness_pipeline.models.devices import placed
 
         source = _source(self.specification)
         noted = noted_source(self.folder)
@@ -236,7 +236,7 @@ class HuggingFaceResponder:
             tokenizer.padding_side = tokenizer.truncation_side = "left"  # the model answers the end of a prompt
         # `generate` takes missing options from the model's own configuration: it must be replaced, not updated.
         model.generation_config = self._generation(model, tokenizer)
-        return model.to(device_of(self.specification)), tokenizer
+        return placed(model, self.specification.device), tokenizer
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> HuggingFaceResponder:

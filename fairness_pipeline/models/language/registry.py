@@ -67,7 +67,7 @@ def load(specification: LanguageModelSpecification, folder: Path, *, trains: boo
     import torch
     import transformers
 
-    from fairness_pipeline.models.devices import device_of
+    from fairness_pipeline.models.devices import placed
 
     use_threads(specification.threads)
     source, noted = specification.huggingface, noted_source(folder)
@@ -77,7 +77,7 @@ def load(specification: LanguageModelSpecification, folder: Path, *, trains: boo
     if not tokenizer.is_fast:
         raise FairnessError(f"{_FIELD}: '{name}' has a tokenizer that cannot say where in a text its tokens stand")
     model = load_model(transformers.AutoModelForCausalLM, name, revision, _FIELD, dtype=getattr(torch, dtype))
-    return model.to(device_of(specification)).eval(), tokenizer
+    return placed(model, specification.device).eval(), tokenizer
 
 
 def perplexity_scorer(specification: LanguageModelSpecification, folder: Path | None) -> Scorer:
@@ -131,7 +131,7 @@ def _trained(
     import torch
     import transformers
 
-    from fairness_pipeline.models.devices import device_of
+    from fairness_pipeline.models.devices import placed
     from fairness_pipeline.models.language import fine_tuning
     from fairness_pipeline.models.language.perplexity import PerplexityScorer
 
@@ -148,8 +148,7 @@ def _trained(
         vocab_size=len(tokenizer), n_positions=sizes.positions, n_embd=sizes.embedding, n_layer=sizes.layers,
         n_head=sizes.heads, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
     )  # fmt: skip
-    model: Any = transformers.GPT2LMHeadModel(configuration)
-    model.to(device_of(specification))
+    model: Any = placed(transformers.GPT2LMHeadModel(configuration), specification.device)
     end = tokenizer.eos_token_id
     encoded = tokenizer(texts[held:], truncation=True, max_length=sizes.positions - 2)["input_ids"]
     examples = [{"input_ids": [end, *row, end]} for row in encoded]

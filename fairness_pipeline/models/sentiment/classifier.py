@@ -51,9 +51,7 @@ class ClassifierScorer:
 
     def _model(self) -> tuple[TextClassifier, list[int]]:
         if self._loaded is None:
-            from fairness_pipeline.models.devices import device_of
-
-            device = device_of(self.specification)
+            device = self.specification.device
             model = TextClassifier(self.source.name, self.source.revision, device, "huggingface.name")
             self._loaded = model, self._columns(model)
         return self._loaded
