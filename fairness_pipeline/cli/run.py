@@ -215,7 +215,6 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
     standing = Standing(plan)
     outcomes: list[Outcome] = []
-    forecast = Forecast((step.place, plan.expected(step)) for step in plan.stale)
     try:
         with ExitStack() as stack:
             stack.callback(plan.durations.save)
@@ -223,9 +222,12 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
             stack.enter_context(display)
             instance = stack.enter_context(open_instance(project))
             workers = _workers(stack, plan, arguments.workers, display, instance) if plan.stale else None
+            forecast = Forecast(
+                ((step.place, plan.expected(step)) for step in plan.stale), workers.idle if workers else 1
+            )
             for outcome in plan.run(workers, display.starting) if workers else ():
                 outcomes.append(display.ended(outcome))
-                forecast.ended(outcome.step.place)
+                forecast.ended(outcome.step.place, outcome.seconds)
                 display.to_the_end(forecast.seconds_left())
                 for study, audits in standing.that_stand_now(outcome):
                     print_verdicts(study, project, audits, display.console)

@@ -6,6 +6,7 @@ as a materialization), and starts four processes a run that copy what is printed
 """
 
 import atexit
+import json
 import os
 import sqlite3
 import sys
@@ -53,8 +54,9 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
             yield connection
 
     def store_event(self, event: dg.EventLogEntry) -> None:
-        """Stores an event without what stands elsewhere: tags for Python's logging, an output's metadata, which are
-        those of its materialization."""
+        """Stores an event without what stands elsewhere: tags for Python's logging, its message a second time, an
+        output's metadata, which are those of its materialization. That a check is planned stands in the check's own
+        row."""
         told = event.dagster_event
         if told is not None:
             if told.event_type in _OF_NO_INTEREST or _is_said_elsewhere(told):
@@ -62,8 +64,16 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
             told = told._replace(logging_tags={})
             if told.event_type == dg.DagsterEventType.STEP_OUTPUT:
                 told = told._replace(event_specific_data=told.step_output_data._replace(metadata={}))
-            event = event._replace(dagster_event=told)
+            event = event._replace(dagster_event=told, user_message="" if told.message else event.user_message)
+            if told.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED:
+                return self.store_asset_check_event(event, None)
         super().store_event(event)
+
+    def prepare_insert_event(self, event: dg.EventLogEntry) -> Any:
+        """The statement that Dagster stores an event with, its JSON without the spaces."""
+        insert = super().prepare_insert_event(event)
+        spaced = json.loads(insert.compile().params["event"])
+        return insert.values(event=json.dumps(spaced, separators=(",", ":")))
 
 
 def _is_said_elsewhere(told: dg.DagsterEvent) -> bool:

@@ -4,16 +4,22 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.lineage.recipe import Place
 
-_TRAINING, _COMPUTING = 20.0, 1.0
-"""Seconds of an asset that was never made here, if it trains a network and if not."""
+_GUESSES = "durations.json"
+"""In the data folder: the mean seconds of each asset of profile `sample`, as a run of it has measured them."""
+_TRAINING, _COMPUTING = 20.0, 0.2
+"""Seconds of an asset that the sample does not have either, if it trains a network and if not."""
 _EARLY = 20.0
 """Seconds before which a forecast says nothing."""
+_AS_EXPECTED = 60.0
+"""Seconds of work that count as done in the time expected, so that the first small steps alone say little."""
 
 
 class Durations:
@@ -34,7 +40,7 @@ class Durations:
         """That of the partition when it was last made, or the mean of its asset's others, or a guess."""
         own = self._known.get(place[0])
         if not own:
-            return _TRAINING if trains else _COMPUTING
+            return _guesses().get(place[0], _TRAINING if trains else _COMPUTING)
         return own[place[1]] if place[1] in own else fmean(own.values())
 
     def note(self, place: Place, seconds: float) -> None:
@@ -47,28 +53,40 @@ class Durations:
             temporary.write_text(json.dumps(self._known, sort_keys=True), encoding="utf-8")
 
 
+@cache
+def _guesses() -> dict[str, float]:
+    found: dict[str, float] = json.loads(data_file(_GUESSES).read_bytes())
+    return found
+
+
 class Forecast:
     """The time to the end of a run, from what its steps were expected to take and what those that are done took.
 
     Args:
         expected: Seconds of each step.
+        workers: How many work side by side.
     """
 
-    def __init__(self, expected: Iterable[tuple[Place, float]]) -> None:
+    def __init__(self, expected: Iterable[tuple[Place, float]], workers: int) -> None:
         self._left = dict(expected)
-        self._done = 0.0
+        self._workers = workers
+        self._expected = self._took = 0.0
         self._begun = time.monotonic()
 
-    def ended(self, place: Place) -> None:
-        """A step has ended, whatever came of it."""
-        self._done += self._left.pop(place, 0.0)
+    def ended(self, place: Place, seconds: float) -> None:
+        """A step has ended after so many seconds, whatever came of it."""
+        self._expected += self._left.pop(place, 0.0)
+        self._took += seconds
 
     def seconds_left(self) -> float | None:
-        """Seconds to the end; None as long as too little is done to tell."""
+        """Seconds to the end; None as long as too little is done to tell, and where it takes longer than all that was
+        expected."""
         passed = time.monotonic() - self._begun
-        if not self._done or passed < _EARLY:
+        if passed < _EARLY:
             return None
-        return passed * sum(self._left.values()) / self._done
+        slower = (self._took + _AS_EXPECTED) / (self._expected + _AS_EXPECTED)
+        left = (self._took + slower * sum(self._left.values())) / self._workers - passed
+        return left if left > 0 else None
 
 
 def chains(expected: list[float], needed_by: dict[int, list[int]]) -> list[float]:

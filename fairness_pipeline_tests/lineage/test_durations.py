@@ -1,9 +1,11 @@
 """What is known of durations, what is guessed, and the order that follows."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.lineage import durations
 from fairness_pipeline.lineage.durations import Durations, Forecast
 from fairness_pipeline.lineage.lineage import Lineage
@@ -30,17 +32,30 @@ def test_a_file_that_holds_no_durations_is_none(tmp_path: Path, content: str) ->
     )
 
 
+def test_the_sample_tells_what_was_never_made_here(tmp_path: Path) -> None:
+    own = Durations(tmp_path)
+    assert own.expected(("dialogue_models", "x"), trains=True) > 10 * own.expected(("sentiment", "x"), trains=False)
+    made = Lineage(Project("sample")).recipes
+    assert set(json.loads(data_file("durations.json").read_bytes())) <= set(made)
+
+
 def test_a_forecast_scales_what_was_expected_by_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(durations.time, "monotonic", lambda: now[0])
     now = [0.0]
-    forecast = Forecast([(("a", "x"), 10.0), (("a", "y"), 30.0)])
-    forecast.ended(("a", "x"))
+    forecast = Forecast([(("a", "x"), 60.0), (("a", "y"), 300.0), (("a", "z"), 60.0)], workers=2)
     now[0] = 5.0
     assert forecast.seconds_left() is None  # too early
-    now[0] = 40.0
-    assert forecast.seconds_left() == 120.0
-    forecast.ended(("a", "y"))
-    assert forecast.seconds_left() == 0.0
+    now[0] = 30.0
+    assert forecast.seconds_left() == 420 / 2 - 30  # both work at what is not done yet
+    forecast.ended(("a", "x"), 120.0)
+    now[0] = 120.0
+    assert forecast.seconds_left() == (120 + 1.5 * 360) / 2 - 120  # 180 s of work in what were to be 120
+    forecast.ended(("a", "y"), 100.0)
+    forecast.ended(("a", "z"), 1.0)
+    assert forecast.seconds_left() is None
+    late = Forecast([(("a", "x"), 10.0)], workers=1)
+    now[0] += 3600
+    assert late.seconds_left() is None  # it is not known how much longer
 
 
 def test_what_was_long_before_begins_before_what_was_short(tiny: Project) -> None:
