@@ -1,10 +1,9 @@
 """Sensitivities and specificities of annotators and of their groups (Liu 2022, table 5.4)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from fairness_pipeline.annotation.inference import draws, people, task_table
@@ -17,6 +16,9 @@ from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.corrections import holm
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ANNOTATOR, GROUP, CONTRAST = "annotator", "group", "contrast"
 BIAS_ESTIMATES = schema(
@@ -144,7 +146,7 @@ def of_model(
 
 
 def _of_annotators(
-    draw: int, response: str, names: pd.Index, values: np.ndarray, given: np.ndarray, true: pd.DataFrame
+    draw: int, response: str, names: "pd.Index", values: np.ndarray, given: np.ndarray, true: "pd.DataFrame"
 ) -> list[dict[str, Any]]:
     truths = true[response].reindex(names).to_numpy() if response in true else np.full(len(names), np.nan)
     return [
@@ -164,7 +166,7 @@ def _row(
     }  # fmt: skip
 
 
-def _simulated(annotators: pa.Table) -> pd.DataFrame:
+def _simulated(annotators: pa.Table) -> "pd.DataFrame":
     """The true rates of simulated annotators. NaN for real ones."""
     columns = ["annotator_id", *SIDES]
     rows = annotators.select(columns).to_pandas().drop_duplicates("annotator_id").set_index("annotator_id")

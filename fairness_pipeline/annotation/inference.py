@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +22,9 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.foundation.schemas import fields, schema
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 INFERRED = schema(
     **fields(ANNOTATIONS, "draw", "item_id"),
     probability=(pa.float64(), "that the item is positive; of more than two classes, that it is of the inferred one"),
@@ -39,18 +41,20 @@ PREDICTED = schema(
 """One row per test item and seed: the prediction of a classifier that learned from inferred labels."""
 
 
-def task_table(annotations: pa.Table) -> pd.DataFrame:
+def task_table(annotations: pa.Table) -> "pd.DataFrame":
     """A table of `ANNOTATIONS`, with the column names that truth inference methods expect."""
     names = {"item_id": "task", "annotator_id": "worker"}
     return annotations.select(["item_id", "annotator_id", "label"]).to_pandas().rename(columns=names)
 
 
-def people(annotators: pa.Table) -> pd.DataFrame:
+def people(annotators: pa.Table) -> "pd.DataFrame":
     """One row per annotator and one column per category (in the corpus's order), with a, b or None.
 
     Args:
         annotators: As `ANNOTATORS`, of one draw.
     """
+    import pandas as pd
+
     rows = annotators.select(["annotator_id", "category", "side"]).to_pandas()
     index = pd.Index(rows["annotator_id"].unique(), name="worker")
     own = {
@@ -148,7 +152,7 @@ def predicted(
     return pa.concat_tables(found)
 
 
-def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> pd.Series:
+def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> "pd.Series":
     """The true label of each item, by draw and item: its gold label, or, if the corpus has none, the majority's if it
     is clear.
 
@@ -157,6 +161,8 @@ def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> pd.Seri
         annotations: As `ANNOTATIONS`.
         agreement: The majority is clear if more than this share of an item's labels agree (Liu 2022, 5.4.2).
     """
+    import pandas as pd
+
     known = items.select(["draw", "item_id", "gold"]).to_pandas().set_index(["draw", "item_id"])["gold"].dropna()
     if len(known):
         return known.astype(np.int64)
@@ -165,7 +171,7 @@ def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> pd.Seri
     return pd.Series(last_of_the_highest(clear.to_numpy()), index=clear.index)
 
 
-def vote_shares(annotations: pa.Table) -> pd.DataFrame:
+def vote_shares(annotations: pa.Table) -> "pd.DataFrame":
     """The share of each class among an item's labels: a row per draw and item, a column per class that occurs."""
     counts = annotations.to_pandas().groupby(["draw", "item_id", "label"]).size().unstack(fill_value=0)
     return counts.reindex(columns=range(max(2, int(counts.columns.max()) + 1)), fill_value=0).pipe(
@@ -173,7 +179,7 @@ def vote_shares(annotations: pa.Table) -> pd.DataFrame:
     )
 
 
-def beside_gold(table: pa.Table, gold: pd.Series, by: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def beside_gold(table: pa.Table, gold: "pd.Series", by: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The labels and the gold labels of each draw or seed, for the items with a known truth.
 
     Args:
@@ -195,7 +201,7 @@ def _learned(
     name: str,
     settings: Mapping[str, Any],
     labels: pa.Table,
-    who: pd.DataFrame,
+    who: "pd.DataFrame",
     items: pa.Table,
     tests: pa.Table,
     learning: ItemClassifierSettings,

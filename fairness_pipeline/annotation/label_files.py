@@ -1,9 +1,8 @@
 """Inferred labels and soft labels, as a file for the next training."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +11,9 @@ from fairness_pipeline.annotation.inference import people
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.parquet import write_parquet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMS = (".csv", ".jsonl", ".parquet")
 """The possible endings of the file: comma-separated, one JSON object per line, or Parquet."""
@@ -107,7 +109,7 @@ def _said_by(estimates: pa.Table, probability: list[float]) -> dict[str, list[fl
     return found
 
 
-def _shares(rows: pd.DataFrame, order: list[str], names: tuple[str, ...]) -> dict[str, list[Any]]:
+def _shares(rows: "pd.DataFrame", order: list[str], names: tuple[str, ...]) -> dict[str, list[Any]]:
     """The number of labels of each item, and the share of the positive class, or of each of several."""
     counts = rows.groupby(["item_id", "label"]).size().unstack(fill_value=0)
     counts = counts.reindex(index=order, columns=range(len(names)), fill_value=0)

@@ -1,7 +1,11 @@
 """The reference of all keys of all YAML files, from the code that reads them; `make reference` writes it."""
 
+import ast
 import inspect
 from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from textwrap import dedent
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -58,9 +62,31 @@ def _rows(schema: type[pydantic.BaseModel], above: str) -> Iterator[tuple[str, s
     for name, field in schema.model_fields.items():
         key = f"{above}{name}"
         section = _section(field.annotation)
-        yield key, _kind(field.annotation), _default(field), " ".join((field.description or "").split())
+        meaning = field.description or _meanings(schema).get(name, "")
+        yield key, _kind(field.annotation), _default(field), " ".join(meaning.split())
         if section is not None:
             yield from _rows(section, f"{key}.")
+
+
+@cache
+def _meanings(schema: type[pydantic.BaseModel]) -> dict[str, str]:
+    """The text that follows each key where the schema, or one that it extends, is written.
+
+    Pydantic would read it too, each time that a command starts.
+    """
+    found: dict[str, str] = {}
+    for kind in reversed(schema.__mro__):
+        if not issubclass(kind, Specification) or kind.__module__.startswith("pydantic"):
+            continue
+        try:
+            (written,) = ast.parse(dedent(inspect.getsource(kind))).body
+        except OSError:  # put together from others' sections
+            continue
+        assert isinstance(written, ast.ClassDef)
+        for key, text in pairwise(written.body):
+            if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name) and isinstance(text, ast.Expr):
+                found[key.target.id] = ast.literal_eval(text.value)
+    return found
 
 
 def _section(annotation: Any) -> type[Specification] | None:

@@ -18,7 +18,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 class Specification(pydantic.BaseModel):
     """The base of everything that is read from YAML: unknown keys are refused, and nothing changes after loading."""
 
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     renamed: ClassVar[Mapping[str, str]] = {}
     """Renamed keys: the old name, which is still read, and the new name."""

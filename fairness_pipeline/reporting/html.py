@@ -3,9 +3,8 @@
 import base64
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fairness_pipeline import __version__
@@ -13,10 +12,13 @@ from fairness_pipeline.reporting.plots import COLOURS
 from fairness_pipeline.reporting.results import said
 from fairness_pipeline.statistics.units import with_unit
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 _SHARED = Path(__file__).parent
 
 
-def template(folder: Path, name: str, **filters: Callable[..., Any]) -> Template:
+def template(folder: Path, name: str, **filters: Callable[..., Any]) -> "Template":
     """The template `name` of a study's folder, which may include those of this one.
 
     Args:
@@ -24,6 +26,8 @@ def template(folder: Path, name: str, **filters: Callable[..., Any]) -> Template
         name: The file.
         filters: Its own, beside those for numbers, p values, pictures and settings.
     """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     environment = Environment(
         loader=FileSystemLoader([folder, _SHARED]),
         autoescape=True,

@@ -4,13 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array
 
 from fairness_pipeline.foundation.errors import FairnessError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _UNDECIDED = 1e-6
 """A probability this close to one half (or two this close to each other, twice) does not decide the label."""
@@ -32,17 +34,19 @@ class Labels:
     item: np.ndarray
     annotator: np.ndarray
     label: np.ndarray
-    items: pd.Index
-    annotators: pd.Index
+    items: "pd.Index"
+    annotators: "pd.Index"
     classes: int = 2
 
     @classmethod
-    def of(cls, data: pd.DataFrame, classes: int = 2) -> Self:
+    def of(cls, data: "pd.DataFrame", classes: int = 2) -> Self:
         """Reads a table with `task`, `worker` and `label`, in any order.
 
         Raises:
             FairnessError: a column is missing, a label is no number of a class, or an annotator labelled an item twice.
         """
+        import pandas as pd
+
         missing = [name for name in _COLUMNS if name not in data.columns]
         if missing:
             raise FairnessError(f"expected columns {', '.join(_COLUMNS)}, found {', '.join(map(str, data.columns))}")
@@ -152,11 +156,11 @@ class TruthInference(ABC):
     """
 
     several: ClassVar[bool] = False
-    labels_: pd.Series
-    probas_: pd.Series | pd.DataFrame
+    labels_: "pd.Series"
+    probas_: "pd.Series | pd.DataFrame"
     loss_history_: list[float]
 
-    def fit(self, data: pd.DataFrame, classes: int = 2) -> Self:
+    def fit(self, data: "pd.DataFrame", classes: int = 2) -> Self:
         """Infers the label of each task.
 
         Args:
@@ -166,6 +170,8 @@ class TruthInference(ABC):
         Raises:
             FairnessError: as `Labels.of`, or the method knows two classes only.
         """
+        import pandas as pd
+
         if classes > 2 and not self.several:
             raise FairnessError(f"{type(self).__name__} infers one of two classes, not of {classes}")
         labels = Labels.of(data, classes)
@@ -182,7 +188,7 @@ class TruthInference(ABC):
         self.labels_ = pd.Series(last_of_the_highest(np.where(undecided, labels.votes, -1)), index=index, name="label")
         return self
 
-    def fit_predict(self, data: pd.DataFrame, classes: int = 2) -> pd.Series:
+    def fit_predict(self, data: "pd.DataFrame", classes: int = 2) -> "pd.Series":
         """The inferred label of each task. See `fit`."""
         return self.fit(data, classes).labels_
 

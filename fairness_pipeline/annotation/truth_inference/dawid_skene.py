@@ -5,7 +5,6 @@ maximum likelihood.
 """
 
 import numpy as np
-import pandas as pd
 
 from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference, class_posterior
 
@@ -38,6 +37,8 @@ class DawidSkene(TruthInference):
         self.tol = tol
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        import pandas as pd
+
         sure = labels.shares()
         for _ in range(self.n_iter):
             confusion, prior = self._m_step(labels, sure)

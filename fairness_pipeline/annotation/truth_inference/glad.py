@@ -5,7 +5,6 @@ have the same prior probability, and all wrong labels of an item are as likely a
 """
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit, log_expit, logsumexp, softmax
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
@@ -37,6 +36,8 @@ class GLAD(TruthInference):
         self.tol = tol
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        import pandas as pd
+
         workers = len(labels.annotators)
         point = np.ones(workers + len(labels.items))
         sure, _ = self._e_step(labels, point)

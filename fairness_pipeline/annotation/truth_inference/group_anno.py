@@ -13,10 +13,9 @@ value would be too small. The M-step is Newton's on the likelihood with pi_r int
 penalised bound on the log-likelihood (equation 5.4) never falls.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy.special import entr
 
 from fairness_pipeline.annotation.truth_inference.base import (
@@ -29,6 +28,9 @@ from fairness_pipeline.annotation.truth_inference.base import (
 from fairness_pipeline.annotation.truth_inference.clipped_normal import Posterior, posterior
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.statistics.intervals import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SIDES = ("sensitivity", "specificity")
 """What is estimated of two classes: of the positive and of the negative one."""
@@ -92,11 +94,11 @@ class GroupAnno(TruthInference):
     """
 
     several = True
-    prior_: pd.Series | pd.DataFrame
+    prior_: "pd.Series | pd.DataFrame"
 
     def __init__(
         self,
-        annotators: pd.DataFrame,
+        annotators: "pd.DataFrame",
         *,
         individual_sd: float | None = None,
         effect_sd: float = 0.2,
@@ -174,6 +176,8 @@ class GroupAnno(TruthInference):
         return max(1.0, float(scale)), max(1.0, min(freedom, len(design) - design.shape[1]))
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        import pandas as pd
+
         if labels.classes > 2 and self.classifier is not None:
             raise FairnessError("a classifier of the items learns two classes")
         self._labels = labels

@@ -5,7 +5,6 @@ annotators with few labels from extreme estimates: alpha_r = (a - 1 + sum mu z) 
 """
 
 import numpy as np
-import pandas as pd
 
 from fairness_pipeline.annotation.truth_inference.base import (
     EPSILON,
@@ -56,6 +55,8 @@ class LFCBinary(TruthInference):
         self.prevalence = prevalence
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        import pandas as pd
+
         sure = labels.positive_shares()
         a, b = self.prior
         p, q = self.prevalence

@@ -7,7 +7,6 @@ best of several random starts is kept, as the likelihood has more than one peak.
 """
 
 import numpy as np
-import pandas as pd
 from scipy.special import digamma
 
 from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference, class_posterior
@@ -54,6 +53,8 @@ class MACE(TruthInference):
         self.random_state = random_state
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        import pandas as pd
+
         random = np.random.default_rng(self.random_state)
         size = len(labels.annotators)
         best = -np.inf

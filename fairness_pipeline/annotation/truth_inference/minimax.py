@@ -9,7 +9,6 @@ two classes only the differences s_r(c) = sigma_r(c, 1) - sigma_r(c, 0) and t_i 
 """
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit, log_expit
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
@@ -43,6 +42,8 @@ class Minimax(TruthInference):
         self.tol = tol
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        import pandas as pd
+
         workers, items = len(labels.annotators), len(labels.items)
         of_sigma = self.gamma * _CLASSES**2
         # Two parameters +d/2 and -d/2 have the difference d; their squares sum to d^2 / 2.

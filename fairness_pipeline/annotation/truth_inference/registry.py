@@ -3,9 +3,8 @@
 import inspect
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
 import pydantic
 
 from fairness_pipeline.annotation.truth_inference.base import Classifier, TruthInference
@@ -23,6 +22,9 @@ from fairness_pipeline.annotation.truth_inference.soft_labels import SoftLabels
 from fairness_pipeline.annotation.truth_inference.vi_mf import VIMF
 from fairness_pipeline.annotation.truth_inference.zen_crowd import ZenCrowd
 from fairness_pipeline.foundation.yaml_files import Specification
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Method(NamedTuple):
@@ -68,7 +70,7 @@ def settings_of(name: str) -> type[Specification]:
 
 
 def method(
-    name: str, settings: Mapping[str, Any], annotators: pd.DataFrame, classifier: Classifier | None = None
+    name: str, settings: Mapping[str, Any], annotators: "pd.DataFrame", classifier: Classifier | None = None
 ) -> TruthInference:
     """The method `name`, ready to fit.
 

@@ -10,7 +10,6 @@ for both classes is another model.
 """
 
 import numpy as np
-import pandas as pd
 from scipy.special import digamma, expit
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
@@ -41,6 +40,8 @@ class VIMF(TruthInference):
         self.prior = prior
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        import pandas as pd
+
         sure, (a, b) = labels.positive_shares(), self.prior
         for _ in range(self.n_iter):
             hits, misses, alarms, rejections = labels.counts(sure)

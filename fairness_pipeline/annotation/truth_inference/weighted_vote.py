@@ -4,7 +4,6 @@ outvoted."""
 from abc import abstractmethod
 
 import numpy as np
-import pandas as pd
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference, last_of_the_highest
 
@@ -25,6 +24,8 @@ class WeightedVote(TruthInference):
         self.n_iter = n_iter
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        import pandas as pd
+
         count = labels.of_annotators(np.ones(len(labels.label)))
         sure = labels.shares()
         for _ in range(self.n_iter):

@@ -6,7 +6,6 @@ labels from being taken for faultless, and one who shares no item with anybody f
 """
 
 import numpy as np
-import pandas as pd
 
 from fairness_pipeline.annotation.truth_inference.base import (
     EPSILON,
@@ -46,6 +45,8 @@ class ZenCrowd(TruthInference):
         self.prior = prior
 
     def _infer(self, labels: Labels) -> np.ndarray:
+        import pandas as pd
+
         sure, (right_before, wrong_before) = labels.shares(), self.prior
         count = labels.of_annotators(np.ones(len(labels.label)))
         for _ in range(self.n_iter):

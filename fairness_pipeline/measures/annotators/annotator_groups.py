@@ -7,10 +7,9 @@ sensitivities and specificities against the majority vote (table 5.3).
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from scipy.special import fdtrc
 
@@ -29,6 +28,9 @@ from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
 from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESPONSES = ("sensitivity", "specificity")
 GROUP_POSITIVE_RATES = schema(
@@ -386,7 +388,7 @@ def _by_group(labels: Labels, side: np.ndarray, size: int) -> tuple[np.ndarray, 
     return np.stack(counts, axis=1), np.stack(sums, axis=1)
 
 
-def _sides(column: pd.Series, labels: Labels) -> np.ndarray:
+def _sides(column: "pd.Series", labels: Labels) -> np.ndarray:
     own = column.reindex(labels.annotators)
     return np.select([(own == "a").to_numpy(), (own == "b").to_numpy()], [0, 1], -1)
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow.compute as pc
 
 from fairness_pipeline.annotation.bias_estimates import ANNOTATOR, CONTRAST
@@ -87,6 +86,8 @@ def _groups_of(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, st
 def against_the_vote(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, dict[str, float]]:
     """Of each method the share of items that it calls positive (of two classes), and of those on which it differs from
     the vote."""
+    import pandas as pd
+
     if not lake.card("annotations", {"corpus": corpus}):
         return {}
     shares = vote_shares(lake.read("annotations", {"corpus": corpus}))
