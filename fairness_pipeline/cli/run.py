@@ -20,6 +20,7 @@ from fairness_pipeline.foundation.plain_text import number_of, visible
 if TYPE_CHECKING:
     from fairness_pipeline.cli.console import RunDisplay
     from fairness_pipeline.cli.gate import Rule
+    from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.instance import Instance
     from fairness_pipeline.lineage.plan import Outcome, Plan, Selection
     from fairness_pipeline.lineage.units import Workers
@@ -200,42 +201,18 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.for_machines import write_for_machines
     from fairness_pipeline.cli.gate import Rule, check_measures, examine, gate
     from fairness_pipeline.cli.standing import Standing
-    from fairness_pipeline.defs.instance import open_instance, record_errors
-    from fairness_pipeline.defs.processes import mark_ended
-    from fairness_pipeline.defs.pruning import prune
-    from fairness_pipeline.defs.sync import sync
-    from fairness_pipeline.defs.workers import NotRecorded
-    from fairness_pipeline.lineage.durations import Forecast
+    from fairness_pipeline.defs.at_rest import is_told
     from fairness_pipeline.reporting.index import write_index
 
     if arguments.fail_on:
         check_measures(plan, arguments.measures)
-    not_recorded: tuple[type[Exception], ...] = (NotRecorded, *record_errors())
     started = time.monotonic()
     display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
     standing = Standing(plan)
     outcomes: list[Outcome] = []
-    try:
-        with ExitStack() as stack:
-            stack.callback(plan.durations.save)
-            spent = stack.enter_context(_paid(plan, arguments.budget))
-            stack.enter_context(display)
-            instance = stack.enter_context(open_instance(project))
-            workers = _workers(stack, plan, arguments.workers, display, instance) if plan.stale else None
-            forecast = Forecast(
-                ((step.place, plan.expected(step)) for step in plan.stale), workers.idle if workers else 1
-            )
-            for outcome in plan.run(workers, display.starting) if workers else ():
-                outcomes.append(display.ended(outcome))
-                forecast.ended(outcome.step.place, outcome.seconds)
-                display.to_the_end(forecast.seconds_left())
-                for study, audits in standing.that_stand_now(outcome):
-                    print_verdicts(study, project, audits, display.console)
-            mark_ended(instance, project.workspace)
-            prune(project, instance)
-            sync(plan.lineage, instance)
-    except not_recorded as error:
-        raise _not_recorded(project, error) from None
+    with _paid(plan, arguments.budget) as spent:
+        if plan.stale or not is_told(plan.lineage):
+            outcomes = _make_stale(plan, arguments.workers, display, standing)
     bad = [outcome for outcome in outcomes if outcome.lost]
     made = sum(outcome.state == "made" for outcome in outcomes)
     for study, audits in standing.of_all():
@@ -269,6 +246,41 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if arguments.sign and not bad:
         _sign(plan, rule, status, Path(arguments.sign))
     return status
+
+
+def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standing: "Standing") -> list["Outcome"]:
+    """Makes what is stale, tells Dagster of it, and prints each audit's verdicts as they stand."""
+    from fairness_pipeline.cli.console import print_verdicts
+    from fairness_pipeline.defs.instance import open_instance, record_errors
+    from fairness_pipeline.defs.processes import mark_ended
+    from fairness_pipeline.defs.pruning import prune
+    from fairness_pipeline.defs.sync import sync
+    from fairness_pipeline.defs.workers import NotRecorded
+    from fairness_pipeline.lineage.durations import Forecast
+
+    project = plan.project
+    outcomes: list[Outcome] = []
+    not_recorded: tuple[type[Exception], ...] = (NotRecorded, *record_errors())
+    try:
+        with ExitStack() as stack:
+            stack.callback(plan.durations.save)
+            stack.enter_context(display)
+            instance = stack.enter_context(open_instance(project))
+            hands = _workers(stack, plan, workers, display, instance) if plan.stale else None
+            forecast = Forecast(((step.place, plan.expected(step)) for step in plan.stale), hands.idle if hands else 1)
+            for outcome in plan.run(hands, display.starting) if hands else ():
+                outcomes.append(display.ended(outcome))
+                forecast.ended(outcome.step.place, outcome.seconds)
+                display.to_the_end(forecast.seconds_left())
+                for study, audits in standing.that_stand_now(outcome):
+                    print_verdicts(study, project, audits, display.console)
+            mark_ended(instance, project.workspace)
+            prune(project, instance)
+            for _ in range(2):  # the second time nothing is left to tell, which is noted for the next command
+                sync(plan.lineage, instance)
+    except not_recorded as error:
+        raise _not_recorded(project, error) from None
+    return outcomes
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from dagster._core.definitions.data_version import (
 )
 
 from fairness_pipeline.defs import metadata
+from fairness_pipeline.defs.at_rest import COMPARED
 from fairness_pipeline.defs.checks import evaluations
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.defs.sources import settings_key
@@ -29,8 +30,6 @@ from fairness_pipeline.lineage.recipe import Recipe, place
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.workspace.lake import Card, Lake
 
-_COMPARED = "fairness_pipeline_sync"
-"""Where the instance keeps the last event, and the state of the lake, at which nothing was left to report."""
 _CHECKED = "fairness_pipeline_checks"
 """Where it keeps the state of the lake that the checks were last told of."""
 _MADE = dg.DagsterEventType.ASSET_MATERIALIZATION
@@ -49,8 +48,8 @@ def sync(lineage: Lineage, instance: dg.DagsterInstance) -> Told:
     """Reports to a Dagster instance what of the lake it does not know."""
     versions = Versions(lineage)
     cursors, state = instance.daemon_cursor_storage, versions.fingerprint
-    compared = {_COMPARED: f"{instance.event_log_storage.get_maximum_record_id()} {state}"}
-    known = cursors.get_cursor_values({_COMPARED, _CHECKED})
+    compared = {COMPARED: f"{instance.event_log_storage.get_maximum_record_id()} {state}"}
+    known = cursors.get_cursor_values({COMPARED, _CHECKED})
     if compared.items() <= known.items():
         return Told(0, 0)
     shown = Shown(lineage, versions.shown)

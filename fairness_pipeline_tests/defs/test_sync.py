@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 
+from fairness_pipeline.defs.at_rest import is_told
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.partitions import Shown
@@ -44,8 +47,11 @@ def agreed(name: str) -> Counter[str]:
     """Tells Dagster, compares it with the dry run, and counts what it says."""
     project = Project(name)
     with open_instance(project) as instance:
+        told = is_told(Lineage(project))
+        assert not told or sync(Lineage(project), instance) == Told(0, 0)
         sync(Lineage(project), instance)
         assert sync(Lineage(project), instance) == Told(0, 0)
+        assert is_told(Lineage(project))
         found = statuses(project, instance)
     assert not_fresh(found) == {step.label for step in would_run(project)}
     return Counter(found.values())
@@ -153,6 +159,30 @@ def test_a_run_tells_dagster(tiny: Project) -> None:
     assert not_fresh(found) == {step.label for step in would_run(project)}
     assert said is not None
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.WARN)
+
+
+def test_a_run_with_nothing_to_do_leaves_dagster_alone(tiny: Project) -> None:
+    run("--select", "context_pairs")
+    code = "import sys; from fairness_pipeline import cli\ntry: cli.main(['run', '--select', 'context_pairs'])\n"
+    code += "except SystemExit as end: print(end.code, 'dagster' in sys.modules)"
+
+    def last_line() -> str:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()[-1]
+
+    assert last_line() == "0 False"
+    job = definitions(tiny).get_repository_def().get_implicit_job_def_for_assets([dg.AssetKey("context_pairs")])
+    with open_instance(tiny) as instance:
+        instance.create_run_for_job(job)
+    assert not is_told(Lineage(tiny))  # its process may be gone
+    assert last_line() == "0 True"
+    shutil.rmtree(tiny.workspace / "dagster")
+    assert not is_told(Lineage(tiny))
+    assert last_line() == "0 True"
+    assert last_line() == "0 False"
+    text = (configuration := tiny.workspace / "dagster" / "dagster.yaml").read_text(encoding="utf-8")
+    configuration.write_text(text.replace("RunsInOneFile", "Others"), encoding="utf-8")
+    assert not is_told(Lineage(tiny))
 
 
 def test_what_failed_to_be_made_anew_stays_failed(tiny: Project) -> None:
