@@ -301,20 +301,19 @@ def test_memory_that_really_runs_out(tmp_path: Path) -> None:
 
 
 @on_a_gpu
-@pytest.mark.filterwarnings("always:called a synchronizing CUDA operation")
 def test_training_does_not_wait_for_the_gpu_at_every_step(tmp_path: Path) -> None:
     gpu, _ = copies()
     trainer = Trainer(gpu, SETTINGS.model_copy(update={"epochs": 1}), tmp_path, 1)
     train = dialogues(600)
     steps = len(train.batches(SETTINGS.batch_tokens, 1))
     assert steps > 30
-    torch.cuda.set_sync_debug_mode("warn")
-    try:
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")  # torch also warns that this mode is a prototype
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
             trainer.fit(train, None)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
     waits = [w for w in found if "synchronizing" in str(w.message)]
     places = {f"{w.filename}:{w.lineno}" for w in waits}
     # One look in twenty steps, and at the end the weights; each names where it comes from.
