@@ -129,7 +129,7 @@ def _make(
     started = time.monotonic()
     engine = engine_of(lineage.project.profile.engine, lake.root)
     note_in(lake.root)
-    with turn_ends():
+    with turn_ends(progress):
         result = recipe.make(Partition(recipe.name, key, lineage, lake, progress, engine, work))
     still_ours = lake.still_ours(recipe.name, key)
     if recipe.kind == "checkpoint" and work != folder:

@@ -4,7 +4,6 @@ there is one."""
 import select
 import subprocess
 import sys
-import time
 import warnings
 from copy import deepcopy
 from pathlib import Path
@@ -187,7 +186,7 @@ from fairness_pipeline.foundation.gpu_turns import take_turn, turn_ends, wait_fo
 
 if sys.argv[1] == "waits":
     wait_for_turns()
-with turn_ends():
+with turn_ends(lambda done, total, note: print(note, file=sys.stderr, flush=True)):
     take_turn()
     take_turn()
     print("has it", flush=True)
@@ -200,7 +199,7 @@ sys.stdin.readline()
 def worker(kind: str, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", WORKER, kind],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={"TMPDIR": str(folder), "PATH": ""},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={"TMPDIR": str(folder), "PATH": ""},
         cwd=Path(__file__).parents[2],
     )  # fmt: skip
 
@@ -211,8 +210,9 @@ def test_one_worker_at_a_time_has_the_gpu(tmp_path: Path) -> None:
     assert first.stdout.readline() == "has it\n"
     assert alone.stdout.readline() == "has it\n"  # Ray has given it one of its own
     second, third = worker("waits", tmp_path), worker("waits", tmp_path)
-    time.sleep(1)
-    assert second.poll() is None and third.poll() is None
+    for own in (second, third):
+        assert own.stderr and "waiting for the GPU" in own.stderr.readline()
+        assert own.poll() is None
     first.stdin.write("\n")
     first.stdin.flush()
     assert first.stdout.readline() == "gave it back\n"
