@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import scipy
-from scipy.special import rel_entr
 
 from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
 from fairness_pipeline.foundation.schemas import fields, schema
@@ -35,7 +34,7 @@ def js_divergence(one: np.ndarray, other: np.ndarray) -> float:
     0.6931
     """
     middle = (one + other) / 2
-    return float((rel_entr(one, middle).sum() + rel_entr(other, middle).sum()) / 2)
+    return float((scipy.special.rel_entr(one, middle).sum() + scipy.special.rel_entr(other, middle).sum()) / 2)
 
 
 def evenness(shares: Sequence[np.ndarray]) -> float:

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
-from scipy.special import bdtr
 
 _ROUNDING = 1e-12
 """The difference that floating point leaves between equal values, as a share of the values."""
@@ -39,7 +38,10 @@ def mcnemar_mid_p(only_a: int, only_b: int) -> PairedTest:
     smaller = min(only_a, only_b)
     if only_a == only_b:
         return PairedTest(name, float(smaller), 1.0)
-    upto, below = bdtr(smaller, discordant, 0.5), bdtr(smaller - 1, discordant, 0.5) if smaller else 0.0
+    upto, below = (
+        scipy.special.bdtr(smaller, discordant, 0.5),
+        scipy.special.bdtr(smaller - 1, discordant, 0.5) if smaller else 0.0,
+    )
     p = 2 * upto - (upto - below)
     return PairedTest(name, float(smaller), float(min(p, 1.0)))
 

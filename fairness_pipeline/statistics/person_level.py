@@ -11,7 +11,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtr, stdtrit  # Student's t without the cost of a distribution object
+import scipy  # Student's t without the cost of a distribution object
 
 _ROUNDING = 1e-9
 """Smaller differences are rounding errors of equal scores in 0..1."""
@@ -43,11 +43,11 @@ class Tests(NamedTuple):
     def p_student(self) -> np.ndarray:
         """Student's p of each column. It is 1 if nothing differs. The error is at least the rounding error."""
         t = np.abs(self.difference) / np.maximum(self.error, _ROUNDING)
-        return np.where(self.difference != 0, 2 * stdtr(self.freedom, -t), 1.0)
+        return np.where(self.difference != 0, 2 * scipy.special.stdtr(self.freedom, -t), 1.0)
 
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The ends of each difference's central interval at `level`, by Student's t."""
-        reach = stdtrit(self.freedom, 0.5 + level / 2) * self.error
+        reach = scipy.special.stdtrit(self.freedom, 0.5 + level / 2) * self.error
         return self.difference - reach, self.difference + reach
 
     @property
@@ -69,13 +69,15 @@ class Tests(NamedTuple):
 
     def minimum_detectable(self, alpha: float = 0.05, power: float = 0.8) -> np.ndarray:
         """The true differences that a two-sided Student's t test at `alpha` would find with `power`."""
-        return (stdtrit(self.freedom, 1 - alpha / 2) + stdtrit(self.freedom, power)) * self.error
+        return (
+            scipy.special.stdtrit(self.freedom, 1 - alpha / 2) + scipy.special.stdtrit(self.freedom, power)
+        ) * self.error
 
     def p_equivalence(self, margin: np.ndarray) -> np.ndarray:
         """The larger p of the two one-sided tests that each difference lies outside +-`margin` (Schuirmann 1987)."""
         excess = np.abs(self.difference) - margin
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.error > 0, stdtr(self.freedom, excess / self.error), excess >= 0)
+            return np.where(self.error > 0, scipy.special.stdtr(self.freedom, excess / self.error), excess >= 0)
 
 
 def stacked(tests: Sequence[Tests]) -> Tests:
@@ -256,7 +258,7 @@ def with_templates(persons: Tests, sources: Sources) -> Tests:
     """A test of persons that also treats templates and words as a sample. The more cautious p of both prevails."""
     whole = _student(persons.difference, [(persons.error**2, persons.freedom), (sources.error**2, sources.freedom)])
     own = persons.own_reach
-    added = stdtrit(sources.freedom, 0.975) * sources.error
+    added = scipy.special.stdtrit(sources.freedom, 0.975) * sources.error
     reach = np.hypot(own[0], added), np.hypot(own[1], added)
     return whole._replace(p=np.where(sources.error > 0, np.maximum(persons.p, whole.p), persons.p), reach=reach)
 

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 
 class ZTest(NamedTuple):
@@ -50,7 +50,7 @@ def z_from_moments(mean_a: float, mean_b: float, variance_a: float, variance_b: 
             return ZTest(0.0, 1.0, "all responses score alike")
         return ZTest(math.copysign(math.inf, mean_a - mean_b), 0.0, "no variance on either side")
     z = (mean_a - mean_b) / error
-    return ZTest(float(z), float(2 * ndtr(-abs(z))))
+    return ZTest(float(z), float(2 * scipy.special.ndtr(-abs(z))))
 
 
 def z_from_rates(rate_a: float, rate_b: float, n: int) -> ZTest:

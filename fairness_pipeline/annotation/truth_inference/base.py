@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from fairness_pipeline.foundation.errors import FairnessError
 
@@ -73,17 +73,17 @@ class Labels:
         return cls(item, annotator, label, pd.Index(items), pd.Index(annotators), classes)
 
     @cached_property
-    def said(self) -> tuple[csr_array, ...]:
+    def said(self) -> "tuple[scipy.sparse.csr_array, ...]":
         """For each class, (items, annotators): 1 if the annotator gave the item this class."""
         return tuple(self._where(each) for each in range(self.classes))
 
     @property
-    def positive(self) -> csr_array:
+    def positive(self) -> "scipy.sparse.csr_array":
         """(items, annotators): 1 if the annotator called the item positive."""
         return self.said[1]
 
     @property
-    def negative(self) -> csr_array:
+    def negative(self) -> "scipy.sparse.csr_array":
         """(items, annotators): 1 if the annotator called the item negative."""
         return self.said[0]
 
@@ -108,7 +108,7 @@ class Labels:
         return np.stack([labels @ sure for labels in self._by_annotator], axis=2)
 
     @cached_property
-    def _by_annotator(self) -> tuple[csr_array, ...]:
+    def _by_annotator(self) -> "tuple[scipy.sparse.csr_array, ...]":
         return tuple(labels.T.tocsr() for labels in self.said)
 
     def counts(self, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -120,10 +120,10 @@ class Labels:
         found = self.confusion(np.stack([1 - sure, sure], axis=1))
         return found[:, 1, 1], found[:, 1, 0], found[:, 0, 1], found[:, 0, 0]
 
-    def _where(self, value: int) -> csr_array:
+    def _where(self, value: int) -> "scipy.sparse.csr_array":
         own = self.label == value
         places = self.item[own], self.annotator[own]
-        return csr_array((np.ones(int(own.sum())), places), shape=(len(self.items), len(self.annotators)))
+        return scipy.sparse.csr_array((np.ones(int(own.sum())), places), shape=(len(self.items), len(self.annotators)))
 
     def of_items(self, values: np.ndarray) -> np.ndarray:
         """The sum of `values` (one per label) over the labels of each item."""

@@ -5,7 +5,7 @@ of its labels, rounded.
 """
 
 import numpy as np
-from scipy.special import gammaincinv
+import scipy
 
 from fairness_pipeline.annotation.truth_inference.weighted_vote import WeightedVote
 
@@ -33,6 +33,6 @@ class CATD(WeightedVote):
         self.alpha = alpha
 
     def _weights(self, wrong: np.ndarray, count: np.ndarray) -> np.ndarray:
-        quantile = 2 * gammaincinv(count / 2, self.alpha / 2)  # of chi-square
+        quantile = 2 * scipy.special.gammaincinv(count / 2, self.alpha / 2)  # of chi-square
         weight: np.ndarray = quantile / np.maximum(wrong, 0.5)  # 0 errors count as half an error
         return weight

@@ -8,7 +8,7 @@ the likelihood is constant, and the tails of the normal distribution are known.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr
+import scipy
 
 EDGE = 0.02
 """How close a probability can come to 0 and 1. Nobody counts as always right."""
@@ -47,11 +47,11 @@ def posterior(mean: np.ndarray, sd: float, right: np.ndarray, wrong: np.ndarray)
     inside -= 0.5 * np.square((t - mean[:, None]) / sd) + np.log(sd) + _LOG_ROOT
     low, high = np.log(EDGE), np.log1p(-EDGE)
     z = np.stack([EDGE - mean, mean - (1 - EDGE)], axis=1) / sd
-    tails = log_ndtr(z) + np.stack([right * low + wrong * high, right * high + wrong * low], axis=1)
+    tails = scipy.special.log_ndtr(z) + np.stack([right * low + wrong * high, right * high + wrong * low], axis=1)
     evidence = np.logaddexp.reduce(np.concatenate([inside, tails], axis=1), axis=1)
     share = np.exp(inside - evidence[:, None])
     outside = np.exp(tails - evidence[:, None])
-    ratio = np.exp(-0.5 * np.square(z) - _LOG_ROOT - log_ndtr(z))  # density of the normal over its tail
+    ratio = np.exp(-0.5 * np.square(z) - _LOG_ROOT - scipy.special.log_ndtr(z))  # density of the normal over its tail
     moved = t - mean[:, None]
     first = (share * moved).sum(axis=1) + sd * (outside * ratio * [-1.0, 1.0]).sum(axis=1)
     second = (share * np.square(moved)).sum(axis=1) + sd**2 * (outside * (1 - z * ratio)).sum(axis=1)

@@ -5,7 +5,7 @@ have the same prior probability, and all wrong labels of an item are as likely a
 """
 
 import numpy as np
-from scipy.special import expit, log_expit, logsumexp, softmax
+import scipy
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 
@@ -61,20 +61,20 @@ class GLAD(TruthInference):
     def _e_step(self, labels: Labels, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """P(y | labels) of each item (items, classes), and the log-likelihood of its labels."""
         logits, _ = self._logits(labels, point)
-        wrong = log_expit(-logits) - np.log(labels.classes - 1)
-        gained = log_expit(logits) - wrong  # of the class that a label names
+        wrong = scipy.special.log_expit(-logits) - np.log(labels.classes - 1)
+        gained = scipy.special.log_expit(logits) - wrong  # of the class that a label names
         places = labels.item * labels.classes + labels.label
         told = np.bincount(places, gained, len(labels.items) * labels.classes).reshape(-1, labels.classes)
         told += labels.of_items(wrong)[:, None] - np.log(labels.classes)
-        return softmax(told, axis=1), logsumexp(told, axis=1)
+        return scipy.special.softmax(told, axis=1), scipy.special.logsumexp(told, axis=1)
 
     def _m_step(self, labels: Labels, point: np.ndarray, sure: np.ndarray) -> np.ndarray:
         right = sure[labels.item, labels.label]
 
         def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
             logits, ease = self._logits(labels, at)
-            expected = right * log_expit(logits) + (1 - right) * log_expit(-logits)
-            slope = (right - expit(logits)) * ease
+            expected = right * scipy.special.log_expit(logits) + (1 - right) * scipy.special.log_expit(-logits)
+            slope = (right - scipy.special.expit(logits)) * ease
             of_items = labels.of_items(slope * at[labels.annotator])
             gradient = np.concatenate([labels.of_annotators(slope), of_items])
             return -float(expected.sum()) + float(np.square(at - 1).sum()) / 2, at - 1 - gradient

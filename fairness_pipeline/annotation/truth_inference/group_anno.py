@@ -16,7 +16,7 @@ penalised bound on the log-likelihood (equation 5.4) never falls.
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import entr
+import scipy
 
 from fairness_pipeline.annotation.truth_inference.base import (
     EPSILON,
@@ -271,7 +271,7 @@ class GroupAnno(TruthInference):
     ) -> float:
         """The bound on the log-likelihood. It includes the priors of e (flat, of one label more each) and, without a
         classifier, of the classes' shares (Dirichlet(2, ..., 2))."""
-        of_items = float((sure * np.log(prior) + entr(sure)).sum())
+        of_items = float((sure * np.log(prior) + scipy.special.entr(sure)).sum())
         shared = 0.0 if self.classifier is not None else float(np.log(prior[0, list(self._sides)]).sum())
         of_wrong = (confusion.sum(axis=0) + 1) * np.log(np.where(wrong > 0, wrong, 1.0))
         return of_items + sum(float(own.evidence.sum()) for own in known) + shared + float(of_wrong.sum())

@@ -6,7 +6,7 @@ is the sign of sum over r of z_ri y_{r->i}. Of several classes each is inferred 
 """
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference
 
@@ -79,6 +79,6 @@ def _components(labels: Labels) -> np.ndarray:
     places = labels.item, size + labels.annotator
     from scipy.sparse.csgraph import connected_components  # here, as loading it takes long
 
-    graph = csr_array((np.ones(len(labels.item)), places), shape=(size + len(labels.annotators),) * 2)
+    graph = scipy.sparse.csr_array((np.ones(len(labels.item)), places), shape=(size + len(labels.annotators),) * 2)
     found: np.ndarray = connected_components(graph, directed=False)[1][labels.item]
     return np.unique(found, return_inverse=True)[1]

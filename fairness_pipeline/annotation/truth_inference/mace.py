@@ -7,7 +7,7 @@ best of several random starts is kept, as the likelihood has more than one peak.
 """
 
 import numpy as np
-from scipy.special import digamma
+import scipy
 
 from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference, class_posterior
 
@@ -91,6 +91,6 @@ class MACE(TruthInference):
         right, wrong = labels.of_annotators(known) + a, labels.of_annotators(1 - known) + b
         places = labels.annotator * labels.classes + labels.label
         spam = np.bincount(places, 1 - known, len(knows) * labels.classes).reshape(-1, labels.classes) + self.spamming
-        yes, no = (np.exp(digamma(own)) for own in (right, wrong))
-        weights = np.exp(digamma(spam))
+        yes, no = (np.exp(scipy.special.digamma(own)) for own in (right, wrong))
+        weights = np.exp(scipy.special.digamma(spam))
         return yes / (yes + no), weights / weights.sum(axis=1, keepdims=True)

@@ -9,7 +9,7 @@ two classes only the differences s_r(c) = sigma_r(c, 1) - sigma_r(c, 0) and t_i 
 """
 
 import numpy as np
-from scipy.special import expit, log_expit
+import scipy
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 
@@ -54,15 +54,15 @@ class Minimax(TruthInference):
         for _ in range(self.n_iter):
             point = self._m_step(labels, point, sure, penalty, sign)
             negative, positive = self._logits(labels, point)
-            a = labels.of_items(log_expit(sign * positive)) + np.log(0.5)
-            b = labels.of_items(log_expit(sign * negative)) + np.log(0.5)
-            sure = expit(a - b)
+            a = labels.of_items(scipy.special.log_expit(sign * positive)) + np.log(0.5)
+            b = labels.of_items(scipy.special.log_expit(sign * negative)) + np.log(0.5)
+            sure = scipy.special.expit(a - b)
             self.loss_history_.append(float(penalty @ point**2 - np.logaddexp(a, b).sum()) / items)
             if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
                 break
         index = labels.annotators
-        self.sensitivity_ = pd.Series(expit(point[workers : 2 * workers]), index=index)
-        self.specificity_ = pd.Series(expit(-point[:workers]), index=index)
+        self.sensitivity_ = pd.Series(scipy.special.expit(point[workers : 2 * workers]), index=index)
+        self.specificity_ = pd.Series(scipy.special.expit(-point[:workers]), index=index)
         return sure
 
     @staticmethod
@@ -79,8 +79,13 @@ class Minimax(TruthInference):
 
         def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
             negative, positive = self._logits(labels, at)
-            expected = (1 - own) * log_expit(sign * negative) + own * log_expit(sign * positive)
-            slopes = (1 - own) * (labels.label - expit(negative)), own * (labels.label - expit(positive))
+            expected = (1 - own) * scipy.special.log_expit(sign * negative) + own * scipy.special.log_expit(
+                sign * positive
+            )
+            slopes = (
+                (1 - own) * (labels.label - scipy.special.expit(negative)),
+                own * (labels.label - scipy.special.expit(positive)),
+            )
             gradient = [*map(labels.of_annotators, slopes), labels.of_items(slopes[0] + slopes[1])]
             return float(penalty @ at**2 - expected.sum()), 2 * penalty * at - np.concatenate(gradient)
 

@@ -10,7 +10,7 @@ for both classes is another model.
 """
 
 import numpy as np
-from scipy.special import digamma, expit
+import scipy
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 
@@ -47,7 +47,10 @@ class VIMF(TruthInference):
             hits, misses, alarms, rejections = labels.counts(sure)
             of_positive, of_negative = (a + hits, b + misses), (a + rejections, b + alarms)
             (hit, miss), (rejection, alarm) = _logs(*of_positive), _logs(*of_negative)
-            before, sure = sure, expit(labels.positive @ (hit - alarm) + labels.negative @ (miss - rejection))
+            before, sure = (
+                sure,
+                scipy.special.expit(labels.positive @ (hit - alarm) + labels.negative @ (miss - rejection)),
+            )
             if np.abs(sure - before).max() < self.tol:
                 break
         means = [right / (right + wrong) for right, wrong in (of_positive, of_negative)]
@@ -57,5 +60,5 @@ class VIMF(TruthInference):
 
 def _logs(right: np.ndarray, wrong: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """E[log q] and E[log(1 - q)] of q ~ Beta(right, wrong)."""
-    whole = digamma(right + wrong)
-    return digamma(right) - whole, digamma(wrong) - whole
+    whole = scipy.special.digamma(right + wrong)
+    return scipy.special.digamma(right) - whole, scipy.special.digamma(wrong) - whole

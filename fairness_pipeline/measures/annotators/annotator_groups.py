@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import fdtrc
+import scipy
 
 from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES
 from fairness_pipeline.annotation.inference import people, task_table
@@ -357,7 +357,7 @@ def analyse_variance(labelled: Labelled, published: Mapping[tuple[str, str], tup
             squares = max(0.0, _residual(others, y) - whole)
             told = freedom > 0 and _rank(others, len(y)) < rank and max(whole, squares) > EPSILON
             f = squares / (whole / freedom) if told and whole > EPSILON else math.inf if told else None
-            p = None if f is None else float(fdtrc(1, freedom, f)) if math.isfinite(f) else 0.0
+            p = None if f is None else float(scipy.special.fdtrc(1, freedom, f)) if math.isfinite(f) else 0.0
             printed = published.get((category, response), (None, None))
             means = [y[own[kept] == side] for side in (0, 1)]
             rows.append(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import chdtr, nctdtr, ndtr
+import scipy
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import fields, optional, schema
@@ -230,9 +230,9 @@ def power_over_seeds(difference: float, spread: float, contexts: float, seeds: i
     freedom = combined(0.0, [(spread**2 / seeds, seeds - 1), (contexts, math.inf)]).freedom
     least, shift = quantile(1 - level / 2, freedom), abs(difference) / error
     if not math.isfinite(freedom):
-        return float(ndtr(shift - least) + ndtr(-shift - least))
-    power = float(1 - nctdtr(freedom, shift, least) + nctdtr(freedom, shift, -least))
-    return power if math.isfinite(power) else float(ndtr(shift - least))  # too far apart for nctdtr
+        return float(scipy.special.ndtr(shift - least) + scipy.special.ndtr(-shift - least))
+    power = float(1 - scipy.special.nctdtr(freedom, shift, least) + scipy.special.nctdtr(freedom, shift, -least))
+    return power if math.isfinite(power) else float(scipy.special.ndtr(shift - least))  # too far apart for nctdtr
 
 
 _MOST_SEEDS, _WANTED = 200, 0.8
@@ -243,7 +243,7 @@ def _p_half_left(before: list[Row], after: list[Row]) -> float:
     p = _change(before, after, MOST_LEFT).p_above(0.0)
     now, half = _differences(after), MOST_LEFT * np.abs(_differences(before)).mean()
     if now.min() < 0 < now.max():  # the mean absolute value of a normal is sqrt(2 / pi) sd
-        p = max(p, float(chdtr(len(now), np.square(now).sum() * 2 / np.pi / half**2)) if half else 1.0)
+        p = max(p, float(scipy.special.chdtr(len(now), np.square(now).sum() * 2 / np.pi / half**2)) if half else 1.0)
     return p
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.special import stdtr
+import scipy
 
 from fairness_pipeline.corpora.language.phrase_splits import UNBIASED
 from fairness_pipeline.foundation.errors import FairnessError
@@ -407,7 +407,7 @@ def _against_unbiased(
     return {
         "unbiased_n": chosen,
         "unbiased_difference": sum(means),
-        "p_beyond_unbiased": float(stdtr(freedom, -sign * estimate / math.sqrt(variance))),
+        "p_beyond_unbiased": float(scipy.special.stdtr(freedom, -sign * estimate / math.sqrt(variance))),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import csr_array
+import scipy
 
 from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, GROUPS, NAMES
 from fairness_pipeline.foundation.schemas import fields, schema
@@ -36,8 +36,8 @@ class Pairs(NamedTuple):
     """`a` and `b` (pairs, sentences) average the scores of the two sides of each pair. `cells` identify the pairs."""
 
     cells: list[dict[str, Any]]
-    a: csr_array
-    b: csr_array
+    a: "scipy.sparse.csr_array"
+    b: "scipy.sparse.csr_array"
 
 
 class People(NamedTuple):
@@ -162,12 +162,12 @@ class Design:
             sentences, np.array([side == "a" for _, side in names]), np.unique(strata, return_inverse=True)[1]
         )
 
-    def _averages(self, groups: list[list[int]]) -> csr_array:
+    def _averages(self, groups: list[list[int]]) -> "scipy.sparse.csr_array":
         """A matrix (groups, sentences) whose product with scores is each group's mean score."""
         sizes = np.array([len(group) for group in groups])
         ends = np.concatenate([[0], np.cumsum(sizes)])
         values = np.repeat(1 / sizes, sizes)
-        return csr_array((values, np.concatenate(groups), ends), shape=(len(groups), self._columns))
+        return scipy.sparse.csr_array((values, np.concatenate(groups), ends), shape=(len(groups), self._columns))
 
 
 def _words_of(emotion: str) -> str:
