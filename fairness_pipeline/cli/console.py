@@ -18,6 +18,7 @@ from rich.table import Table
 from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.plain_text import number_of, visible
 from fairness_pipeline.foundation.progress import Progress as ProgressFunction
+from fairness_pipeline.lineage.durations import Forecast
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.plan import Outcome, Step
 from fairness_pipeline.project.project import Project
@@ -61,13 +62,17 @@ class RunDisplay(Listener):
         profile: The profile's name.
         stale: The number of steps that will run.
         total: The number of steps in the selection.
+
+    Attributes:
+        forecast: What tells the time to the end; None as long as it is not known how many work.
     """
 
     def __init__(self, profile: str, stale: int, total: int) -> None:
         self.console = Console(highlight=False, soft_wrap=True)
         self._stale = stale
         self._done = 0
-        self._forecast = time.monotonic()
+        self.forecast: Forecast | None = None
+        self._told = time.monotonic()
         self._bars = Progress(
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(), console=self.console, transient=True, disable=not self.console.is_terminal,
@@ -86,11 +91,15 @@ class RunDisplay(Listener):
 
     def starting(self, step: Step) -> None:
         """Shows that a step begins."""
+        if self.forecast:
+            self.forecast.began(step.place)
         self._bar(step.key, step.label)
 
     def ended(self, outcome: Outcome) -> Outcome:
         """Shows that a step has ended, and returns its outcome."""
         self._done += 1
+        if self.forecast:
+            self.forecast.ended(outcome.step.place, outcome.seconds)
         if task := self._tasks.pop(partition_name(outcome.step.key), None):
             self._bars.remove_task(task)
         style = {"made": "", "unchanged": "dim", "failed": "red", "skipped": "yellow"}[outcome.state]
@@ -100,15 +109,8 @@ class RunDisplay(Listener):
             return outcome
         detail = done.get(outcome.state) or "failed (the reason is given at the end)"
         self.console.print(visible(f"{text:<58} {detail}"), style=style or None, markup=False)
+        self._tell_the_end()
         return outcome
-
-    def to_the_end(self, seconds: float | None) -> None:
-        """Says at times how long the rest may take, which depends on what it is made of."""
-        if seconds is None or seconds < _SOON or time.monotonic() - self._forecast < _FORECAST_EVERY:
-            return
-        self._forecast = time.monotonic()
-        told = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-        self.console.print(f"          about {told} to the end", style="dim", markup=False)
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
         """Shows that another run is making the partition and that this run waits."""
@@ -119,6 +121,9 @@ class RunDisplay(Listener):
         label = " ".join([asset, *key.values()])
         last = time.monotonic()
         task = self._bar(key, label)
+        own = asset, partition_name(key)
+        if self.forecast:
+            self.forecast.began(own)
 
         def tell(done: int, total: int | None, note: str) -> None:
             nonlocal last
@@ -128,15 +133,29 @@ class RunDisplay(Listener):
                 last = time.monotonic()
                 share = f"{100 * done / total:3.0f}%" if total else f"{done:,}"
                 self.console.print(f"          {label}: {share} {note}", markup=False)
+            if self.forecast and total:
+                self.forecast.progressed(own, done / total)
+                self._tell_the_end()
 
         return tell
 
+    def _tell_the_end(self) -> None:
+        """Says at times how long the rest may take."""
+        if not self.forecast or time.monotonic() - self._told < _FORECAST_EVERY:
+            return
+        seconds = self.forecast.seconds_left()
+        if seconds is None or seconds < _SOON:
+            return
+        self._told = time.monotonic()
+        told = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+        self.console.print(f"          about {told} to the end", style="dim", markup=False)
+
     def _bar(self, key: Key, label: str) -> TaskID:
-        place = partition_name(key)
-        if place not in self._tasks:
-            self._tasks[place] = self._bars.add_task("", total=None, note="")
-        self._bars.reset(self._tasks[place], description=escape(label), total=None, note="")
-        return self._tasks[place]
+        name = partition_name(key)
+        if name not in self._tasks:
+            self._tasks[name] = self._bars.add_task("", total=None, note="")
+        self._bars.reset(self._tasks[name], description=escape(label), total=None, note="")
+        return self._tasks[name]
 
 
 def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], console: Console | None = None) -> None:

@@ -267,11 +267,10 @@ def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standi
             stack.enter_context(display)
             instance = stack.enter_context(open_instance(project))
             hands = _workers(stack, plan, workers, display, instance) if plan.stale else None
-            forecast = Forecast(((step.place, plan.expected(step)) for step in plan.stale), hands.idle if hands else 1)
+            expected = ((step.place, plan.expected(step)) for step in plan.stale)
+            display.forecast = Forecast(expected, hands.idle) if hands else None
             for outcome in plan.run(hands, display.starting) if hands else ():
                 outcomes.append(display.ended(outcome))
-                forecast.ended(outcome.step.place, outcome.seconds)
-                display.to_the_end(forecast.seconds_left())
                 for study, audits in standing.that_stand_now(outcome):
                     print_verdicts(study, project, audits, display.console)
             mark_ended(instance, project.workspace)

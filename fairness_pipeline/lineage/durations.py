@@ -18,6 +18,8 @@ _TRAINING, _COMPUTING = 20.0, 0.2
 """Seconds of an asset that the sample does not have either, if it trains a network and if not."""
 _EARLY = 20.0
 """Seconds before which a forecast says nothing."""
+_SEEN = 0.02
+"""The share of a phase after which its pace counts."""
 _AS_EXPECTED = 60.0
 """Seconds of work that count as done in the time expected, so that the first small steps alone say little."""
 
@@ -60,7 +62,10 @@ def _guesses() -> dict[str, float]:
 
 
 class Forecast:
-    """The time to the end of a run, from what its steps were expected to take and what those that are done took.
+    """The time to the end of a run.
+
+    It adds what the steps that wait are expected to take, scaled by what those that are done took, to what the pace of
+    those that run leaves of them.
 
     Args:
         expected: Seconds of each step.
@@ -72,21 +77,57 @@ class Forecast:
         self._workers = workers
         self._expected = self._took = 0.0
         self._begun = time.monotonic()
+        self._running: dict[Place, _Pace] = {}
+
+    def began(self, place: Place) -> None:
+        """A step begins, if it has not begun."""
+        self._running.setdefault(place, _Pace(time.monotonic()))
+
+    def progressed(self, place: Place, share: float) -> None:
+        """So much of a step, or of one of its phases, is done."""
+        self.began(place)
+        self._running[place].note(time.monotonic(), share)
 
     def ended(self, place: Place, seconds: float) -> None:
         """A step has ended after so many seconds, whatever came of it."""
+        self._running.pop(place, None)
         self._expected += self._left.pop(place, 0.0)
         self._took += seconds
 
     def seconds_left(self) -> float | None:
-        """Seconds to the end; None as long as too little is done to tell, and where it takes longer than all that was
-        expected."""
-        passed = time.monotonic() - self._begun
-        if passed < _EARLY:
+        """Seconds to the end; None as long as too little is done to tell."""
+        now = time.monotonic()
+        if now - self._begun < _EARLY:
             return None
         slower = (self._took + _AS_EXPECTED) / (self._expected + _AS_EXPECTED)
-        left = (self._took + slower * sum(self._left.values())) / self._workers - passed
-        return left if left > 0 else None
+        running = [pace.left(now, slower * self._left.get(place, 0.0)) for place, pace in self._running.items()]
+        waiting = slower * sum(seconds for place, seconds in self._left.items() if place not in self._running)
+        return max([(waiting + sum(running)) / self._workers, *running])
+
+
+class _Pace:
+    """How fast a step, or the phase that it is in, comes forward.
+
+    A phase begins at its first report, which need not be 0: a training that was killed goes on from where it was.
+    """
+
+    def __init__(self, begun: float) -> None:
+        self._begun = begun
+        self._first: tuple[float, float] | None = None
+        self._last = (begun, 0.0)
+
+    def note(self, now: float, share: float) -> None:
+        """The share that is done now."""
+        if self._first is None or share < self._last[1]:
+            self._first = now, share
+        self._last = now, share
+
+    def left(self, now: float, expected: float) -> float:
+        """Seconds that are left, by the pace if one is seen; else by what the whole is expected to take."""
+        then, share = self._last
+        if self._first and share - self._first[1] >= _SEEN:
+            return max(0.0, (1 - share) * (then - self._first[0]) / (share - self._first[1]) - (now - then))
+        return max(0.0, expected - (now - self._begun))
 
 
 def chains(expected: list[float], needed_by: dict[int, list[int]]) -> list[float]:

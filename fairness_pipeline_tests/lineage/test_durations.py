@@ -39,23 +39,52 @@ def test_the_sample_tells_what_was_never_made_here(tmp_path: Path) -> None:
     assert set(json.loads(data_file("durations.json").read_bytes())) <= set(made)
 
 
-def test_a_forecast_scales_what_was_expected_by_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durations.time, "monotonic", lambda: now[0])
-    now = [0.0]
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, in seconds; tests move it."""
+    time = [0.0]
+    monkeypatch.setattr(durations.time, "monotonic", lambda: time[0])
+    return time
+
+
+def test_a_forecast_scales_what_was_expected_by_what_it_took(now: list[float]) -> None:
     forecast = Forecast([(("a", "x"), 60.0), (("a", "y"), 300.0), (("a", "z"), 60.0)], workers=2)
+    forecast.began(("a", "x"))
     now[0] = 5.0
     assert forecast.seconds_left() is None  # too early
     now[0] = 30.0
-    assert forecast.seconds_left() == 420 / 2 - 30  # both work at what is not done yet
+    assert forecast.seconds_left() == (360 + 30) / 2  # the other worker waits: its time does not count as work
     forecast.ended(("a", "x"), 120.0)
     now[0] = 120.0
-    assert forecast.seconds_left() == (120 + 1.5 * 360) / 2 - 120  # 180 s of work in what were to be 120
+    forecast.began(("a", "y"))
+    forecast.began(("a", "z"))
+    assert forecast.seconds_left() == 1.5 * 300  # as long as the longest, however many help
     forecast.ended(("a", "y"), 100.0)
     forecast.ended(("a", "z"), 1.0)
-    assert forecast.seconds_left() is None
-    late = Forecast([(("a", "x"), 10.0)], workers=1)
-    now[0] += 3600
-    assert late.seconds_left() is None  # it is not known how much longer
+    assert forecast.seconds_left() == 0
+
+
+def test_the_pace_of_what_runs_goes_before_what_was_expected(now: list[float]) -> None:
+    forecast = Forecast([(("a", "x"), 50.0)], workers=2)
+    forecast.began(("a", "x"))
+    now[0] = 10.0
+    forecast.progressed(("a", "x"), 0.40)  # it goes on after a kill
+    now[0] = 40.0
+    forecast.progressed(("a", "x"), 0.41)
+    assert forecast.seconds_left() == 10  # a hundredth tells no pace
+    now[0] = 110.0
+    forecast.progressed(("a", "x"), 0.50)
+    assert forecast.seconds_left() == pytest.approx(500)  # a thousandth a second
+    now[0] = 120.0
+    assert forecast.seconds_left() == pytest.approx(490)
+    now[0] = 610.0
+    forecast.progressed(("a", "x"), 1.0)
+    assert forecast.seconds_left() == 0
+    now[0] = 620.0
+    forecast.progressed(("a", "x"), 0.0)  # another phase
+    now[0] = 622.0
+    forecast.progressed(("a", "x"), 0.5)
+    assert forecast.seconds_left() == pytest.approx(2)
 
 
 def test_what_was_long_before_begins_before_what_was_short(tiny: Project) -> None:
