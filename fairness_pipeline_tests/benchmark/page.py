@@ -64,7 +64,7 @@ def _section(page: str, title: str) -> list[str]:
 def _told(ratio: Ratio) -> str:
     """The note, and why the ratio is below what was asked where it is."""
     missed = ratio.here / ratio.plain < ratio.asked and ratio.missed
-    return f"{ratio.note}; missed: {ratio.missed}" if missed else ratio.note
+    return "; ".join(filter(None, [ratio.note, f"missed: {ratio.missed}"])) if missed else ratio.note
 
 
 def document(ratios: list[Ratio], found: dict[str, Any]) -> str:
@@ -81,8 +81,9 @@ def document(ratios: list[Ratio], found: dict[str, Any]) -> str:
         "`make benchmark` writes this page; `python -m fairness_pipeline_tests.benchmark vader` measures one part. Each part times",
         "plain code and the pipeline, one after the other in one process. The plain code works as the papers' released scripts do:",
         "one item at a time, with `str.split`, VADER, lemmatiser and classifier for each response",
-        "(`fairness_pipeline_tests/benchmark/plain.py`). `beside` names another library. Trust the ratios, because the rates depend",
-        "on the machine.",
+        "(`fairness_pipeline_tests/benchmark/plain.py`). `beside` names another library, or another way of this project, which stands",
+        "in the column `plain` then. `asked` is the least ratio that the project asks of itself. Trust the ratios, because the rates",
+        "depend on the machine.",
         "",
         "| task | plain | here | ratio | asked | |",
         "| --- | ---: | ---: | ---: | ---: | --- |",
