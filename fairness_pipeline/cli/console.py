@@ -99,7 +99,7 @@ class RunDisplay(Listener):
         """Shows that a step has ended, and returns its outcome."""
         self._done += 1
         if self.forecast:
-            self.forecast.ended(outcome.step.place, outcome.seconds)
+            self.forecast.ended(outcome.step.place, outcome.seconds if outcome.state == "made" else None)
         if task := self._tasks.pop(partition_name(outcome.step.key), None):
             self._bars.remove_task(task)
         style = {"made": "", "unchanged": "dim", "failed": "red", "skipped": "yellow"}[outcome.state]

@@ -202,6 +202,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.gate import Rule, check_measures, examine, gate
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.at_rest import is_told
+    from fairness_pipeline.reporting import history
     from fairness_pipeline.reporting.index import write_index
 
     if arguments.fail_on:
@@ -213,6 +214,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     with _paid(plan, arguments.budget) as spent:
         if plan.stale or not is_told(plan.lineage):
             outcomes = _make_stale(plan, arguments.workers, display, standing)
+        else:
+            history.prune(project.workspace, project.studies, project.profile.records.history)
     bad = [outcome for outcome in outcomes if outcome.lost]
     made = sum(outcome.state == "made" for outcome in outcomes)
     for study, audits in standing.of_all():
@@ -256,7 +259,6 @@ def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standi
     from fairness_pipeline.defs.pruning import prune
     from fairness_pipeline.defs.sync import sync
     from fairness_pipeline.defs.workers import NotRecorded
-    from fairness_pipeline.lineage.durations import Forecast
 
     project = plan.project
     outcomes: list[Outcome] = []
@@ -267,8 +269,7 @@ def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standi
             stack.enter_context(display)
             instance = stack.enter_context(open_instance(project))
             hands = _workers(stack, plan, workers, display, instance) if plan.stale else None
-            expected = ((step.place, plan.expected(step)) for step in plan.stale)
-            display.forecast = Forecast(expected, hands.idle) if hands else None
+            display.forecast = plan.forecast(hands.idle) if hands else None
             for outcome in plan.run(hands, display.starting) if hands else ():
                 outcomes.append(display.ended(outcome))
                 for study, audits in standing.that_stand_now(outcome):

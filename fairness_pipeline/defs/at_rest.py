@@ -3,9 +3,12 @@
 import os
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import read_yaml
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.workspace.postgres import POSTGRES
@@ -14,25 +17,47 @@ COMPARED = "fairness_pipeline_sync"
 """Where the instance keeps the last event, and the state of the lake, at which nothing was left to report."""
 
 
+_STORAGES = {"event_log_storage": "EventsInOneFile", "run_storage": "RunsInOneFile"}
+
+
 def is_told(lineage: Lineage) -> bool:
-    """Whether Dagster's records show the lake as it is and no run as unfinished.
+    """Whether Dagster's records show the lake as it is, no run as unfinished, and nothing that is to be deleted.
 
     False also where they are not in files, or not there: then the instance has to be asked.
     """
-    home = lineage.project.workspace / "dagster"
+    project = lineage.project
+    home = project.workspace / "dagster"
     events, runs = home / "event_log.db", home / "history" / "runs.db"
-    if os.environ.get(POSTGRES):
+    kept = project.profile.records
+    oldest = datetime.now(UTC) - timedelta(days=kept.days)
+    if os.environ.get(POSTGRES) or not _in_these_files(home):
         return False
     try:
-        says = (home / "dagster.yaml").read_text(encoding="utf-8")
-        if "EventsInOneFile" not in says or "RunsInOneFile" not in says:  # it is the user's to change
-            return False
         ((last,),) = _rows(events, "SELECT max(id) FROM event_logs")
         compared = _rows(runs, "SELECT value FROM kvs WHERE key = ?", COMPARED)
         unfinished = _rows(runs, "SELECT 1 FROM runs WHERE status NOT IN ('SUCCESS', 'FAILURE', 'CANCELED') LIMIT 1")
-    except (OSError, sqlite3.Error):
+        ((count, first),) = _rows(runs, "SELECT count(*), min(create_timestamp) FROM runs")
+    except sqlite3.Error:
         return False
-    return not unfinished and compared == [(f"{last} {Versions(lineage).fingerprint}",)]
+    if unfinished or count > kept.runs or (first and first < f"{oldest:%Y-%m-%d %H:%M:%S}"):
+        return False
+    return compared == [(f"{last} {Versions(lineage).fingerprint}",)]
+
+
+def _in_these_files(home: Path) -> bool:
+    """Whether `dagster.yaml`, which is the user's to change, says that runs and events are in files of this folder."""
+    try:
+        written = read_yaml(home / "dagster.yaml")
+    except (FairnessError, OSError, ValueError):
+        return False
+    places = ({"env": "DAGSTER_HOME"}, str(home))
+    return "storage" not in written and all(
+        isinstance(own := written.get(name), dict)
+        and (own.get("module"), own.get("class")) == ("fairness_pipeline.defs.records", kind)
+        and isinstance(own.get("config"), dict)
+        and own["config"].get("base_dir") in places
+        for name, kind in _STORAGES.items()
+    )
 
 
 def _rows(file: Path, query: str, *values: str) -> list[tuple[Any, ...]]:

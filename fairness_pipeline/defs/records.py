@@ -66,7 +66,7 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
                 told = told._replace(event_specific_data=told.step_output_data._replace(metadata={}))
             event = event._replace(dagster_event=told, user_message="" if told.message else event.user_message)
             if told.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED:
-                return self.store_asset_check_event(event, None)
+                return self.store_asset_check_event(event, self.get_maximum_record_id())
         super().store_event(event)
 
     def prepare_insert_event(self, event: dg.EventLogEntry) -> Any:

@@ -4,17 +4,17 @@ import fcntl
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import IO
 
 from fairness_pipeline.foundation.progress import Progress, report
 
 _WAITING = "waiting for the GPU, which another worker uses"
 _EVERY = 0.5
-"""Seconds between two looks at whether the GPU is free."""
+"""Seconds between two lines that say so."""
 
 _waits = False
 _held: IO[str] | None = None
@@ -36,19 +36,31 @@ def take_turn() -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "all").replace("/", "-")
     path = Path(tempfile.gettempdir()) / f"fairness-pipeline-gpu-{os.getuid()}-{visible}.lock"
     stream = path.open("a", encoding="ascii")
-    while not _is_free(stream):
-        report(_told, 0, 1, _WAITING)
-        time.sleep(_EVERY)
-    _held = stream
-
-
-def _is_free(stream: IO[str]) -> bool:
-    """Whether nobody else has it; then this process does."""
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    return True
+        with _said_meanwhile():
+            fcntl.flock(stream, fcntl.LOCK_EX)  # who asks again and again is passed over by those who wait
+    _held = stream
+
+
+@contextmanager
+def _said_meanwhile() -> Iterator[None]:
+    """Tells of the waiting as long as it lasts, from a thread: what waits for the lock does nothing else."""
+    over = Event()
+
+    def say() -> None:
+        while not over.is_set():
+            report(_told, 0, 1, _WAITING)
+            over.wait(_EVERY)
+
+    thread = Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -69,11 +69,13 @@ class Forecast:
 
     Args:
         expected: Seconds of each step.
+        chains: For each step, those of the longest chain that begins with it.
         workers: How many work side by side.
     """
 
-    def __init__(self, expected: Iterable[tuple[Place, float]], workers: int) -> None:
+    def __init__(self, expected: Mapping[Place, float], chains: Mapping[Place, float], workers: int) -> None:
         self._left = dict(expected)
+        self._behind = {place: chains[place] - own for place, own in expected.items()}
         self._workers = workers
         self._expected = self._took = 0.0
         self._begun = time.monotonic()
@@ -88,11 +90,13 @@ class Forecast:
         self.began(place)
         self._running[place].note(time.monotonic(), share)
 
-    def ended(self, place: Place, seconds: float) -> None:
-        """A step has ended after so many seconds, whatever came of it."""
+    def ended(self, place: Place, seconds: float | None) -> None:
+        """A step has ended, and was made in so many seconds; None if it was not made, which says nothing of others."""
         self._running.pop(place, None)
-        self._expected += self._left.pop(place, 0.0)
-        self._took += seconds
+        expected = self._left.pop(place, 0.0)
+        if seconds is not None:
+            self._expected += expected
+            self._took += seconds
 
     def seconds_left(self) -> float | None:
         """Seconds to the end; None as long as too little is done to tell."""
@@ -100,9 +104,11 @@ class Forecast:
         if now - self._begun < _EARLY:
             return None
         slower = (self._took + _AS_EXPECTED) / (self._expected + _AS_EXPECTED)
-        running = [pace.left(now, slower * self._left.get(place, 0.0)) for place, pace in self._running.items()]
-        waiting = slower * sum(seconds for place, seconds in self._left.items() if place not in self._running)
-        return max([(waiting + sum(running)) / self._workers, *running])
+        running = {place: pace.left(now, slower * self._left.get(place, 0.0)) for place, pace in self._running.items()}
+        waiting = {place: slower * seconds for place, seconds in self._left.items() if place not in running}
+        together = (sum(waiting.values()) + sum(running.values())) / self._workers
+        chains = ((waiting | running)[place] + slower * self._behind.get(place, 0.0) for place in waiting | running)
+        return max(together, *chains, 0.0)
 
 
 class _Pace:

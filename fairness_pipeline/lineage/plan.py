@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Literal
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lineage.durations import Durations, chains
+from fairness_pipeline.lineage.durations import Durations, Forecast, chains
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.recipe import Place, place
 from fairness_pipeline.lineage.state import State
@@ -254,6 +254,20 @@ class Plan:
                     open_units += needs[number]
             found.append(needed)
         return min(filter(None, found), key=lambda own: sum(expected[number] for number in own), default=set())
+
+    def forecast(self, workers: int) -> Forecast:
+        """The time to the end of the stale steps, told as they are made."""
+        steps = self.stale
+        number = {step.place: place for place, step in enumerate(steps)}
+        needed_by: dict[int, list[int]] = {}
+        for step in steps:
+            for source in self._sources(step):
+                if source in number:
+                    needed_by.setdefault(number[source], []).append(number[step.place])
+        expected = [self.expected(step) for step in steps]
+        places = [step.place for step in steps]
+        longest = chains(expected, needed_by)
+        return Forecast(dict(zip(places, expected, strict=True)), dict(zip(places, longest, strict=True)), workers)
 
     def expected(self, step: Step) -> float:
         """Seconds that a step is expected to take."""

@@ -5,6 +5,8 @@ from typing import Any
 
 from fairness_pipeline.models.pretrained import load_model, load_tokenizer, longest_of
 
+_BATCH = 64
+
 
 class TextClassifier:
     """Gives the outputs of such a model for texts.
@@ -39,8 +41,9 @@ class TextClassifier:
         self._independent = kind == "multi_label_classification"
         self.regression = kind == "regression" or (len(self.labels) == 1 and not self._independent)
 
-    def logits(self, texts: list[str], batch: int) -> Iterator[Any]:
-        """The outputs (texts, labels) for `batch` texts at a time (more on a GPU), as tensors in double precision."""
+    def logits(self, texts: list[str], batch: int | None = None) -> Iterator[Any]:
+        """The outputs (texts, labels) for `batch` texts at a time, as tensors in double precision; without it, for as
+        many as the device takes."""
         import torch
 
         from fairness_pipeline.models.devices import in_batches, roomy
@@ -52,9 +55,9 @@ class TextClassifier:
             with torch.inference_mode():
                 return self._model(**encoded.to(self._model.device)).logits.double()
 
-        yield from in_batches(of, len(texts), roomy(batch, self._model.device))
+        yield from in_batches(of, len(texts), batch or roomy(_BATCH, self._model.device))
 
-    def probabilities(self, texts: list[str], batch: int) -> Iterator[Any]:
+    def probabilities(self, texts: list[str], batch: int | None = None) -> Iterator[Any]:
         """The label probabilities of a classifier, in the form of `logits`."""
         for logits in self.logits(texts, batch):
             yield logits.sigmoid() if self._independent else logits.softmax(dim=-1)

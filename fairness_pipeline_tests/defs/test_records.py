@@ -1,10 +1,13 @@
 """What the records here write, Dagster's own classes read; and what they spare."""
 
+import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import dagster as dg
@@ -51,6 +54,34 @@ def test_dagsters_own_classes_read_it(instance: dg.DagsterInstance, tmp_path: Pa
     assert EVENT.RESOURCE_INIT_SUCCESS not in kinds
     runs = SqliteRunStorage.from_local(str(tmp_path / "history"))
     assert [(run.run_id, run.is_success) for run in runs.get_runs()] == [(run_id, True)]
+
+
+def test_a_check_that_was_planned_and_never_made_is_planned(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    made(instance)
+
+    @dg.asset(name="numbers", check_specs=[dg.AssetCheckSpec("right", asset="numbers")])
+    def failing() -> Iterator[dg.MaterializeResult[None]]:
+        raise RuntimeError("before the check")
+        yield dg.MaterializeResult()
+
+    failed = dg.materialize([failing], instance=instance, raise_on_error=False)
+    check = dg.AssetCheckKey(dg.AssetKey("numbers"), "right")
+    events = ConsolidatedSqliteEventLogStorage(str(tmp_path))
+    (found,) = events.get_asset_check_partition_info([check])
+    assert (found.latest_execution_status.value, found.latest_planned_run_id) == ("PLANNED", failed.run_id)
+    assert [one.status.value for one in events.get_asset_check_execution_history(check, limit=5)] == [
+        "PLANNED", "SUCCEEDED"
+    ]  # fmt: skip
+
+
+def test_a_message_stands_once_and_without_spaces(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    run_id = made(instance)
+    (entry,) = instance.all_logs(run_id, of_type=EVENT.STEP_SUCCESS)
+    assert entry.message.startswith('Finished execution of step "numbers"') and entry.user_message == ""
+    with closing(sqlite3.connect(tmp_path / "event_log.db")) as connection:
+        rows = connection.execute("SELECT event, dagster_event_type FROM event_logs").fetchall()
+    assert rows and all(json.dumps(json.loads(event), separators=(",", ":")) == event for event, _ in rows)
+    assert EVENT.ASSET_CHECK_EVALUATION_PLANNED.value not in {kind for _, kind in rows}
 
 
 def test_what_a_table_says_is_kept_once(instance: dg.DagsterInstance) -> None:

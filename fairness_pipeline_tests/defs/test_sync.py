@@ -180,8 +180,33 @@ def test_a_run_with_nothing_to_do_leaves_dagster_alone(tiny: Project) -> None:
     assert not is_told(Lineage(tiny))
     assert last_line() == "0 True"
     assert last_line() == "0 False"
-    text = (configuration := tiny.workspace / "dagster" / "dagster.yaml").read_text(encoding="utf-8")
-    configuration.write_text(text.replace("RunsInOneFile", "Others"), encoding="utf-8")
+    change(tiny.path, lambda own: own.update(records={"runs": 1, "days": 1, "history": 1}))
+    with open_instance(tiny) as instance:  # these are to be deleted, but for one
+        for _ in range(2):
+            instance.report_run_failed(instance.create_run_for_job(job))
+    assert not is_told(Lineage(Project("tiny")))
+    change(tiny.path, lambda own: own.pop("records"))
+    assert last_line() == "0 True"
+    assert is_told(Lineage(Project("tiny")))
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        lambda text: text.replace("RunsInOneFile", "Others"),
+        lambda text: text.replace("base_dir", "elsewhere"),
+        lambda text: "".join(f"# {line}\n" for line in text.splitlines()),
+        lambda text: text + "storage: {sqlite: {base_dir: /tmp/elsewhere}}\n",
+        lambda text: text + ": [",
+        lambda text: text + "\udce9",
+    ],
+)
+def test_records_elsewhere_are_asked(tiny: Project, says: Callable[[str], str]) -> None:
+    run("--select", "context_pairs")
+    assert is_told(Lineage(tiny))
+    configuration = tiny.workspace / "dagster" / "dagster.yaml"
+    text = says(configuration.read_text(encoding="utf-8"))
+    configuration.write_bytes(text.encode("utf-8", "surrogateescape"))
     assert not is_told(Lineage(tiny))
 
 

@@ -48,24 +48,43 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_a_forecast_scales_what_was_expected_by_what_it_took(now: list[float]) -> None:
-    forecast = Forecast([(("a", "x"), 60.0), (("a", "y"), 300.0), (("a", "z"), 60.0)], workers=2)
+    steps = {("a", "x"): 60.0, ("a", "y"): 300.0, ("a", "z"): 60.0}
+    forecast = Forecast(steps, steps, workers=2)
     forecast.began(("a", "x"))
     now[0] = 5.0
     assert forecast.seconds_left() is None  # too early
     now[0] = 30.0
-    assert forecast.seconds_left() == (360 + 30) / 2  # the other worker waits: its time does not count as work
+    assert forecast.seconds_left() == 300  # as long as the longest, however many help
     forecast.ended(("a", "x"), 120.0)
     now[0] = 120.0
     forecast.began(("a", "y"))
     forecast.began(("a", "z"))
-    assert forecast.seconds_left() == 1.5 * 300  # as long as the longest, however many help
-    forecast.ended(("a", "y"), 100.0)
+    assert forecast.seconds_left() == 1.5 * 300
+    forecast.ended(("a", "y"), None)
     forecast.ended(("a", "z"), 1.0)
     assert forecast.seconds_left() == 0
 
 
+def test_a_chain_is_no_shorter_for_many_workers(now: list[float]) -> None:
+    places = [("a", str(number)) for number in range(10)]
+    chain = {place: 100.0 * (10 - number) for number, place in enumerate(places)}
+    forecast = Forecast(dict.fromkeys(places, 100.0), chain, workers=16)
+    forecast.began(places[0])
+    now[0] = 50.0
+    assert forecast.seconds_left() == 950
+    now[0] = 100.0
+    forecast.ended(places[0], 100.0)
+    assert forecast.seconds_left() == 900
+    for place in places[1:6]:
+        forecast.ended(place, None)  # skipped: that says nothing of how long the others take
+    assert forecast.seconds_left() == 400
+    one = Forecast(dict.fromkeys(places, 100.0), dict.fromkeys(places, 100.0), workers=4)
+    now[0] += 100
+    assert one.seconds_left() == 250
+
+
 def test_the_pace_of_what_runs_goes_before_what_was_expected(now: list[float]) -> None:
-    forecast = Forecast([(("a", "x"), 50.0)], workers=2)
+    forecast = Forecast({("a", "x"): 50.0}, {("a", "x"): 50.0}, workers=2)
     forecast.began(("a", "x"))
     now[0] = 10.0
     forecast.progressed(("a", "x"), 0.40)  # it goes on after a kill

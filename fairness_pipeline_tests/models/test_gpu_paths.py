@@ -16,13 +16,16 @@ import torch
 from fairness_pipeline.debiasing.dialogue.debiased_chat import sample_responses
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
+from fairness_pipeline.models import devices
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
+from fairness_pipeline.models.classifiers.specification import PublishedClassifier
 from fairness_pipeline.models.devices import in_batches, moved, placed, roomy
 from fairness_pipeline.models.dialogue import seq2seq
 from fairness_pipeline.models.dialogue.retrieval import Ranker, best_candidates
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.dialogue.specification import Seq2SeqSizes
 from fairness_pipeline.models.specification import TrainingSettings
+from fairness_pipeline.models.text_classifier import TextClassifier
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.watching import Watch
 from fairness_pipeline_tests.models.tiny_models import classifier
@@ -164,6 +167,16 @@ def test_a_gpus_batches_grow_with_its_memory(monkeypatch: pytest.MonkeyPatch) ->
         found.append(roomy(64, torch.device("cuda")) // 64)
     assert found == [1, 1, 2, 8, 32, 32]
     assert roomy(64, torch.device("cpu")) == 64
+
+
+def test_a_batch_that_a_file_says_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "roomy", lambda size, device: 4)
+    model = TextClassifier(classifier(tmp_path), None, "cpu", "name")
+    texts = ["what is red"] * 6
+    assert [len(part) for part in model.probabilities(texts)] == [4, 2]
+    assert [len(part) for part in model.probabilities(texts, 3)] == [3, 3]
+    labels = {"name": str(tmp_path), "positive": ("positive",)}
+    assert PublishedClassifier(**labels).at_once is None and PublishedClassifier(**labels, batch=64).at_once == 64
 
 
 def test_devices() -> None:

@@ -29,7 +29,6 @@ POLITENESS = schema(
 )
 DEFAULT_CLASSIFIER = "alt-profanity-check"
 _OFFENSIVE = ("offensive", "offense", "toxic", "hate", "unsafe", "abusive", "label_1")
-_BATCH = 64
 
 
 class PolitenessScorer:
@@ -145,7 +144,7 @@ class _HuggingFaceClassifier:
         self._offensive = offensive[0]
 
     def __call__(self, texts: list[str]) -> np.ndarray:
-        parts = [part[:, self._offensive].cpu().numpy() for part in self._model.probabilities(texts, _BATCH)]
+        parts = [part[:, self._offensive].cpu().numpy() for part in self._model.probabilities(texts)]
         return np.concatenate(parts) if parts else np.empty(0)
 
 

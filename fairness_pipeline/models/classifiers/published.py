@@ -32,7 +32,7 @@ class PublishedScorer:
         """A table with the column `probability`."""
         source = _source(self.specification)
         model, columns = self._model()
-        parts = model.probabilities(texts["text"].to_pylist(), source.batch)
+        parts = model.probabilities(texts["text"].to_pylist(), source.at_once)
         return pa.table({"probability": np.concatenate([part[:, columns].sum(1).cpu().numpy() for part in parts])})
 
     def _model(self) -> tuple[TextClassifier, list[int]]:

@@ -78,7 +78,12 @@ class PublishedClassifier(Pretrained):
     """Its labels that mean the positive class; their probabilities are added. For a corpus of more than two classes its
     labels of each class, by the class's name."""
     batch: Positive = 64
-    """Texts at once."""
+    """Texts at once; where it is left out, more on a GPU, as its memory allows."""
+
+    @property
+    def at_once(self) -> int | None:
+        """`batch`, where the file says it."""
+        return self.batch if "batch" in self.model_fields_set else None
 
     @pydantic.model_validator(mode="after")
     def _check_labels(self) -> Self:

@@ -100,7 +100,9 @@ class HuggingFaceResponder:
 
         decoding = self.specification.decoding
         # What is drawn depends on the batch, which is therefore the same on every device.
-        size = decoding.batch or (_BATCH if decoding.temperature else roomy(_BATCH, self._model()[0].device))
+        size = decoding.batch or _BATCH
+        if texts and not (decoding.batch or decoding.temperature):
+            size = roomy(size, self._model()[0].device)
         parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size)
         responses = [response for part in parts for response in part]
         return pa.table({"response": pa.array(responses, pa.string())})

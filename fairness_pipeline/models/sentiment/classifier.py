@@ -33,7 +33,7 @@ class ClassifierScorer:
         """The scores of each sentence, with one column for each affect."""
         model, columns = self._model()
         texts = sentences["text"].to_pylist()
-        outputs = (model.logits if model.regression else model.probabilities)(texts, self.source.batch)
+        outputs = (model.logits if model.regression else model.probabilities)(texts, self.source.at_once)
         scores = np.concatenate([part[:, columns].cpu().numpy() for part in outputs])
         if model.regression:
             scores = self._in_range(scores)

@@ -81,7 +81,12 @@ class ClassifierSource(Pretrained):
     output_range: tuple[float, float] | None = None
     """[lowest, highest] of a regressor's output, brought into 0 to 1."""
     batch: Positive = 64
-    """Sentences at once."""
+    """Sentences at once; where it is left out, more on a GPU, as its memory allows."""
+
+    @property
+    def at_once(self) -> int | None:
+        """`batch`, where the file says it."""
+        return self.batch if "batch" in self.model_fields_set else None
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
