@@ -104,11 +104,10 @@ class Forecast:
         if now - self._begun < _EARLY:
             return None
         slower = (self._took + _AS_EXPECTED) / (self._expected + _AS_EXPECTED)
-        running = {place: pace.left(now, slower * self._left.get(place, 0.0)) for place, pace in self._running.items()}
-        waiting = {place: slower * seconds for place, seconds in self._left.items() if place not in running}
-        together = (sum(waiting.values()) + sum(running.values())) / self._workers
-        chains = ((waiting | running)[place] + slower * self._behind.get(place, 0.0) for place in waiting | running)
-        return max(together, *chains, 0.0)
+        left = {place: slower * seconds for place, seconds in self._left.items()}
+        left |= {place: pace.left(now, left.get(place, 0.0)) for place, pace in self._running.items()}
+        chains = (seconds + slower * self._behind.get(place, 0.0) for place, seconds in left.items())
+        return max(sum(left.values()) / self._workers, *chains, 0.0)
 
 
 class _Pace:
