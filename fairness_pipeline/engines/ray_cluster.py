@@ -5,7 +5,6 @@ import os
 import platform
 import re
 import socket
-import tempfile
 import uuid
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -14,15 +13,13 @@ from typing import Any, NamedTuple
 
 import ray
 
+from fairness_pipeline.engines.ray_head import asks_for_a_token, cluster_of_this_machine
 from fairness_pipeline.engines.settings import AUTO, LOCAL, RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import cache_folder
 
 _SECONDS = 5.0
-_ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_CURRENT = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
-"""The file in which `ray start` writes the address of the cluster that runs on this machine."""
 _PASSED_ON = ("FAIRNESS_", "HF_", "TRANSFORMERS_", "NLTK_")
 _OF_A_MACHINE = (
     "CONDA_", "CUDA_", "LD_", "MKL_", "NVIDIA_", "OMP_", "OPENBLAS_", "PYTHON", "RAY_", "SLURM_", "TMP", "VIRTUAL_ENV",
@@ -170,8 +167,7 @@ def _answering(address: str) -> str:
     """The address of the cluster's head, at which somebody answers."""
     found = address
     if address == AUTO:
-        named = os.environ.get("RAY_ADDRESS", "")
-        found = (named if ":" in named else "") or (_CURRENT.read_text().strip() if _CURRENT.is_file() else "")
+        found = cluster_of_this_machine()
         if not found:
             raise FairnessError(
                 "engine.ray.address: auto: no Ray cluster runs on this machine; start one (ray start --head), give "
@@ -185,24 +181,9 @@ def _answering(address: str) -> str:
             f"no Ray cluster answers at {found} ({getattr(error, 'strerror', None) or error}); start one there "
             "(ray start --head), or give the address of one that runs"
         ) from None
-    if os.environ.get("RAY_USE_TLS", "0") == "0" and not _is_a_head(found):
+    if os.environ.get("RAY_USE_TLS", "0") == "0" and asks_for_a_token(found, _SECONDS) is None:
         raise FairnessError(
             f"what answers at {found} is no head of a Ray cluster; its port is that of `ray start --head --port` (6379 "
             "unless it is named), not that of Ray's client (10001) or dashboard (8265)"
         )
     return found
-
-
-def _is_a_head(address: str) -> bool:
-    """Whether it answers as the head of a cluster does; `ray.init` would wait for minutes for one that does not."""
-    import grpc  # type: ignore[import-untyped]
-
-    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
-        try:
-            grpc.channel_ready_future(channel).result(_SECONDS)
-            channel.unary_unary(_ALIVE)(b"", timeout=_SECONDS)
-        except grpc.FutureTimeoutError:
-            return False
-        except grpc.RpcError as error:  # a head that asks for a token first is one too
-            return bool(error.code() != grpc.StatusCode.UNIMPLEMENTED)
-    return True

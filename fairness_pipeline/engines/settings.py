@@ -2,11 +2,13 @@
 
 import os
 import re
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pydantic
 
+from fairness_pipeline.engines.ray_head import asks_for_a_token, cluster_of_this_machine
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
@@ -16,6 +18,8 @@ ADDRESS = "FAIRNESS_RAY_ADDRESS"
 """The environment variable with the address of a Ray cluster; it goes before the profile."""
 ENGINES = ("embedded", "ray")
 AUTO, LOCAL = "auto", "local"
+_SECONDS = 2.0
+"""How long a head is waited for that may not be there."""
 _HOST_AND_PORT = re.compile(r"[A-Za-z0-9_.-]+:[0-9]{1,5}|\[[0-9A-Fa-f:]+\]:[0-9]{1,5}")
 
 
@@ -69,17 +73,25 @@ def ray_of(settings: EngineSettings) -> RaySettings | None:
         return None
     if find_spec("ray") is None:
         raise FairnessError("the engine 'ray' is not installed; run: pip install 'fairness-pipeline[ray]'")
-    _use_token()
     own = settings.ray or RaySettings()
     try:
-        return own.model_copy(update={"address": checked_address(address)}) if address else own
+        own = own.model_copy(update={"address": checked_address(address)}) if address else own
     except ValueError as error:
         raise FairnessError(f"{ADDRESS}: {error}") from None
-
-
-def _use_token() -> None:
-    """Lets Ray use the token that this user has, as `ray start` does; it reads the mode once, when it is imported."""
-    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
-    if named or (Path.home() / ".ray" / "auth_token").is_file():
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
+        _use_token(own.address)
+    return own
+
+
+def _use_token(address: str) -> None:
+    """Lets Ray use the token that this user has, as `ray start` does; it reads the mode once, when it is imported.
+
+    Not for a cluster that asks for none: what runs there could not call back a process that does.
+    """
+    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    if not named and not (Path.home() / ".ray" / "auth_token").is_file():
+        return
+    head = "" if address == LOCAL else cluster_of_this_machine() if address == AUTO else address
+    if not head or os.environ.get("RAY_USE_TLS", "0") != "0" or asks_for_a_token(head, _SECONDS) is not False:
+        os.environ["RAY_AUTH_MODE"] = "token"

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fairness_pipeline.engines import ray_cluster, ray_rows
+from fairness_pipeline.engines import ray_cluster, ray_head, ray_rows, settings
 from fairness_pipeline.engines.ray_cluster import Visit, check_visit, join, nonce, reason, versions, visit
 from fairness_pipeline.engines.ray_rows import RayRows
 from fairness_pipeline.engines.rows import engine_of
@@ -173,7 +174,7 @@ def test_a_node_that_does_not_see_the_lake_or_has_other_versions(tmp_path: Path)
 
 def test_nobody_at_the_address_is_found_out_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ray_cluster.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray_cluster, "_CURRENT", tmp_path / "none")
+    monkeypatch.setattr(ray_head, "_CURRENT", tmp_path / "none")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -231,3 +232,27 @@ def test_a_reason_is_one_line() -> None:
     assert reason(RuntimeError(raised)) == "ModuleNotFoundError: no x"
     assert reason(RuntimeError("The actor died unexpectedly.\n\tclass_name: A\n")) == "The actor died unexpectedly"
     assert reason(RuntimeError()) == "RuntimeError"
+
+
+@pytest.mark.parametrize(
+    ("address", "asks", "mode"),
+    [("head:6379", True, "token"), ("head:6379", False, None), ("head:6379", None, "token"), ("local", False, "token")],
+)
+def test_a_token_is_shown_to_a_cluster_that_asks_for_one(
+    address: str, asks: bool | None, mode: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that shows one expects one of whoever calls it back, which a cluster without tokens never shows."""
+    monkeypatch.setattr(settings, "asks_for_a_token", lambda head, seconds: asks)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("RAY_AUTH_MODE", "")
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    own = EngineSettings(ray=RaySettings(address=address))
+    ray_of(own)
+    assert os.environ.get("RAY_AUTH_MODE") is None  # there is no token
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("secret")
+    ray_of(own)
+    assert os.environ.get("RAY_AUTH_MODE") == mode
+    os.environ.pop("RAY_AUTH_MODE", None)

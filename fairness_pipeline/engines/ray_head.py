@@ -1,0 +1,35 @@
+"""The head of a Ray cluster, asked without Ray, which reads how to show a token once, when it is imported."""
+
+import os
+import tempfile
+from pathlib import Path
+
+_ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
+_CURRENT = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
+"""The file in which `ray start` writes the address of the cluster that runs on this machine."""
+
+
+def cluster_of_this_machine() -> str:
+    """The address of the cluster that runs on this machine; empty if there is none."""
+    named = os.environ.get("RAY_ADDRESS", "")
+    return (named if ":" in named else "") or (_CURRENT.read_text().strip() if _CURRENT.is_file() else "")
+
+
+def asks_for_a_token(address: str, seconds: float) -> bool | None:
+    """Whether a head asks for a token; None if what answers is no head, or nothing does.
+
+    Args:
+        address: host:port.
+        seconds: How long to wait.
+    """
+    import grpc  # type: ignore[import-untyped]
+
+    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(seconds)
+            channel.unary_unary(_ALIVE)(b"", timeout=seconds)
+        except grpc.FutureTimeoutError:
+            return None
+        except grpc.RpcError as error:
+            return None if error.code() == grpc.StatusCode.UNIMPLEMENTED else True
+    return False
