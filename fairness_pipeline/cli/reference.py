@@ -76,7 +76,7 @@ def _meanings(schema: type[pydantic.BaseModel]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for kind in reversed(schema.__mro__):
-        if not issubclass(kind, Specification) or kind.__module__.startswith("pydantic"):
+        if not issubclass(kind, Specification):
             continue
         try:
             (written,) = ast.parse(dedent(inspect.getsource(kind))).body

@@ -69,11 +69,9 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
                 return self.store_asset_check_event(event, self.get_maximum_record_id())
         super().store_event(event)
 
-    def prepare_insert_event(self, event: dg.EventLogEntry) -> Any:
-        """The statement that Dagster stores an event with, its JSON without the spaces."""
-        insert = super().prepare_insert_event(event)
-        spaced = json.loads(insert.compile().params["event"])
-        return insert.values(event=json.dumps(spaced, separators=(",", ":")))
+    def _event_to_row(self, event: dg.EventLogEntry) -> dict[str, Any]:
+        row = super()._event_to_row(event)
+        return row | {"event": json.dumps(json.loads(row["event"]), separators=(",", ":"))}  # without spaces
 
 
 def _is_said_elsewhere(told: dg.DagsterEvent) -> bool:

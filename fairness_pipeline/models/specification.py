@@ -97,6 +97,18 @@ class Pretrained(Specification):
         return self.model_copy(update={"name": str(place.resolve())}) if place.is_dir() else self
 
 
+class PretrainedClassifier(Pretrained):
+    """A sequence classifier or regressor of that library, which is only asked."""
+
+    batch: Positive = 64
+    """Texts at once; where it is left out, more on a GPU, as its memory allows."""
+
+    @property
+    def at_once(self) -> int | None:
+        """`batch`, where the file says it."""
+        return self.batch if "batch" in self.model_fields_set else None
+
+
 class HuggingFaceSource(Pretrained, Prompted):
     """A causal language model or an encoder-decoder."""
 

@@ -244,7 +244,7 @@ def test_a_token_is_shown_to_a_cluster_that_asks_for_one(
     """A process that shows one expects one of whoever calls it back, which a cluster without tokens never shows."""
     monkeypatch.setattr(settings, "asks_for_a_token", lambda head, seconds: asks)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("RAY_AUTH_MODE", "")
+    monkeypatch.setenv("RAY_AUTH_MODE", "")  # so that it is put back afterwards, whatever is set here
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delitem(sys.modules, "ray", raising=False)
@@ -255,4 +255,3 @@ def test_a_token_is_shown_to_a_cluster_that_asks_for_one(
     (tmp_path / ".ray" / "auth_token").write_text("secret")
     ray_of(own)
     assert os.environ.get("RAY_AUTH_MODE") == mode
-    os.environ.pop("RAY_AUTH_MODE", None)

@@ -265,9 +265,8 @@ def test_a_gpu_gives_what_a_processor_gives(tmp_path: Path) -> None:
     contexts, lengths = torch.randint(4, 40, (700, 6)), torch.randint(1, 7, (700,))
     contexts[torch.arange(6) >= lengths[:, None]] = 0
     both = zip(gpu.answer(contexts.cuda(), lengths, 9), cpu.answer(contexts, lengths, 9), strict=True)
-    assert (
-        np.mean([one == other for one, other in both]) > 0.99
-    )  # scores that differ by rounding alone may change place
+    same = [one == other for one, other in both]
+    assert np.mean(same) > 0.99  # scores that differ by rounding alone may change place
 
     batch = dialogues().batch(np.arange(60), torch.device("cpu"))
     for noise in (0.0, 1.0):

@@ -13,6 +13,7 @@ from fairness_pipeline.models.specification import (
     EndpointSource,
     ModelFile,
     Pretrained,
+    PretrainedClassifier,
     Rate,
     Training,
     TrainingSettings,
@@ -71,19 +72,12 @@ class Fitting(Training):
         return TrainingSettings(optimiser="adam", decay=1.0, batch_tokens=self.batch, **own)
 
 
-class PublishedClassifier(Pretrained):
+class PublishedClassifier(PretrainedClassifier):
     """A sequence classifier as it was published."""
 
     positive: Annotated[tuple[str, ...] | dict[str, tuple[str, ...]], pydantic.Field(min_length=1)]
     """Its labels that mean the positive class; their probabilities are added. For a corpus of more than two classes its
     labels of each class, by the class's name."""
-    batch: Positive = 64
-    """Texts at once; where it is left out, more on a GPU, as its memory allows."""
-
-    @property
-    def at_once(self) -> int | None:
-        """`batch`, where the file says it."""
-        return self.batch if "batch" in self.model_fields_set else None
 
     @pydantic.model_validator(mode="after")
     def _check_labels(self) -> Self:

@@ -11,7 +11,7 @@ from fairness_pipeline.models.specification import (
     DropoutRate,
     EndpointSource,
     ModelFile,
-    Pretrained,
+    PretrainedClassifier,
     Rate,
     Training,
     TrainingSettings,
@@ -73,20 +73,13 @@ class EncoderSettings(Training):
         return TrainingSettings(optimiser="adam", patience=self.epochs, decay=1.0, **own)
 
 
-class ClassifierSource(Pretrained):
+class ClassifierSource(PretrainedClassifier):
     """A sequence classifier or regressor."""
 
     labels: dict[Affect, str] = {}
     """Which label's probability is the score of which affect; a single output needs none."""
     output_range: tuple[float, float] | None = None
     """[lowest, highest] of a regressor's output, brought into 0 to 1."""
-    batch: Positive = 64
-    """Sentences at once; where it is left out, more on a GPU, as its memory allows."""
-
-    @property
-    def at_once(self) -> int | None:
-        """`batch`, where the file says it."""
-        return self.batch if "batch" in self.model_fields_set else None
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
