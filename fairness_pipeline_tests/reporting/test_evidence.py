@@ -1,6 +1,7 @@
 """The evidence pack: what it says is what the tables hold, in forms that others read."""
 
 import json
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,31 @@ from huggingface_hub import ModelCard
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import command, run
+
+
+class Cells(HTMLParser):
+    """The headings of a page's tables, and what each cell says that it is under."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.headings: set[str] = set()
+        self.labels: list[str | None] = []
+        self._in_a_heading = False
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """Notes a cell's label."""
+        self._in_a_heading = tag == "th"
+        if tag == "td":
+            self.labels.append(dict(attributes).get("data-label"))
+
+    def handle_data(self, data: str) -> None:
+        """Notes a heading."""
+        if self._in_a_heading and data.strip():
+            self.headings.add(data.strip())
+
+    def handle_endtag(self, tag: str) -> None:
+        """A heading ends."""
+        self._in_a_heading = False
 
 
 def test_a_pack_says_what_the_tables_hold(made: Project, tmp_path: Path) -> None:
@@ -38,6 +64,11 @@ def test_a_pack_says_what_the_tables_hold(made: Project, tmp_path: Path) -> None
     page = (folder / "evidence.html").read_text(encoding="utf-8")
     for said in ("impact ratio", "Annex IV", "No threshold of any law is applied", told["corpora"][0]["licence"]):
         assert said in page
+    # On a phone each cell carries the heading of its column.
+    cells = Cells()
+    cells.feed(page)
+    assert len(cells.labels) > 100
+    assert set(cells.labels) - {"Group"} == cells.headings - {"First group", "Second group"}
     assert (folder / "evidence.pdf").read_bytes().startswith(b"%PDF-")
     # Hugging Face's own library reads the card's metadata.
     card = ModelCard.load(folder / "model-cards" / "dialogue-fairness-seq2seq.md")
