@@ -47,7 +47,7 @@ def run_metadata(result: Result, path: Path, seconds: float) -> dict[str, Any]:
     metadata: dict[str, Any] = {"found": dg.MetadataValue.md(harmless(result.says))} if result.says else {}
     for name, png in result.pictures.items():
         metadata[name] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")
-    metadata |= {name: dg.MetadataValue.md(_markdown(table)) for name, table in result.tables.items()}
+    metadata |= {name: dg.MetadataValue.md(_markdown(table)) for name, table in result.tables.items() if table.num_rows}
     metadata |= {name: _value(figure) for name, figure in result.figures.items() if figure is not None}
     if isinstance(result.content, pa.Table):
         metadata["dagster/row_count"] = result.content.num_rows

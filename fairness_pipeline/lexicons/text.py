@@ -73,8 +73,21 @@ _Numbered = tuple[pa.DictionaryArray, np.ndarray]
 """The words of a part's texts one after another, and how many each text has."""
 
 
+_START = "\0"
+"""Stands before each text where many are cut into words at once. It is a mark of its own, so no word reaches across it,
+and no letter behind or before it changes how a text is folded."""
+
+
 def _encoded(texts: list[str]) -> _Numbered:
-    return _numbered([tokenize(text) for text in texts])
+    """The words of the texts, cut at once: a call and a list for each text take twice as long."""
+    whole = "".join([_START + text for text in texts])
+    if whole.count(_START) != len(texts):
+        return _numbered([tokenize(text) for text in texts])
+    flat = pa.array(tokenize(whole), pa.string()).dictionary_encode()
+    codes = flat.indices.to_numpy()
+    starts = codes == 0
+    words = pa.DictionaryArray.from_arrays(codes[~starts] - 1, flat.dictionary.slice(1))
+    return words, np.diff(np.flatnonzero(starts), append=len(codes)) - 1
 
 
 def _numbered(tokenized: Sequence[list[str]]) -> _Numbered:

@@ -84,6 +84,13 @@ def test_a_message_stands_once_and_without_spaces(instance: dg.DagsterInstance, 
     assert EVENT.ASSET_CHECK_EVALUATION_PLANNED.value not in {kind for _, kind in rows}
 
 
+def test_pages_hold_an_event_of_several_kilobytes(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    made(instance)
+    with closing(sqlite3.connect(tmp_path / "event_log.db")) as connection:
+        found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "journal_mode")]
+    assert found == [8192, "wal"]
+
+
 def test_what_a_table_says_is_kept_once(instance: dg.DagsterInstance) -> None:
     run_id = made(instance)
     outputs = [entry.dagster_event for entry in instance.all_logs(run_id, of_type=EVENT.STEP_OUTPUT)]
