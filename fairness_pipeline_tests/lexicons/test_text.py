@@ -1,0 +1,18 @@
+"""Words as integers: many texts cut at once give what each gives alone."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairness_pipeline.lexicons.text import encode_texts, tokenize
+
+# Letters whose folding looks at their neighbours or makes two of them; what joins words; what a text is kept apart by.
+_LETTERS = st.sampled_from([*"aA_@-'’ .!\n\t", "Σ", "ς", "İ", "ß", "́", "‍", "😀", "\0", "\x1c", "\u2028"])
+
+
+@given(st.lists(st.text(_LETTERS, max_size=8), max_size=6))
+def test_each_text_keeps_its_own_words(texts: list[str]) -> None:
+    encoded = encode_texts(texts)
+    words = [encoded.words[code] for code in encoded.codes]
+    assert words == [word for text in texts for word in tokenize(text)]
+    assert encoded.lengths.tolist() == [len(tokenize(text)) for text in texts]
+    assert encoded.words == list(dict.fromkeys(words))
