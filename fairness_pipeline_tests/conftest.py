@@ -116,6 +116,22 @@ def tiny_project(data: Path, patch: pytest.MonkeyPatch) -> Project:
     return Project("tiny")
 
 
+def write_small_audit(data: Path, dimensions: list[str], *, pairs: int) -> None:
+    """The profile `audit` with few pairs, of a sixth of the contexts, in `data`, which lies over what ships."""
+    ships = Path(__file__).parents[1] / "data"
+    contexts, audit = (
+        yaml.safe_load((ships / name).read_text(encoding="utf-8"))
+        for name in ("contexts/everyday.yaml", "profiles/audit.yaml")
+    )
+    (data / "contexts").mkdir(exist_ok=True)
+    write_yaml(data / "contexts" / "everyday.yaml", contexts | {"frames": contexts["frames"][::6]})
+    audit["dimensions"] = dimensions
+    audit["dialogue_fairness"] |= {
+        "pairs": {"maximum": pairs}, "significance": TINY["dialogue_fairness"]["significance"]
+    }  # fmt: skip
+    write_yaml(data / "profiles" / "audit.yaml", audit)
+
+
 def write_instance(folder: Path) -> Path:
     kept = {
         what: {"module": records.__name__, "class": name, "config": {"base_dir": str(folder)}}

@@ -18,7 +18,7 @@ from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sen
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.project import Project, load_dimension
 from fairness_pipeline_tests.commands import change, command
-from fairness_pipeline_tests.conftest import TINY, write_yaml
+from fairness_pipeline_tests.conftest import TINY, write_small_audit, write_yaml
 from fairness_pipeline_tests.local_server import answer, serve
 from fairness_pipeline_tests.models.classifiers.tiny import told_by_a_word
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
@@ -94,12 +94,8 @@ def make_cures_small(data: Path) -> None:
 
 
 def make_audits_small(data: Path) -> None:
-    """The profile `audit` with few pairs, laid over the one that ships."""
-    shipped = yaml.safe_load((ROOT / "data" / "profiles" / "audit.yaml").read_text(encoding="utf-8"))
-    shipped["dimensions"] = ["gender"]
-    shipped["dialogue_fairness"]["pairs"]["maximum"] = 20
-    shipped["dialogue_fairness"]["significance"] = TINY["dialogue_fairness"]["significance"]
-    write_yaml(data / "profiles" / "audit.yaml", shipped)
+    """The profile `audit` with few pairs and comments, laid over the one that ships."""
+    write_small_audit(data, ["gender"], pairs=20)
     comments = yaml.safe_load((ROOT / "data" / "corpora" / "reddit_sample.yaml").read_text(encoding="utf-8"))
     comments["grammar"]["comments"] = 1500
     write_yaml(data / "corpora" / "reddit_sample.yaml", comments)
@@ -121,7 +117,7 @@ def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     write_yaml(data / "corpora" / "twitter_sample.yaml", ours)
     make_audits_small(data)
     make_cures_small(data)
-    for kind in ("systems", "contexts", "classifiers"):
+    for kind in ("systems", "classifiers"):
         (data / kind).mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OUR_KEY", "k")

@@ -119,16 +119,19 @@ def _fitting(text: str, most: int) -> str:
 
 
 def png(figure: Any) -> bytes:
-    """A figure as PNG of 256 colours, which takes a third of the room: Dagster keeps one for each partition.
+    """A figure as PNG of 256 colours, which takes a quarter of the room: Dagster keeps one for each partition.
 
     It holds neither the time nor the software, which would make equal pictures differ.
     """
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
-    drawn, stream = BytesIO(), BytesIO()
-    figure.savefig(drawn, format="png")
-    with Image.open(drawn) as picture:
-        picture.convert("RGB").quantize(256).save(stream, "png", optimize=True)
+    canvas: Any = FigureCanvasAgg(figure)
+    stream = BytesIO()
+    canvas.draw()
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    picture.quantize(256, method=Image.Quantize.FASTOCTREE).save(stream, "png", optimize=True)
     return stream.getvalue()
 
 

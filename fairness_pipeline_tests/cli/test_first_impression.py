@@ -25,7 +25,7 @@ from fairness_pipeline.reporting.text_plot import summary, text_plot
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, run
-from fairness_pipeline_tests.conftest import TINY, write_yaml
+from fairness_pipeline_tests.conftest import TINY, write_small_audit, write_yaml
 from fairness_pipeline_tests.local_server import answer, serve
 from fairness_pipeline_tests.models.tiny_models import causal_lm
 from fairness_pipeline_tests.studies.test_any_model import add_model
@@ -71,14 +71,8 @@ def test_contexts_have_nothing_to_train_on(tiny: Project, data: Path) -> None:
 
 @pytest.fixture
 def quick(data: Path) -> Project:
-    """The profile `audit`, with fewer pairs."""
-    import yaml
-
-    shipped = yaml.safe_load((Path(__file__).parents[2] / "data" / "profiles" / "audit.yaml").read_text())
-    shipped["dimensions"] = ["gender", "race"]
-    shipped["dialogue_fairness"]["pairs"]["maximum"] = 60
-    shipped["dialogue_fairness"]["significance"] = TINY["dialogue_fairness"]["significance"]
-    write_yaml(data / "profiles" / "audit.yaml", shipped)
+    """The profile `audit`, with few pairs."""
+    write_small_audit(data, ["gender", "race"], pairs=60)
     return Project("audit")
 
 
