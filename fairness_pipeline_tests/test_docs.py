@@ -24,7 +24,10 @@ from fairness_pipeline_tests.models.classifiers.tiny import told_by_a_word
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 
 ROOT = Path(__file__).parents[1]
-LONG = ("README", "annotators", "audit-your-model", "debiasing", "deploy", "language-models", "text-classifiers")
+LONG = (
+    "README", "annotators", "audit-your-model", "debiasing", "debiasing-results", "deploy", "evidence", "language-models",
+    "text-classifiers",
+)  # fmt: skip
 """Pages whose commands take long; `make verify` runs them."""
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 NAMED = re.compile(r"^# (?:data/)?((?:profiles|models|systems|dimensions|corpora|contexts)/[\w.-]+\.yaml)")
