@@ -11,7 +11,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -40,13 +40,15 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
 
     def _init_db(self) -> None:
         """Called by Dagster for a new file. Its pages get twice the size, so that fewer events fill half of a second
-        one."""
+        one; they stay as they are where another process reads the file already."""
         super()._init_db()  # type: ignore[no-untyped-call]
         forget_connections()
         with closing(sqlite3.connect(self.get_db_path(), isolation_level=None)) as connection:  # type: ignore[no-untyped-call]
-            for statement in ("PRAGMA journal_mode = DELETE", "PRAGMA page_size = 8192", "VACUUM"):
-                connection.execute(statement)
-            connection.execute("PRAGMA journal_mode = WAL")
+            for statement in (
+                "PRAGMA journal_mode = DELETE", "PRAGMA page_size = 8192", "VACUUM", "PRAGMA journal_mode = WAL"
+            ):  # fmt: skip
+                with suppress(sqlite3.OperationalError):
+                    connection.execute(statement)
 
     def has_table(self, table_name: str) -> bool:
         """Whether a table is there; none is ever taken away."""

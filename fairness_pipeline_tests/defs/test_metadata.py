@@ -1,10 +1,13 @@
 """What the UI shows of a corpus, through another library's Markdown."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from markdown_it import MarkdownIt
 
-from fairness_pipeline.defs.metadata import _markdown, harmless
+from fairness_pipeline.defs.metadata import _markdown, harmless, run_metadata
+from fairness_pipeline.lineage.recipe import Result
 
 HOSTILE = [
     "![x](http://127.0.0.1:9/beacon.png)",
@@ -35,3 +38,9 @@ def test_a_cell_is_shown_as_it_stands(text: str) -> None:
 def test_what_is_quoted_fetches_and_runs_nothing(text: str) -> None:
     shown = MarkdownIt("commonmark", {"html": True}).render(harmless(f"**{text}** is found"))
     assert "<img" not in shown and "<script" not in shown
+
+
+def test_a_table_without_rows_is_not_shown() -> None:
+    rows = pa.table({"measure": ["length"]})
+    result = Result(rows, tables={"found": rows, "without": rows.slice(0, 0)})
+    assert {"found", "without"} & set(run_metadata(result, Path("nowhere"), 1.0)) == {"found"}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -89,6 +90,23 @@ def test_pages_hold_an_event_of_several_kilobytes(instance: dg.DagsterInstance, 
     with closing(sqlite3.connect(tmp_path / "event_log.db")) as connection:
         found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "journal_mode")]
     assert found == [8192, "wal"]
+
+
+def test_a_file_that_is_read_already_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_by_dagster = ConsolidatedSqliteEventLogStorage._init_db
+    readers: list[sqlite3.Connection] = []
+
+    def made_and_read(storage: ConsolidatedSqliteEventLogStorage) -> None:
+        made_by_dagster(storage)
+        readers.append(sqlite3.connect(storage.get_db_path()))
+        readers[-1].execute("BEGIN")
+        readers[-1].execute("SELECT * FROM event_logs").fetchall()
+
+    monkeypatch.setattr(ConsolidatedSqliteEventLogStorage, "_init_db", made_and_read)
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0.1))
+    write_instance(tmp_path)
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance, closing(readers[0]):
+        assert instance.all_logs(made(instance), of_type=EVENT.STEP_SUCCESS)
 
 
 def test_what_a_table_says_is_kept_once(instance: dg.DagsterInstance) -> None:
