@@ -415,7 +415,7 @@ def _workers(
     # Loading the libraries in each process takes longer than a few tables; it pays for training or for many steps.
     if number > 1 and (asked or trains or len(plan.stale) > _FEW):
         return stack.enter_context(Pool(plan.project.name, number, display))
-    allow_cores(most)
+    allow_cores(lambda: most)
     return ThisProcess(Maker(plan.project, instance, display).make)
 
 

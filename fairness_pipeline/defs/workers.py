@@ -12,6 +12,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable
+from ctypes import c_int
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from types import FrameType, TracebackType
@@ -27,6 +28,7 @@ from fairness_pipeline.lineage.units import Done, StepResult, Unit
 from fairness_pipeline.workspace.lake import Key
 from fairness_pipeline.workspace.postgres import told
 
+_CONTEXT = multiprocessing.get_context("spawn")
 _TELL_EVERY = 0.1
 _GRACE = 20.0
 """Seconds that an interrupted worker has to record how its run ended."""
@@ -87,6 +89,7 @@ class Pool:
         self._profile = profile
         self._listener = listener
         self._count = count
+        self._busy = _CONTEXT.RawValue("i", 1)  # a lock could die with its holder
         self._workers = [self._started() for _ in range(count)]
         self._done: deque[Done] = deque()
 
@@ -122,10 +125,11 @@ class Pool:
             self._workers[place] = self._started()
         self._workers[place].unit = unit
         try:
-            # What other workers leave: at the end of a run, one has all cores.
-            self._workers[place].pipe.send((unit, self._count // (self._count - self.idle)))
+            self._workers[place].pipe.send(unit)
         except OSError:
             self._lost(self._workers[place])
+        else:
+            self._count_busy()
 
     def wait(self) -> Done:
         """The next unit that ends; passes on what the workers tell meanwhile.
@@ -153,6 +157,11 @@ class Pool:
             assert worker.unit is not None
             self._done.append(Done(worker.unit.number, results_of(what, *told)))
             worker.unit = worker.told = None
+            self._count_busy()
+
+    def _count_busy(self) -> None:
+        """Tells the workers how many share the cores: at the end of a run, one has them all."""
+        self._busy.value = max(1, self._count - self.idle)
 
     def _lost(self, worker: _Worker) -> None:
         """Replaces a worker that died (killed for lack of memory, for example); its unit has failed."""
@@ -165,12 +174,13 @@ class Pool:
             f"its process ended by itself ({ended}); if memory ran out, call with fewer --workers: what is made stands"
         )
         self._workers[self._workers.index(worker)] = self._started()
+        self._count_busy()
         self._done.append(failed(unit, reason))
 
     def _started(self) -> _Worker:
-        context = multiprocessing.get_context("spawn")
-        own, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, self._profile))  # no daemon: it may have children
+        own, theirs = _CONTEXT.Pipe()
+        arguments = theirs, self._profile, self._busy, self._count
+        process = _CONTEXT.Process(target=_work, args=arguments)  # no daemon: it may have children
         process.start()
         theirs.close()
         return _Worker(process, own)
@@ -256,8 +266,16 @@ class Telling(Listener):
         return tell
 
 
-def _work(pipe: Connection, profile: str) -> None:
-    """What a worker does: makes the units it is sent until there are no more, or until it is interrupted."""
+def _work(pipe: Connection, profile: str, busy: c_int, count: int) -> None:
+    """What a worker does: makes the units it is sent until there are no more, or until it is interrupted.
+
+    Args:
+        pipe: Brings the units, and takes what is told of them.
+        profile: What it loads.
+        busy: How many workers have a unit.
+        count: How many cores they share.
+    """
+    allow_cores(lambda: count // busy.value)
     wait_for_turns()
     os.setpgrp()  # Ctrl-C reaches the process that was called, which ends this one in order
     signal.signal(signal.SIGINT, _interrupt_once)
@@ -274,9 +292,7 @@ def _work(pipe: Connection, profile: str) -> None:
                 maker = Maker(project, instance, Telling(pipe.send))
                 pipe.send(("ready",))
                 while True:
-                    unit, cores = pipe.recv()
-                    allow_cores(cores)
-                    pipe.send(("done", maker.make(unit)))
+                    pipe.send(("done", maker.make(pipe.recv())))
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
         except FairnessError as error:

@@ -5,8 +5,10 @@ The parts are fixed by the data, and the results come in their order: what comes
 
 import multiprocessing
 import signal
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
@@ -16,19 +18,28 @@ from fairness_pipeline.foundation.processes import end_with_parent
 P = TypeVar("P")
 R = TypeVar("R")
 
-_cores = 1
 _LOADED = ["fairness_pipeline.measures.dialogue.registry", "sklearn.linear_model"]
 """What the processes need; it is loaded once, by the one that they are forked from."""
 
 
-def allow_cores(count: int) -> None:
+def _one() -> int:
+    return 1
+
+
+_cores: Callable[[], int] = _one
+
+
+def allow_cores(count: Callable[[], int]) -> None:
     """Lets this process use so many cores for one partition; one, until this is called.
 
     A script without a guard (`if __name__ == "__main__"`) would be run again by each new process, so nothing but a run
     calls this.
+
+    Args:
+        count: How many there are now; asked again and again, as other workers begin and end.
     """
     global _cores
-    _cores = max(1, count)
+    _cores = count
 
 
 def in_processes(
@@ -46,13 +57,14 @@ def in_processes(
     Raises:
         FairnessError: from `work`, or a process ended by itself.
     """
-    count = min(_cores, len(parts))
+    cores = _cores()
+    count = min(cores, len(parts))
     if count < 2 or len(parts) < least:
         yield from map(work, parts)
         return
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_LOADED)
-    with ProcessPoolExecutor(count, context, _begin, (work, _cores // count)) as pool:
+    with ProcessPoolExecutor(count, context, _begin, (work, cores // count)) as pool:
         try:
             yield from pool.map(_do, map(sent, parts))
         except BrokenProcessPool:
@@ -64,21 +76,21 @@ def in_processes(
 
 
 def in_threads(work: Callable[[P], R], parts: Iterator[P]) -> Iterator[R]:
-    """`work` of each part, in order, in threads where there is more than one core: for what computes in numpy.
+    """`work` of each part, in order, in as many threads as there are cores: for what computes in numpy.
 
     Args:
         work: Gets a part.
-        parts: Made one by one, a few ahead of the work.
+        parts: Made one by one, when a thread is free.
     """
-    count = _cores
-    if count < 2:
-        yield from map(work, parts)
-        return
-    with ThreadPoolExecutor(count) as pool:
-        running = [pool.submit(work, part) for _, part in zip(range(2 * count), parts, strict=False)]
-        while running:
-            yield running.pop(0).result()
-            running += [pool.submit(work, part) for _, part in zip(range(1), parts, strict=False)]
+    with ThreadPoolExecutor() as pool:  # starts threads as they are needed
+        begun: deque[Future[R]] = deque()
+        for part in parts:
+            while len(unfinished := [own for own in begun if not own.done()]) >= _cores():
+                wait_for(unfinished, return_when=FIRST_COMPLETED)
+            begun.append(pool.submit(work, part))
+            while begun and begun[0].done():
+                yield begun.popleft().result()
+        yield from (own.result() for own in begun)
 
 
 _work: Callable[[Any], Any]
@@ -89,7 +101,7 @@ def _begin(work: Callable[[Any], Any], cores: int) -> None:
     """An orphan would go on for nobody; Ctrl-C is for the process that was called."""
     global _work
     _work = work
-    allow_cores(cores)  # what the others leave
+    allow_cores(lambda: cores)  # what the others leave
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
 

@@ -33,14 +33,14 @@ def permutation_p(
         seed: The seed of the exchanges.
         cluster: The cluster of each pair, numbered from 0 without gaps. If it is None, each pair is its own cluster.
     """
-    observed = np.abs(values(ngrams, a) - values(ngrams, b))
-    # Differences that differ only in the last bits of a float count as equal.
-    threshold = observed * (1 - 1e-9) - 1e-15
     own = np.arange(len(a)) if cluster is None else cluster
     count = int(own.max()) + 1
     exact = cluster is not None and count <= _EXACT
     if not exact and not permutations:
         return dict.fromkeys(MEASURES, 1.0)
+    observed = np.abs(values(ngrams, a) - values(ngrams, b))
+    # Differences that differ only in the last bits of a float count as equal.
+    threshold = observed * (1 - 1e-9) - 1e-15
     patterns = _every_pattern(count) if exact else _random_patterns(count, permutations, seed)
     exchanged = _Exchanged(ngrams, a, b, own, count)
     reached, draws = np.zeros(len(MEASURES), dtype=np.int64), 0

@@ -68,7 +68,8 @@ class NGrams:
         return np.stack([one, two, (one + two) / 2], axis=1)
 
     def without_blocks(self, responses: np.ndarray, block: np.ndarray, blocks: int) -> np.ndarray:
-        """distinct-1, distinct-2 and diversity with each block of pairs left out in turn, (blocks, 3).
+        """distinct-1, distinct-2 and diversity with each block of pairs left out in turn, and at last with none:
+        (blocks + 1, 3).
 
         Leaving out a block loses an n-gram if no other block contains it. One pass over the n-grams therefore covers
         all blocks.
@@ -79,15 +80,14 @@ class NGrams:
             blocks: The number of blocks.
         """
         count = len(self.words)
-        present = np.zeros(count, dtype=bool)
-        present[responses] = True
-        first, last = np.full(count, blocks), np.full(count, -1)
-        np.minimum.at(first, responses, block)
-        np.maximum.at(last, responses, block)
-        words = self.words[responses].sum() - np.bincount(block, self.words[responses], blocks)
-        grams = self._unigrams, self._bigrams
-        kinds = np.array([each.without_blocks(present, first, last, blocks) for each in grams])
-        shares = np.divide(kinds, words, out=np.zeros(kinds.shape), where=words > 0)
+        narrow = np.min_scalar_type(-1 - blocks)  # what is looked up at random should fit a cache
+        first, last = np.full(count, blocks, narrow), np.full(count, -1, narrow)
+        np.minimum.at(first, responses, block.astype(narrow))
+        np.maximum.at(last, responses, block.astype(narrow))
+        words = np.bincount(block, self.words[responses], blocks)
+        left = np.append(words.sum() - words, words.sum())
+        kinds = np.array([each.without_blocks(first, last, blocks) for each in (self._unigrams, self._bigrams)])
+        shares = np.divide(kinds, left, out=np.zeros(kinds.shape), where=left > 0)
         return np.stack([*shares, shares.mean(axis=0)], axis=1)
 
 
@@ -139,15 +139,22 @@ class _Incidence:
         kinds, owners = kinds[shared], owners[shared]
         return alone, owners, np.flatnonzero(np.diff(kinds, prepend=-1))
 
-    def without_blocks(self, present: np.ndarray, first: np.ndarray, last: np.ndarray, blocks: int) -> np.ndarray:
-        """How many kinds are left without each block, for owners that lie in the blocks from `first` to `last`."""
-        used = present[self._owners]
-        kinds, owners = self._kinds[used], self._owners[used]
-        earliest, latest = np.full(self._count, blocks), np.full(self._count, -1)
-        np.minimum.at(earliest, kinds, first[owners])
-        np.maximum.at(latest, kinds, last[owners])
-        alone = earliest[earliest == latest]
-        return int((latest >= 0).sum()) - np.bincount(alone, minlength=blocks)[:blocks]
+    def without_blocks(self, first: np.ndarray, last: np.ndarray, blocks: int) -> np.ndarray:
+        """How many kinds are left without each block, and at last without none: (blocks + 1,).
+
+        Args:
+            first: (owners,) the first block that each owner is in; `blocks` if it is in none.
+            last: (owners,) the last one; -1 if it is in none.
+            blocks: The number of blocks.
+        """
+        alone, owners, begins = self._by_kind
+        count = alone[last >= 0].sum()
+        lost = np.bincount(first[first == last], alone[first == last], blocks)
+        if len(begins):
+            earliest, latest = np.minimum.reduceat(first[owners], begins), np.maximum.reduceat(last[owners], begins)
+            count += (latest >= 0).sum()
+            lost += np.bincount(earliest[earliest == latest], minlength=blocks)
+        return np.append(count - lost, count)
 
 
 class Jackknife(NamedTuple):
@@ -206,8 +213,8 @@ def left_out(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int, block: n
     if block is None:
         block = np.arange(len(a)) * blocks // len(a)
     both = [ngrams.without_blocks(side, block, blocks) for side in (a, b)]
-    sides = np.stack(both, axis=1)[: blocks if blocks > 1 else 0]
-    whole = np.array([values(ngrams, side) for side in (a, b)])
+    sides = np.stack(both, axis=1)
+    whole, sides = sides[-1], sides[: blocks if blocks > 1 else 0]
     return LeftOut(
         dict(zip(MEASURES, (whole[0] - whole[1]).tolist(), strict=True)),
         dict(zip(MEASURES, (sides[:, 0] - sides[:, 1]).T, strict=True)),

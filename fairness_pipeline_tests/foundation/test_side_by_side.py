@@ -30,9 +30,9 @@ from fairness_pipeline.workspace import distinct
 
 @pytest.fixture
 def two_cores() -> Iterator[None]:
-    allow_cores(2)
+    allow_cores(lambda: 2)
     yield
-    allow_cores(1)
+    allow_cores(lambda: 1)
 
 
 def squared(number: int) -> tuple[int, int]:
@@ -57,9 +57,27 @@ def test_order_stays_and_other_processes_work(two_cores: None) -> None:
     assert list(in_threads(lambda n: n**2, iter(range(12)))) == [n**2 for n in range(12)]
 
 
+def test_a_core_that_becomes_free_is_used(two_cores: None) -> None:
+    running: list[int] = []
+    seen, cores = [], 1
+    allow_cores(lambda: cores)
+
+    def work(number: int) -> int:
+        nonlocal cores
+        running.append(number)
+        time.sleep(0.02)
+        seen.append(len(running))
+        running.remove(number)
+        cores = 3 if number >= 5 else 1
+        return number
+
+    assert list(in_threads(work, iter(range(20)))) == list(range(20))
+    assert set(seen[:6]) == {1} and max(seen) == 3
+
+
 def test_one_core_or_few_parts_stay_here(two_cores: None) -> None:
     assert {process for _, process in in_processes(squared, range(4), least=5)} == {os.getpid()}
-    allow_cores(1)
+    allow_cores(lambda: 1)
     assert {process for _, process in in_processes(squared, range(4))} == {os.getpid()}
 
 
@@ -114,11 +132,11 @@ def test_a_partition_is_the_same_on_two_cores(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(side_by_side, "ProcessPoolExecutor", Counted)
     one = made(tmp_path / "one")
     assert not pools
-    allow_cores(2)
+    allow_cores(lambda: 2)
     try:
         two = made(tmp_path / "two")
     finally:
-        allow_cores(1)
+        allow_cores(lambda: 1)
     assert len(pools) >= 8  # contexts, pairs, the words of texts twice, and four measures whose scorer may be copied
     for first, second in zip(one, two, strict=True):
         assert first.equals(second) if isinstance(first, pa.Table) else first == second
@@ -133,7 +151,7 @@ def told(path):
     time.sleep(60)
 
 if __name__ == "__main__":
-    allow_cores(2)
+    allow_cores(lambda: 2)
     list(in_processes(told, sys.argv[1:]))
 """
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.foundation.side_by_side import in_threads
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, SideResponses
@@ -145,12 +146,15 @@ def judged_again(own: Judged, variations: Sequence[Variation], settings: Signifi
     base = _judge(own, Variation("base", "as it is"), settings, {})
     before = {row.measure: row for row in base}
     rows = [_row(Variation("base", "as it is"), row) for row in base if not is_part(row.measure)]
-    for variation in variations:
-        if variation.kept is not None and variation.kept.sum() < 2:
-            continue
-        found = [row for row in _judge(own, variation, settings, before) if not is_part(row.measure)]
+    enough = [each for each in variations if each.kept is None or each.kept.sum() >= 2]
+    again = in_threads(lambda variation: _judge(own, variation, settings, before), iter(enough))
+    for variation, found in zip(enough, again, strict=True):
         touched = {variation.only} if variation.only else variation.values
-        rows += [_row(variation, row) for row in found if touched is None or row.measure in touched]
+        rows += [
+            _row(variation, row)
+            for row in found
+            if not is_part(row.measure) and (touched is None or row.measure in touched)
+        ]
     return pa.Table.from_pylist(rows, schema=VARIATIONS)
 
 
