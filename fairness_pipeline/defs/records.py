@@ -10,8 +10,9 @@ import json
 import os
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -23,7 +24,7 @@ from dagster._core.storage.event_log.sqlite.consolidated_sqlite_event_log import
 from dagster._core.storage.local_compute_log_manager import IO_TYPE_EXTENSION, LocalComputeLogManager
 from dagster._core.storage.runs.sqlite import SqliteRunStorage
 from dagster._core.storage.sql import create_engine
-from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS, create_db_conn_string
 from dagster._serdes import ConfigurableClassData
 from dagster._utils import ensure_file, touch_file
 from sqlalchemy import event
@@ -39,16 +40,28 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
     """The events of all runs in one SQLite file; its place is Dagster's home."""
 
     def _init_db(self) -> None:
-        """Called by Dagster for a new file. Its pages get twice the size, so that fewer events fill half of a second
-        one; they stay as they are where another process reads the file already."""
-        super()._init_db()  # type: ignore[no-untyped-call]
-        forget_connections()
-        with closing(sqlite3.connect(self.get_db_path(), isolation_level=None)) as connection:  # type: ignore[no-untyped-call]
-            for statement in (
-                "PRAGMA journal_mode = DELETE", "PRAGMA page_size = 8192", "VACUUM", "PRAGMA journal_mode = WAL"
-            ):  # fmt: skip
-                with suppress(sqlite3.OperationalError):
-                    connection.execute(statement)
+        """Called by Dagster for a new file. It is made beside its place, so that who is killed leaves no half of it, in
+        pages of twice the size, so that fewer events fill half of a second one."""
+        place, own = Path(self.get_db_path()), self._conn_string  # type: ignore[no-untyped-call]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".making", dir=place.parent) as folder:
+            made = Path(folder) / place.name
+            with closing(sqlite3.connect(made)) as connection:
+                connection.execute("PRAGMA page_size = 8192")
+                connection.execute("PRAGMA journal_mode = WAL")
+            self._conn_string = create_db_conn_string(folder, place.stem)
+            try:
+                super()._init_db()  # type: ignore[no-untyped-call]
+            finally:
+                if (engine := _engines.pop(self._conn_string, None)) is not None:
+                    engine.dispose()
+                self._conn_string = own
+            try:
+                os.link(made, place)
+            except FileExistsError:  # another process was first
+                pass
+            except OSError:  # this file system has no links
+                made.replace(place)
 
     def has_table(self, table_name: str) -> bool:
         """Whether a table is there; none is ever taken away."""

@@ -5,11 +5,11 @@ The parts are fixed by the data, and the results come in their order: what comes
 
 import multiprocessing
 import signal
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, TypeVar
 
 from fairness_pipeline.foundation.errors import FairnessError
@@ -26,7 +26,11 @@ def _one() -> int:
     return 1
 
 
-_cores: Callable[[], int] = _one
+_allowed: Callable[[], int] = _one
+
+
+def _cores() -> int:
+    return max(1, _allowed())
 
 
 def allow_cores(count: Callable[[], int]) -> None:
@@ -38,8 +42,8 @@ def allow_cores(count: Callable[[], int]) -> None:
     Args:
         count: How many there are now; asked again and again, as other workers begin and end.
     """
-    global _cores
-    _cores = count
+    global _allowed
+    _allowed = count
 
 
 def in_processes(
@@ -78,19 +82,56 @@ def in_processes(
 def in_threads(work: Callable[[P], R], parts: Iterator[P]) -> Iterator[R]:
     """`work` of each part, in order, in as many threads as there are cores: for what computes in numpy.
 
+    No pool of the standard library: Ctrl-C in the middle of its waiting can leave a lock held, and its end waits for
+    ever.
+
     Args:
         work: Gets a part.
         parts: Made one by one, when a thread is free.
     """
-    with ThreadPoolExecutor() as pool:  # starts threads as they are needed
-        begun: deque[Future[R]] = deque()
+    tasks: SimpleQueue[tuple[int, P] | None] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
+    found: dict[int, tuple[Any, BaseException | None]] = {}
+    begun = given = threads = 0
+
+    def serve() -> None:
+        while (task := tasks.get()) is not None:
+            number, part = task
+            try:
+                done.put((number, work(part), None))
+            except BaseException as error:
+                done.put((number, None, error))
+
+    def one_more() -> Iterator[R]:
+        """Waits for a part that ends, and gives what can be given in order."""
+        nonlocal given
+        number, *came = done.get()
+        found[number] = tuple(came)
+        while given in found:
+            result, error = found.pop(given)
+            if error is not None:
+                raise error
+            given += 1
+            yield result
+
+    try:
         for part in parts:
-            while len(unfinished := [own for own in begun if not own.done()]) >= _cores():
-                wait_for(unfinished, return_when=FIRST_COMPLETED)
-            begun.append(pool.submit(work, part))
-            while begun and begun[0].done():
-                yield begun.popleft().result()
-        yield from (own.result() for own in begun)
+            if given == begun and _cores() < 2:
+                yield work(part)
+                given = begun = begun + 1
+                continue
+            if threads < _cores():
+                Thread(target=serve, daemon=True).start()
+                threads += 1
+            tasks.put((begun, part))
+            begun += 1
+            while begun - given - len(found) >= _cores() or len(found) > 2 * _cores():  # nor far ahead of a slow one
+                yield from one_more()
+        while given < begun:
+            yield from one_more()
+    finally:
+        for _ in range(threads):
+            tasks.put(None)
 
 
 _work: Callable[[Any], Any]

@@ -79,7 +79,7 @@ and no letter behind or before it changes how a text is folded."""
 
 
 def _encoded(texts: list[str]) -> _Numbered:
-    """The words of the texts, cut at once: a call and a list for each text take twice as long."""
+    """The words of the texts, cut at once: many short lists take longer, most of all where Python looks for cycles."""
     whole = "".join([_START + text for text in texts])
     if whole.count(_START) != len(texts):
         return _numbered([tokenize(text) for text in texts])

@@ -119,9 +119,9 @@ def _fitting(text: str, most: int) -> str:
 
 
 def png(figure: Any) -> bytes:
-    """A figure as PNG of 256 colours, which takes a quarter of the room: Dagster keeps one for each partition.
+    """A figure as PNG of 256 colours, which takes a third of the room: Dagster keeps one for each partition.
 
-    It holds neither the time nor the software, which would make equal pictures differ.
+    White becomes 254 of 255. It holds neither the time nor the software, which would make equal pictures differ.
     """
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -16,7 +15,7 @@ import pytest
 from dagster._core.storage.event_log import ConsolidatedSqliteEventLogStorage
 from dagster._core.storage.runs import SqliteRunStorage
 
-from fairness_pipeline.defs.records import forget_connections
+from fairness_pipeline.defs.records import EventsInOneFile, forget_connections
 from fairness_pipeline_tests.conftest import write_instance
 
 EVENT = dg.DagsterEventType
@@ -92,21 +91,36 @@ def test_pages_hold_an_event_of_several_kilobytes(instance: dg.DagsterInstance, 
     assert found == [8192, "wal"]
 
 
-def test_a_file_that_is_read_already_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_whose_making_is_broken_off_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_off(storage: ConsolidatedSqliteEventLogStorage, index: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ConsolidatedSqliteEventLogStorage, "enable_secondary_index", broken_off)
+        EventsInOneFile(str(tmp_path))
+    assert not list(tmp_path.iterdir())
+    assert EventsInOneFile(str(tmp_path)).get_maximum_record_id() is None
+
+
+def test_the_file_of_who_was_first_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_by_dagster = ConsolidatedSqliteEventLogStorage._init_db
-    readers: list[sqlite3.Connection] = []
 
-    def made_and_read(storage: ConsolidatedSqliteEventLogStorage) -> None:
+    def made_meanwhile(storage: ConsolidatedSqliteEventLogStorage) -> None:
         made_by_dagster(storage)
-        readers.append(sqlite3.connect(storage.get_db_path()))
-        readers[-1].execute("BEGIN")
-        readers[-1].execute("SELECT * FROM event_logs").fetchall()
+        (tmp_path / "event_log.db").write_text("of another process")
 
-    monkeypatch.setattr(ConsolidatedSqliteEventLogStorage, "_init_db", made_and_read)
-    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0.1))
-    write_instance(tmp_path)
-    with dg.DagsterInstance.from_config(str(tmp_path)) as instance, closing(readers[0]):
-        assert instance.all_logs(made(instance), of_type=EVENT.STEP_SUCCESS)
+    monkeypatch.setattr(ConsolidatedSqliteEventLogStorage, "_init_db", made_meanwhile)
+    EventsInOneFile(str(tmp_path))
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("event_log.db", "of another process")]
+
+
+def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*paths: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refused)
+    events = EventsInOneFile(str(tmp_path))
+    assert events.get_maximum_record_id() is None and events.has_table("event_logs")
 
 
 def test_what_a_table_says_is_kept_once(instance: dg.DagsterInstance) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -73,6 +74,32 @@ def test_a_core_that_becomes_free_is_used(two_cores: None) -> None:
 
     assert list(in_threads(work, iter(range(20)))) == list(range(20))
     assert set(seen[:6]) == {1} and max(seen) == 3
+
+
+def test_no_thread_waits_for_a_caller_that_has_gone(two_cores: None) -> None:
+    before = threading.active_count()
+    found = in_threads(lambda number: number, iter(range(100)))
+    assert next(found) == 0
+    found.close()
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_what_is_slow_is_not_left_far_behind(two_cores: None) -> None:
+    begun = []
+
+    def work(number: int) -> int:
+        begun.append(number)
+        if number == 0:
+            time.sleep(0.3)
+        return number
+
+    found = in_threads(work, iter(range(1000)))
+    assert next(found) == 0
+    assert len(begun) < 20
+    assert list(found) == list(range(1, 1000))
 
 
 def test_one_core_or_few_parts_stay_here(two_cores: None) -> None:
