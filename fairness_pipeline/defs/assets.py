@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import dagster as dg
@@ -119,7 +119,10 @@ def _make(
     made_before = card is not None and card.fingerprint == stamp
     if card and made_before and context.run.tags.get(ONLY_IF_STALE):
         yield from (dg.AssetCheckResult(passed=True, check_name=check.__name__) for check in recipe.checks)
-        yield dg.MaterializeResult(data_version=dg.DataVersion(card.content), metadata={LEFT_ALONE: "it is up to date"})
+        known = _last_metadata(context, card) or metadata.card_metadata(card, recipe.path(lake, key))
+        yield dg.MaterializeResult(
+            data_version=dg.DataVersion(card.content), metadata={**known, LEFT_ALONE: "it is up to date"}
+        )
         return
     folder = work = lake.folder(recipe.name, key, stamp)
     if made_before or lake.was_finished(recipe.name, key, stamp):
@@ -145,6 +148,16 @@ def _make(
         data_version=dg.DataVersion(lake.content(recipe.name, key) or ""),
         metadata=metadata.run_metadata(result, recipe.path(lake, key), time.monotonic() - started),
     )
+
+
+def _last_metadata(context: dg.AssetExecutionContext, card: Card) -> Mapping[str, dg.MetadataValue]:
+    """What the run that made the partition told of it: its tables and pictures; nothing if Dagster does not know it."""
+    own = [context.partition_key] if context.has_partition_key else None
+    asked = dg.AssetRecordsFilter(asset_key=context.asset_key, asset_partitions=own)
+    for record in context.instance.fetch_materializations(asked, limit=1).records:
+        if record.asset_materialization and sync.reported_version(record) == card.content:
+            return record.asset_materialization.metadata
+    return {}
 
 
 def _save(lake: Lake, recipe: Recipe, key: Key, result: Result, card: Card) -> Iterator[dg.AssetCheckResult]:

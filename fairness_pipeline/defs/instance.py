@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import dagster as dg
 
 from fairness_pipeline.defs.processes import show_signs_of_life
+from fairness_pipeline.defs.records import MAKING
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.file_systems import shared_by_hosts
 from fairness_pipeline.foundation.files import replacing
@@ -172,6 +174,8 @@ def open_instance(project: Project) -> dg.DagsterInstance:
     if os.environ.get(POSTGRES):
         _check_database(project.workspace / "locks", project.name)
     with leased(folder / _LOCK):  # two first runs at once would both make Dagster's tables
+        for rest in folder.glob(f"{MAKING}*"):  # of a first run that was killed
+            shutil.rmtree(rest, ignore_errors=True)
         return dg.DagsterInstance.get()
 
 

@@ -36,6 +36,10 @@ _OF_NO_INTEREST = (dg.DagsterEventType.RESOURCE_INIT_STARTED, dg.DagsterEventTyp
 """Events of a resource that no asset here uses."""
 
 
+MAKING = ".making-"
+"""How the names of folders begin in which the file of events is made."""
+
+
 class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
     """The events of all runs in one SQLite file; its place is Dagster's home."""
 
@@ -44,7 +48,7 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
         pages of twice the size, so that fewer events fill half of a second one."""
         place, own = Path(self.get_db_path()), self._conn_string  # type: ignore[no-untyped-call]
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".making", dir=place.parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=MAKING, dir=place.parent) as folder:
             made = Path(folder) / place.name
             with closing(sqlite3.connect(made)) as connection:
                 connection.execute("PRAGMA page_size = 8192")

@@ -73,7 +73,7 @@ def observe(instance: dg.DagsterInstance, name: str, partition: str | None, vers
     """Reports the version of what a partition is made from; False if Dagster has it already."""
     key = settings_key(name)
     last = instance.get_latest_data_version_record(key, is_source=True, partition_key=partition)
-    if _version(last) == version:
+    if reported_version(last) == version:
         return False
     _report_version(instance, key, partition, version)
     return True
@@ -83,7 +83,7 @@ def _report_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: s
     instance.report_runless_asset_event(dg.AssetObservation(key, partition=partition, tags={DATA_VERSION_TAG: version}))
 
 
-def _version(record: dg.EventLogRecord | None) -> str | None:
+def reported_version(record: dg.EventLogRecord | None) -> str | None:
     """The data version that an event reported; None if there is no event, or none in it."""
     told = (record.asset_observation or record.asset_materialization) if record else None
     return (told.tags or {}).get(DATA_VERSION_TAG) if told else None
@@ -158,7 +158,7 @@ class _Teller:
             partition_key=partition,
             before_cursor=made.storage_id if made else None,
         )
-        return _version(before) == card.fingerprint
+        return reported_version(before) == card.fingerprint
 
     def _observe(self, partition: str | None, version: str) -> bool:
         if self._observed.get(partition) == version:
@@ -171,7 +171,7 @@ class _Teller:
         """The latest version that was reported of each partition."""
         if not self._recipe.axes:
             last = self._instance.get_latest_data_version_record(asset, is_source=event == _OBSERVED)
-            return {None: _version(last)} if last else {}
+            return {None: reported_version(last)} if last else {}
         storage = self._instance.event_log_storage
         found = storage.get_latest_tags_by_partition(asset, event, [DATA_VERSION_TAG])
         return {partition: tags[DATA_VERSION_TAG] for partition, tags in found.items()}

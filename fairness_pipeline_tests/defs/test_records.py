@@ -15,7 +15,9 @@ import pytest
 from dagster._core.storage.event_log import ConsolidatedSqliteEventLogStorage
 from dagster._core.storage.runs import SqliteRunStorage
 
-from fairness_pipeline.defs.records import EventsInOneFile, forget_connections
+from fairness_pipeline.defs.instance import open_instance
+from fairness_pipeline.defs.records import MAKING, EventsInOneFile, forget_connections
+from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.conftest import write_instance
 
 EVENT = dg.DagsterEventType
@@ -100,6 +102,14 @@ def test_a_file_whose_making_is_broken_off_is_not_there(tmp_path: Path, monkeypa
         EventsInOneFile(str(tmp_path))
     assert not list(tmp_path.iterdir())
     assert EventsInOneFile(str(tmp_path)).get_maximum_record_id() is None
+
+
+def test_what_a_killed_first_run_has_left_is_swept(tiny: Project) -> None:
+    rest = tiny.workspace / "dagster" / f"{MAKING}1"
+    rest.mkdir()
+    (rest / "event_log.db").touch()
+    with open_instance(tiny):
+        assert not rest.exists()
 
 
 def test_the_file_of_who_was_first_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

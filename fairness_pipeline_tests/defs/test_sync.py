@@ -13,6 +13,7 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 
+from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
 from fairness_pipeline.defs.at_rest import is_told
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.instance import open_instance
@@ -188,6 +189,23 @@ def test_a_run_with_nothing_to_do_leaves_dagster_alone(tiny: Project) -> None:
     change(tiny.path, lambda own: own.pop("records"))
     assert last_line() == "0 True"
     assert is_told(Lineage(Project("tiny")))
+
+
+def test_what_is_left_alone_keeps_what_its_run_told(tiny: Project) -> None:
+    run("--select", "context_pairs")
+    with open_instance(tiny) as instance:
+        key = dg.AssetKey("context_pairs")
+        job = definitions(tiny).get_repository_def().get_implicit_job_def_for_assets([key])
+        job.execute_in_process(
+            instance=instance, asset_selection=[key], partition_key="tiny|gender", tags={ONLY_IF_STALE: "true"}
+        )
+        asked = dg.AssetRecordsFilter(asset_key=key, asset_partitions=["tiny|gender"])
+        again, first = (
+            dict(record.asset_materialization.metadata)
+            for record in instance.fetch_materializations(asked, limit=2).records
+        )
+    assert again.pop(LEFT_ALONE).value == "it is up to date"
+    assert again == first and {"dagster/row_count", "seconds", "contexts_by_word"} <= set(first)
 
 
 @pytest.mark.parametrize(
