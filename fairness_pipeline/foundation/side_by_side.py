@@ -105,8 +105,8 @@ def in_threads(work: Callable[[P], R], parts: Iterator[P]) -> Iterator[R]:
     def one_more() -> Iterator[R]:
         """Waits for a part that ends, and gives what can be given in order."""
         nonlocal given
-        number, *came = done.get()
-        found[number] = tuple(came)
+        number, result, error = done.get()
+        found[number] = result, error
         while given in found:
             result, error = found.pop(given)
             if error is not None:

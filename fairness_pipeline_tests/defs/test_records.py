@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -102,6 +103,25 @@ def test_a_file_whose_making_is_broken_off_is_not_there(tmp_path: Path, monkeypa
         EventsInOneFile(str(tmp_path))
     assert not list(tmp_path.iterdir())
     assert EventsInOneFile(str(tmp_path)).get_maximum_record_id() is None
+
+
+OPENING = """
+import sys
+from fairness_pipeline.defs.records import EventsInOneFile
+print("loaded", flush=True)
+EventsInOneFile(sys.argv[1])
+"""
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize("after", [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5])
+def test_a_kill_while_the_file_is_made_leaves_one_that_works(tmp_path: Path, after: float) -> None:
+    with subprocess.Popen([sys.executable, "-c", OPENING, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"loaded\n"
+        time.sleep(after)
+        process.kill()
+    events = EventsInOneFile(str(tmp_path))
+    assert events.get_maximum_record_id() is None and events.supports_asset_checks
 
 
 def test_what_a_killed_first_run_has_left_is_swept(tiny: Project) -> None:
