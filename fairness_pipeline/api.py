@@ -219,6 +219,8 @@ def compare(
             f"margins: unknown measure '{unknown[0]}'; choose from: {', '.join(dict.fromkeys([*MARGINS, *_rows(own)]))}"
         )
     clusters = [_numbers(groups, len(of_a))] if groups is not None else []
-    tables = {measure.table: measure.measure(responses, settings, own) for measure in measures()}
-    rows = compared(responses, tables, settings=significance, seed=seed, published={}, dimension=own, clusters=clusters)
+    tables = {measure.table: measure.measure(responses, measure.scoring(settings, own)) for measure in measures()}
+    rows = compared(
+        responses, tables, settings=significance, seed=seed, published={}, masked=own.masked, clusters=clusters
+    )
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON).to_pandas()

@@ -22,6 +22,8 @@ _COMPONENTS = 100
 class ItemClassifierSettings(Specification):
     """How a classifier learns from inferred labels. For texts the settings follow Liu (2022, section 5.4.3)."""
 
+    unhashed = frozenset({"threads"})
+
     embedding: Positive = 128
     """Width of a word embedding."""
     hidden: Positive = 256

@@ -40,7 +40,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
     project = Project(arguments.profile)
     lineage, lake = Lineage(project), Lake(project.workspace)
-    made = [(name, key) for name in lineage.recipes for key in lineage.keys(name) if lake.has(name, key)]
+    made = [(name, key) for name in lineage.assets for key in lineage.keys(name) if lake.has(name, key)]
     begun = time.monotonic()
     with Progress(console=Console(stderr=True), transient=True) as display:
         found = problems(lake, display.track(made, description="partitions"))

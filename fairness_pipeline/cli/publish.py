@@ -30,12 +30,12 @@ def _publish(arguments: argparse.Namespace) -> int:
     state = State(lineage, lake)
     made = [
         (name, key)
-        for name, recipe in lineage.recipes.items()
-        if recipe.kind == "document" or (recipe.kind == "table" and not arguments.reports_only)
+        for name, asset in lineage.assets.items()
+        if asset.kind == "document" or (asset.kind == "table" and not arguments.reports_only)
         for key in lineage.keys(name)
         if lake.card(name, key)
     ]
-    files = {lineage.recipes[name].path(lake, key) for name, key in made}
+    files = {lineage.assets[name].path(lake, key) for name, key in made}
     if not files:
         raise FairnessError(f"nothing was made yet; run: fairness-pipeline run --profile {project.name}")
     stale = sum(bool(state.stale(name, key)) for name, key in made)

@@ -409,7 +409,7 @@ def _workers(
     from fairness_pipeline.foundation.machine import cores, memory
     from fairness_pipeline.foundation.side_by_side import allow_cores
 
-    trains = any(plan.lineage.recipes[step.name].trains for step in plan.stale)
+    trains = any(plan.lineage.assets[step.name].trains for step in plan.stale)
     most = asked or max(1, min(cores(), memory() // _OF_A_WORKER))
     number = min(most, len(plan.stale))
     # Loading the libraries in each process takes longer than a few tables; it pays for training or for many steps.

@@ -10,8 +10,8 @@ from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 
 if TYPE_CHECKING:
+    from fairness_pipeline.lineage.assets import Asset
     from fairness_pipeline.lineage.lineage import Lineage
-    from fairness_pipeline.lineage.recipe import Recipe
     from fairness_pipeline.lineage.state import State
     from fairness_pipeline.workspace.lake import Lake
 
@@ -46,7 +46,7 @@ def _sql(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     words = set(re.findall(r"\w+", arguments.query.lower()))
-    asked = [name for name, recipe in lineage.recipes.items() if name in words and _judges(recipe)]
+    asked = [name for name, asset in lineage.assets.items() if name in words and _judges(asset)]
     for study in project.studies:
         tables = ", ".join(name for name in asked if lineage.study_of[name] == study.name)
         audits = audits_of(study, project.parts[study.name], lake) if tables else []
@@ -69,9 +69,9 @@ def _sql(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _judges(recipe: "Recipe") -> bool:
+def _judges(asset: "Asset") -> bool:
     """Whether a table judges a subject as fair or biased, or says that a debiasing method worked."""
-    return recipe.schema is not None and any(name.startswith(("verdict", "effect")) for name in recipe.schema.names)
+    return asset.schema is not None and any(name.startswith(("verdict", "effect")) for name in asset.schema.names)
 
 
 def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> list[tuple[str, str]]:
@@ -85,7 +85,7 @@ def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> l
         if table.lower() in query.lower():
             current = {
                 str(lake.table_path(table, key))
-                for key in (lineage.keys(table) if table in lineage.recipes else ())
+                for key in (lineage.keys(table) if table in lineage.assets else ())
                 if not state.stale(table, key)
             }
             for path in lake.partitions(table):

@@ -15,7 +15,7 @@ class Standing:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._left = {step.place for step in plan.stale if not plan.lineage.recipes[step.name].tolerant}
+        self._left = {step.place for step in plan.stale if not plan.lineage.assets[step.name].tolerant}
         self._lost: set[tuple[str, str]] = set()
         self._waiting = {
             study.name: {step.place for step in self._plain(study) if step.reason} for study in plan.project.studies

@@ -8,6 +8,7 @@ from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.checksums import checksum, verify_checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained
+from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.leases import leased
 from fairness_pipeline.foundation.paths import cache_folder
 from fairness_pipeline.foundation.progress import Progress, report
@@ -61,8 +62,8 @@ def located(file: CorpusFile, folder: Path, progress: Progress | None = None) ->
     return download(file.path, str(file.sha256), progress) if file.is_address else file.resolve(folder)
 
 
-def file_version(file: CorpusFile, folder: Path) -> str:
-    """The SHA-256 of a declared file. A file at an address is checked when it is downloaded.
+def file_as_declared(file: CorpusFile, folder: Path) -> File:
+    """A declared file with its SHA-256. A file at an address is checked when it is downloaded.
 
     Args:
         file: The file as declared.
@@ -71,7 +72,10 @@ def file_version(file: CorpusFile, folder: Path) -> str:
     Raises:
         FairnessError: the file is missing, or does not have the declared sum.
     """
-    return str(file.sha256) if file.is_address else verify_checksum(file.resolve(folder), file.sha256)
+    if file.is_address:
+        return File(download_path(file.path, str(file.sha256)), str(file.sha256))
+    path = file.resolve(folder)
+    return File(path, verify_checksum(path, file.sha256))
 
 
 def _fetch(address: str, partial: Path, progress: Progress | None) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.checksums import verify_checksum
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.records import column, read_records
 
 TRAINED_ON = 0.8
@@ -66,9 +67,10 @@ def read_labelled(files: tuple[LabelledFile, ...], folder: Path) -> list[Labelle
     return [LabelledText(text, offensive) for text, offensive in found.items()]
 
 
-def versions(files: tuple[LabelledFile, ...], folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file; declared sums are checked."""
-    return {file.path: verify_checksum(file.resolve(folder), file.sha256) for file in files if not file.is_address}
+def versions(files: tuple[LabelledFile, ...]) -> dict[str, File]:
+    """Every file as it is now; declared sums are checked."""
+    paths = {file: file.resolve(Path()) for file in files if not file.is_address}
+    return {file.path: File(path, verify_checksum(path, file.sha256)) for file, path in paths.items()}
 
 
 def _rows(path: Path, file: LabelledFile) -> Iterator[tuple[str, str]]:

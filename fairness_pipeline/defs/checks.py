@@ -22,7 +22,7 @@ _SHOWN = 20
 
 def checks(shown: Shown) -> list[dg.AssetChecksDefinition]:
     """Two checks of every study's table of verdicts."""
-    made = {recipe.name for recipe in shown.recipes}
+    made = {asset.name for asset in shown.assets}
     project = shown.lineage.project
     return [_check(project.name, study, own) for study in project.studies if study.table in made for own in _CHECKS]
 

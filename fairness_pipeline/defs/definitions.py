@@ -33,7 +33,7 @@ def definitions(project: Project, listener: Listener | None = None, *, everythin
         assets=[
             *sources.files(),
             sources.settings(lambda instance: sync(Lineage(Project(project.name)), instance)),
-            *(assets.definition(shown, recipe, hears, condition) for recipe in shown.recipes),
+            *(assets.definition(shown, asset, hears, condition) for asset in shown.assets),
         ],
         asset_checks=[] if everything else checks(shown),  # the command looks at them once, when it has ended
         jobs=[job],

@@ -9,7 +9,7 @@ import dagster as dg
 import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import describe
-from fairness_pipeline.lineage.recipe import Result
+from fairness_pipeline.lineage.assets import Glance, Result
 from fairness_pipeline.workspace.lake import Card
 
 KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
@@ -42,10 +42,10 @@ def card_metadata(card: Card, path: Path) -> dict[str, Any]:
     return figures | {"path": dg.MetadataValue.path(str(path))}
 
 
-def run_metadata(result: Result, path: Path, seconds: float) -> dict[str, Any]:
+def run_metadata(result: Result, glance: Glance, path: Path, seconds: float) -> dict[str, Any]:
     """What one run found, in words and pictures first: they are what a person looks for."""
-    metadata: dict[str, Any] = {"found": dg.MetadataValue.md(harmless(result.says))} if result.says else {}
-    for name, png in result.pictures.items():
+    metadata: dict[str, Any] = {"found": dg.MetadataValue.md(harmless(glance.says))} if glance.says else {}
+    for name, png in glance.pictures.items():
         metadata[name] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")
     metadata |= {name: dg.MetadataValue.md(_markdown(table)) for name, table in result.tables.items() if table.num_rows}
     metadata |= {name: _value(figure) for name, figure in result.figures.items() if figure is not None}

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 
 import dagster as dg
 
+from fairness_pipeline.lineage.assets import Asset, Axes
 from fairness_pipeline.lineage.lineage import Lineage
-from fairness_pipeline.lineage.recipe import Axes, Recipe
 from fairness_pipeline.workspace.lake import Key
 
 _SEPARATOR = "|"
@@ -25,8 +25,8 @@ class Shown:
 
     def __init__(self, lineage: Lineage, partitions: Iterable[tuple[str, Key]] | None = None) -> None:
         self.lineage = lineage
-        everything = ((name, key) for name in lineage.recipes for key in lineage.keys(name))
-        self._keys: dict[str, dict[str | None, Key]] = {name: {} for name in lineage.recipes}
+        everything = ((name, key) for name in lineage.assets for key in lineage.keys(name))
+        self._keys: dict[str, dict[str | None, Key]] = {name: {} for name in lineage.assets}
         for name, key in everything if partitions is None else partitions:
             self._keys[name][to_dagster(key)] = key
 
@@ -35,28 +35,28 @@ class Shown:
         return self._keys[name]
 
     @property
-    def recipes(self) -> list[Recipe]:
+    def assets(self) -> list[Asset]:
         """The assets that have a partition, upstream before downstream."""
-        return [recipe for recipe in self.lineage.recipes.values() if self._keys[recipe.name]]
+        return [asset for asset in self.lineage.assets.values() if self._keys[asset.name]]
 
-    def above(self, recipe: Recipe) -> list[str]:
+    def above(self, asset: Asset) -> list[str]:
         """The assets that Dagster draws an arrow from."""
-        return [name for name in recipe.arrows or recipe.sources if self._keys[name]]
+        return [name for name in asset.arrows or asset.sources if self._keys[name]]
 
-    def definition(self, recipe: Recipe) -> dg.PartitionsDefinition | None:
+    def definition(self, asset: Asset) -> dg.PartitionsDefinition | None:
         """Dagster's partitions of an asset; None if it has no axes."""
-        return dg.StaticPartitionsDefinition([str(key) for key in self.keys(recipe.name)]) if recipe.axes else None
+        return dg.StaticPartitionsDefinition([str(key) for key in self.keys(asset.name)]) if asset.axes else None
 
-    def mappings(self, recipe: Recipe) -> dict[str, dg.PartitionMapping | None]:
+    def mappings(self, asset: Asset) -> dict[str, dg.PartitionMapping | None]:
         """`Lineage.sources` as Dagster's own mappings, by upstream asset; None where all partitions are meant."""
-        found: dict[str, dict[str, set[str]]] = {name: {} for name in self.above(recipe)}
-        for below, key in self.keys(recipe.name).items():
-            for source, source_key in self.lineage.sources(recipe.name, key):
+        found: dict[str, dict[str, set[str]]] = {name: {} for name in self.above(asset)}
+        for below, key in self.keys(asset.name).items():
+            for source, source_key in self.lineage.sources(asset.name, key):
                 name = to_dagster(source_key)
                 if source in found and name in self.keys(source):
                     found[source].setdefault(str(name), set()).add(str(below))
         return {
-            name: dg.StaticPartitionMapping(own) if recipe.axes and self.lineage.recipes[name].axes else None
+            name: dg.StaticPartitionMapping(own) if asset.axes and self.lineage.assets[name].axes else None
             for name, own in found.items()
         }
 

@@ -60,7 +60,7 @@ class Maker:
             elif name in errors:
                 found.append(StepResult(name, "failed", errors[name]))
             else:
-                needed = next((source for source in self._lineage.recipes[name].upstream if source in lost), None)
+                needed = next((source for source in self._lineage.assets[name].sources if source in lost), None)
                 found.append(StepResult(name, "skipped", f"needs {needed or 'what failed before'}"))
                 lost.add(name)
         return found

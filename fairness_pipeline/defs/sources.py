@@ -13,7 +13,7 @@ import dagster as dg
 
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.foundation import paths
-from fairness_pipeline.lineage.recipe import Recipe
+from fairness_pipeline.lineage.assets import Asset
 
 _SETTINGS = "settings"
 _KINDS = {
@@ -44,7 +44,7 @@ class Sources:
 
     def files(self) -> list[dg.AssetSpec]:
         """The profile's YAML files as roots of the lineage."""
-        named = dict.fromkeys(file for recipe in self._shown.recipes for file in self._files_of(recipe))
+        named = dict.fromkeys(file for asset in self._shown.assets for file in self._files_of(asset))
         return [
             dg.AssetSpec(
                 dg.AssetKey([kind, name]),
@@ -61,15 +61,15 @@ class Sources:
 
         specs = [
             dg.AssetSpec(
-                settings_key(recipe.name),
-                deps=[dg.AssetKey(file) for file in self._files_of(recipe)],
-                partitions_def=self._shown.definition(recipe),
+                settings_key(asset.name),
+                deps=[dg.AssetKey(file) for file in self._files_of(asset)],
+                partitions_def=self._shown.definition(asset),
                 group_name=_SETTINGS,
                 kinds={"yaml"},
-                description=f"What `{recipe.name}` is made from besides other assets: code version, seed, settings. "
+                description=f"What `{asset.name}` is made from besides other assets: code version, seed, settings. "
                 "Its version differs from the one that a partition was made from when `run` would make it again.",
             )
-            for recipe in self._shown.recipes
+            for asset in self._shown.assets
         ]
 
         def observe_settings(context: dg.OpExecutionContext) -> Iterator[dg.ObserveResult]:
@@ -83,14 +83,14 @@ class Sources:
             )
         return found
 
-    def _files_of(self, recipe: Recipe) -> Iterator[tuple[str, str]]:
+    def _files_of(self, asset: Asset) -> Iterator[tuple[str, str]]:
         """The files that first matter for this asset: what its upstream was made for reaches it from there."""
-        keys, part = self._shown.keys, self._shown.lineage.part(recipe.name)
+        keys, part = self._shown.keys, self._shown.lineage.part(asset.name)
         yield "profiles", self._shown.lineage.project.name
-        upstream = recipe.sources
-        for axis in recipe.axes:
+        upstream = asset.sources
+        for axis in asset.axes:
             above = {key.get(axis) for name in upstream for key in keys(name).values()}
-            own = dict.fromkeys(key[axis] for key in keys(recipe.name).values() if key[axis] not in above)
+            own = dict.fromkeys(key[axis] for key in keys(asset.name).values() if key[axis] not in above)
             yield from ((kind, value) for value in own if value in self._known.get(kind := _KINDS.get(axis, ""), {}))
-        if not recipe.axes and not upstream:
+        if not asset.axes and not upstream:
             yield from (("corpora", corpus) for corpus in part.corpora_of_all)

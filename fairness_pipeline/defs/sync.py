@@ -25,8 +25,8 @@ from fairness_pipeline.defs.at_rest import COMPARED
 from fairness_pipeline.defs.checks import evaluations
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.defs.sources import settings_key
+from fairness_pipeline.lineage.assets import Asset, place
 from fairness_pipeline.lineage.lineage import Lineage
-from fairness_pipeline.lineage.recipe import Recipe, place
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.workspace.lake import Card, Lake
 
@@ -56,8 +56,8 @@ def sync(lineage: Lineage, instance: dg.DagsterInstance) -> Told:
     ended_badly = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED])
     any_failed = instance.get_runs_count(ended_badly) > 0
     made = changed = 0
-    for recipe in shown.recipes:  # upstream first: a partition is told before what is made from it
-        teller = _Teller(shown, recipe, instance, versions, any_failed=any_failed)
+    for asset in shown.assets:  # upstream first: a partition is told before what is made from it
+        teller = _Teller(shown, asset, instance, versions, any_failed=any_failed)
         made += teller.tell_what_was_made()
         changed += teller.tell_versions()
     if known.get(_CHECKED) != state:
@@ -93,32 +93,32 @@ class _Teller:
     """Compares one asset."""
 
     def __init__(
-        self, shown: Shown, recipe: Recipe, instance: dg.DagsterInstance, versions: Versions, *, any_failed: bool
+        self, shown: Shown, asset: Asset, instance: dg.DagsterInstance, versions: Versions, *, any_failed: bool
     ) -> None:
-        self._recipe = recipe
+        self._asset = asset
         self._instance = instance
         self._versions = versions
         self._lake = Lake(shown.lineage.project.workspace)
-        self._keys = shown.keys(recipe.name)
+        self._keys = shown.keys(asset.name)
         self._any_failed = any_failed
-        self._above = shown.above(recipe)
-        self._settings = settings_key(recipe.name)
+        self._above = shown.above(asset)
+        self._settings = settings_key(asset.name)
         self._observed = self._latest(self._settings, _OBSERVED)
 
     def tell_what_was_made(self) -> int:
         """Reports the partitions that Dagster does not know as they are; returns how many."""
-        asset = dg.AssetKey(self._recipe.name)
+        asset = dg.AssetKey(self._asset.name)
         known, failed = self._latest(asset, _MADE), self._failed(asset)
         unknown = [
             (partition, key, card)
             for partition, key in self._keys.items()
-            if (card := self._versions.cards.get(where := place(self._recipe.name, key)))
+            if (card := self._versions.cards.get(where := place(self._asset.name, key)))
             # What stands although a run failed is told again; what that run was to make anew stays failed.
             and (
                 (partition in failed and where not in self._versions.stale)
                 or not self._is_known(partition, card, known.get(partition))
             )
-            and self._lake.card(self._recipe.name, key) == card  # a run may have made it anew meanwhile
+            and self._lake.card(self._asset.name, key) == card  # a run may have made it anew meanwhile
         ]
         for partition, _, card in unknown:
             self._observe(partition, card.fingerprint)
@@ -128,7 +128,7 @@ class _Teller:
                 dg.AssetMaterialization(
                     asset,
                     partition=partition,
-                    metadata=metadata.card_metadata(card, self._recipe.path(self._lake, key)),
+                    metadata=metadata.card_metadata(card, self._asset.path(self._lake, key)),
                     tags=self._tags(card, pointers),
                 )
             )
@@ -138,7 +138,7 @@ class _Teller:
         """Reports what the partitions would be made from now; returns of how many that changed."""
         changed = 0
         for partition, key in self._keys.items():
-            where = place(self._recipe.name, key)
+            where = place(self._asset.name, key)
             if where in self._versions.cards or partition in self._observed:
                 changed += self._observe(partition, self._versions.of(where))
         return changed
@@ -150,7 +150,7 @@ class _Teller:
         if self._observed.get(partition) == card.fingerprint:
             return True
         # The settings may have changed since; which it was made from stands before it.
-        instance, asset = self._instance, dg.AssetKey(self._recipe.name)
+        instance, asset = self._instance, dg.AssetKey(self._asset.name)
         made = instance.get_latest_data_version_record(asset, is_source=False, partition_key=partition)
         before = instance.get_latest_data_version_record(
             self._settings,
@@ -169,7 +169,7 @@ class _Teller:
 
     def _latest(self, asset: dg.AssetKey, event: dg.DagsterEventType) -> dict[str | None, str | None]:
         """The latest version that was reported of each partition."""
-        if not self._recipe.axes:
+        if not self._asset.axes:
             last = self._instance.get_latest_data_version_record(asset, is_source=event == _OBSERVED)
             return {None: reported_version(last)} if last else {}
         storage = self._instance.event_log_storage
@@ -178,7 +178,7 @@ class _Teller:
 
     def _failed(self, asset: dg.AssetKey) -> set[str | None]:
         """The partitions whose last run has ended without making them."""
-        if not self._recipe.axes or not self._any_failed:
+        if not self._asset.axes or not self._any_failed:
             return set()
         storage = self._instance.event_log_storage
         tried = storage.get_latest_asset_partition_materialization_attempts_without_materializations(asset)

@@ -30,6 +30,7 @@ from fairness_pipeline.engines.ray_cluster import (
 )
 from fairness_pipeline.engines.settings import RaySettings
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.guard import Files, declared, only
 from fairness_pipeline.foundation.threads import one_thread
 from fairness_pipeline.workspace.distinct import HERE, Check, Chunks, LazyScorer
 
@@ -98,21 +99,24 @@ class _Refused(NamedTuple):
 class _Scoring:
     """What runs in an actor: one scorer, which loads its model at its first chunk."""
 
-    def __init__(self, scorer: LazyScorer, seen: Path, given: dict[str, str]) -> None:
+    def __init__(self, scorer: LazyScorer, seen: Path, given: dict[str, str], files: Files | None) -> None:
         use_environment(given)
-        self._scorer = scorer
+        self._scorer, self._files = scorer, files
         self._visit = visit(seen)
-        ExitStack().enter_context(one_thread())  # for as long as the process lives
+        self._limits = ExitStack()  # kept: they end with the object
+        self._limits.enter_context(one_thread())
 
     def visit(self) -> Visit:
         return self._visit
 
     def make(self, texts: pa.Array, check: Check, folder: Path, size: int, number: int) -> _Refused | None:
-        return _refusal(lambda: Chunks(texts, self._scorer, check, folder, size).make(number))
+        with only(self._files):
+            return _refusal(lambda: Chunks(texts, self._scorer, check, folder, size).make(number))
 
     def examine(self) -> dict[str, Any] | _Refused:
         found: dict[str, Any] = {}
-        return _refusal(lambda: found.update(self._scorer.examination())) or found
+        with only(self._files):
+            return _refusal(lambda: found.update(self._scorer.examination())) or found
 
 
 def _refusal(work: Callable[[], object]) -> _Refused | None:
@@ -224,7 +228,7 @@ class _Pool:
     def _start(self, left: int) -> None:
         """Starts actors until there are as many as the cluster holds, and no more than there are chunks."""
         for _ in range(min(self._room(), left) - len(self._members)):
-            actor = self._kind.remote(self._scorer, self._seen, self._given)
+            actor = self._kind.remote(self._scorer, self._seen, self._given, declared())
             self._members.append(_Member(actor, [actor.visit.remote()]))
 
     def _hand_out(self) -> None:

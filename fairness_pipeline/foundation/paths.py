@@ -73,15 +73,20 @@ def workspace_folder(profile: str) -> Path:
     Raises:
         FairnessError: the path cannot be a folder, or is an address.
     """
-    return _home() / profile
+    return home_folder() / profile
 
 
 def cache_folder() -> Path:
     """The folder that all profiles share, for downloads and for checksums of large files."""
-    return _home() / ".cache"
+    return home_folder() / ".cache"
 
 
-def _home() -> Path:
+def home_folder() -> Path:
+    """The folder of all workspaces, `$FAIRNESS_HOME`.
+
+    Raises:
+        FairnessError: the path cannot be a folder, or is an address.
+    """
     default = _CHECKOUT / "data" / "lake" if _CHECKOUT else Path.home() / ".fairness-pipeline"
     named = os.environ.get("FAIRNESS_HOME")
     if named and "://" in named:

@@ -8,11 +8,13 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextvars import copy_context
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.guard import Files, declare, declared
 from fairness_pipeline.foundation.processes import end_with_parent
 
 P = TypeVar("P")
@@ -68,7 +70,7 @@ def in_processes(
         return
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_LOADED)
-    with ProcessPoolExecutor(count, context, _begin, (work, cores // count)) as pool:
+    with ProcessPoolExecutor(count, context, _begin, (work, cores // count, declared())) as pool:
         try:
             yield from pool.map(_do, map(sent, parts))
         except BrokenProcessPool:
@@ -121,7 +123,7 @@ def in_threads(work: Callable[[P], R], parts: Iterator[P]) -> Iterator[R]:
                 given = begun = begun + 1
                 continue
             if threads < _cores():
-                Thread(target=serve, daemon=True).start()
+                Thread(target=copy_context().run, args=(serve,), daemon=True).start()
                 threads += 1
             tasks.put((begun, part))
             begun += 1
@@ -138,10 +140,11 @@ _work: Callable[[Any], Any]
 """What a process works with."""
 
 
-def _begin(work: Callable[[Any], Any], cores: int) -> None:
+def _begin(work: Callable[[Any], Any], cores: int, files: Files | None) -> None:
     """An orphan would go on for nobody; Ctrl-C is for the process that was called."""
     global _work
     _work = work
+    declare(files)
     allow_cores(lambda: cores)  # what the others leave
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()

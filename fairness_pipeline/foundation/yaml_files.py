@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
 import pydantic
@@ -22,6 +22,12 @@ class Specification(pydantic.BaseModel):
 
     renamed: ClassVar[Mapping[str, str]] = {}
     """Renamed keys: the old name, which is still read, and the new name."""
+    unhashed: ClassVar[frozenset[str]] = frozenset()
+    """Keys that change how fast something is made or how it is shown, and never what comes out."""
+
+    def without(self, *names: str) -> Self:
+        """A copy in which some keys say nothing, so that they are not hashed; whoever reads one gets None."""
+        return self.model_copy(update=dict.fromkeys(names))
 
     @pydantic.model_validator(mode="before")
     @classmethod

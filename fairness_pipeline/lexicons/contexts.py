@@ -16,7 +16,7 @@ from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.side_by_side import in_processes, in_threads
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
-from fairness_pipeline.lexicons.dimensions import Dimension, Side
+from fairness_pipeline.lexicons.dimensions import Side, Words
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.swapping import Meant, PronounRule, Swapper
 
@@ -224,7 +224,7 @@ class _Ruled:
 @collector_paused()
 def make_pairs(
     contexts: pa.Table,
-    dimension: Dimension,
+    dimension: Words,
     *,
     maximum: int,
     seed: int,
@@ -456,7 +456,7 @@ def _first(words: np.ndarray, most: int) -> np.ndarray:
     return left
 
 
-def _hold_unlisted_pronoun(pairs: pa.Table, dimension: Dimension, pronouns: PronounRule) -> int:
+def _hold_unlisted_pronoun(pairs: pa.Table, dimension: Words, pronouns: PronounRule) -> int:
     """How many contexts hold a pronoun that the dimension knows but that is not among the pairs in use."""
     unlisted = _unlisted_pronouns(dimension, pronouns)
     if unlisted is None or not unlisted.terms:
@@ -466,7 +466,7 @@ def _hold_unlisted_pronoun(pairs: pa.Table, dimension: Dimension, pronouns: Pron
     return sum(bool(matches) for matches in unlisted.find_all(likely))
 
 
-def _unlisted_pronouns(dimension: Dimension, pronouns: PronounRule) -> TermMatcher | None:
+def _unlisted_pronouns(dimension: Words, pronouns: PronounRule) -> TermMatcher | None:
     """Finds the pronouns that the dimension knows but that are not among the pairs in use."""
     if dimension.pronouns is None or pronouns == "extended":
         return None

@@ -2,10 +2,13 @@
 
 import gzip
 import re
-from functools import lru_cache
 
+from fairness_pipeline.foundation.guard import remembered
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.lexicons.text import fold
+
+FILES = ("wordnet/words.txt.gz", "lexicon/common_words.txt")
+"""The data files that words are looked up in."""
 
 _WORD = re.compile(r"(?<![\w@])(?!_)[^\W\d]\w*(?:['’-]\w+)*")
 
@@ -17,15 +20,15 @@ _ENDINGS = (
 """Endings, and what stands in their place in the dictionary's form."""
 
 
-@lru_cache(maxsize=1)
+@remembered(1)
 def _words() -> frozenset[str]:
-    with gzip.open(data_file("wordnet/words.txt.gz"), "rt", encoding="utf-8") as lines:
+    with gzip.open(data_file(FILES[0]), "rt", encoding="utf-8") as lines:
         listed = lines.read().split()
-    common = data_file("lexicon/common_words.txt").read_text(encoding="utf-8").splitlines()
+    common = data_file(FILES[1]).read_text(encoding="utf-8").splitlines()
     return frozenset(listed).union(word for line in common if not line.startswith("#") for word in line.split())
 
 
-@lru_cache(maxsize=1 << 17)
+@remembered(1 << 17)
 def is_word(word: str) -> bool:
     """Whether a folded word, or the form that it is inflected from, is in WordNet 3.0 or among the common words.
 

@@ -1,12 +1,16 @@
 """A bias dimension: two groups, the word pairs that distinguish them, and the attribute lists to count in answers."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal, Protocol, Self
 
 import pydantic
 
+from fairness_pipeline.foundation.inputs import DataFile
 from fairness_pipeline.foundation.yaml_files import Specification
-from fairness_pipeline.lexicons.senses import Senses
+from fairness_pipeline.lexicons import dictionary, lemmas
+from fairness_pipeline.lexicons.senses import CLASSES, Senses
 from fairness_pipeline.lexicons.text import fold
 
 Side = Literal["a", "b"]
@@ -71,7 +75,78 @@ class Stereotypes(Specification):
         return self
 
 
-class Dimension(Specification):
+class Words(Protocol):
+    """The words that name the two groups, as much of them as a reader needs; a `Dimension` has all of it."""
+
+    @property
+    def pairs(self) -> tuple[WordPair, ...]:
+        """A word or phrase of side a, and its counterpart of side b."""
+
+    @property
+    def pronouns(self) -> Pronouns | None:
+        """Pronouns that the list lacks."""
+
+    @property
+    def further(self) -> tuple[WordPair, ...]:
+        """Further ways to name the groups."""
+
+    @property
+    def senses(self) -> Senses | None:
+        """In which uses a word means a person of the group."""
+
+    def all_pairs(
+        self, pronouns: Literal["published", "extended"] = "published", *, further: bool = False
+    ) -> tuple[WordPair, ...]:
+        """The pairs in use. `extended` adds the pronouns that the published list lacks, `further` the further ways to
+        name the groups."""
+
+
+class _Pairs:
+    section: ClassVar = "dimension"
+
+    def all_pairs(
+        self: Words, pronouns: Literal["published", "extended"] = "published", *, further: bool = False
+    ) -> tuple[WordPair, ...]:
+        """The pairs in use. `extended` adds the pronouns that the published list lacks, `further` the further ways to
+        name the groups."""
+        extra = self.pronouns.pairs if self.pronouns and pronouns == "extended" else ()
+        return (*self.pairs, *extra, *(self.further if further else ()))
+
+
+@dataclass(frozen=True)
+class ExchangedWords(_Pairs):
+    """The part of a dimension that decides which words are exchanged, and where; with the data files for it."""
+
+    pairs: tuple[WordPair, ...]
+    pronouns: Pronouns | None
+    further: tuple[WordPair, ...]
+    senses: Senses | None
+    files: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True)
+class MaskedWords(_Pairs):
+    """The part of a dimension that decides which words are masked, and how pairs move together."""
+
+    pairs: tuple[WordPair, ...]
+    pronouns: Pronouns | None
+    further: tuple[WordPair, ...]
+    names_the_group: bool
+    senses: ClassVar[None] = None
+
+
+@dataclass(frozen=True)
+class InterchangeableWords(_Pairs):
+    """The part of a dimension that says which words of one group fit into the same places."""
+
+    pairs: tuple[WordPair, ...]
+    pronouns: Pronouns | None
+    further: tuple[WordPair, ...]
+    interchangeable: tuple[tuple[Term, ...], ...]
+    senses: ClassVar[None] = None
+
+
+class Dimension(_Pairs, Specification):
     """One file of `data/dimensions`.
 
     `pairs` are (word of a, word of b), each a word or a phrase. A word may have several counterparts, but it may not
@@ -170,13 +245,37 @@ class Dimension(Specification):
             raise ValueError(f"'stereotypes.attributes': '{named}' is no list of 'attribute_words'")
         return self
 
-    def all_pairs(
-        self, pronouns: Literal["published", "extended"] = "published", *, further: bool = False
-    ) -> tuple[WordPair, ...]:
-        """The pairs in use. `extended` adds the pronouns that the published list lacks, `further` the further ways to
-        name the groups."""
-        extra = self.pronouns.pairs if self.pronouns and pronouns == "extended" else ()
-        return (*self.pairs, *extra, *(self.further if further else ()))
+    @property
+    def named(self) -> ExchangedWords:
+        """What decides whether a text names a group, where no word is exchanged."""
+        return ExchangedWords(self.pairs, self.pronouns, (), None, ())
+
+    def exchanged(self, *, senses: bool = False, further: bool = False, searched: bool = False) -> ExchangedWords:
+        """What decides which words are exchanged.
+
+        Args:
+            senses: Whether the rules of sense decide where.
+            further: Whether the further ways to name the groups are exchanged too.
+            searched: Whether texts are searched for words that mean the group (`Swapper.meant`).
+        """
+        rules = self.senses if senses else None
+        names = [
+            *(lemmas.FILES if self.pronouns else ()),
+            *([CLASSES] if rules else ()),
+            *(dictionary.FILES if searched and rules and rules.ordinary_words_with else ()),
+        ]
+        files = tuple(map(DataFile.of, names))
+        return ExchangedWords(self.pairs, self.pronouns, self.further if further else (), rules, files)
+
+    @cached_property
+    def masked(self) -> MaskedWords:
+        """What decides which words are masked."""
+        return MaskedWords(self.pairs, self.pronouns, self.further, self.names_the_group)
+
+    @property
+    def fitting(self) -> InterchangeableWords:
+        """What decides which word is exchanged for another of the same group."""
+        return InterchangeableWords(self.pairs, self.pronouns, self.further, self.interchangeable)
 
 
 def with_plurals(pairs: Sequence[WordPair]) -> tuple[WordPair, ...]:

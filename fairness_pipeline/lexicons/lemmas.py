@@ -1,10 +1,13 @@
 """WordNet's noun lemmas. NLTK's corpus reader would need three seconds and a download."""
 
 import gzip
-from functools import lru_cache
 from hashlib import sha256
 
+from fairness_pipeline.foundation.guard import remembered
+from fairness_pipeline.foundation.inputs import DataFile, File
 from fairness_pipeline.foundation.paths import data_file
+
+FILES = ("wordnet/nouns.txt.gz", "wordnet/noun.exc")
 
 # Detachment rules for nouns, in WordNet's order (morphy(7WN)).
 _RULES = (
@@ -13,26 +16,30 @@ _RULES = (
 )  # fmt: skip
 
 
-@lru_cache(maxsize=1)
+@remembered(1)
 def _nouns() -> frozenset[str]:
-    with gzip.open(data_file("wordnet/nouns.txt.gz"), "rt", encoding="utf-8") as lines:
+    with gzip.open(data_file(FILES[0]), "rt", encoding="utf-8") as lines:
         return frozenset(lines.read().split())
 
 
-@lru_cache(maxsize=1)
+@remembered(1)
 def _exceptions() -> dict[str, tuple[str, ...]]:
     exceptions: dict[str, tuple[str, ...]] = {}
-    for line in data_file("wordnet/noun.exc").read_text(encoding="utf-8").splitlines():
+    for line in data_file(FILES[1]).read_text(encoding="utf-8").splitlines():
         form, *lemmas = line.split()
         exceptions[form] = tuple(lemmas)
     return exceptions
 
 
-@lru_cache(maxsize=1)
-def version() -> str:
-    """A hash of the noun index, for results that depend on it."""
-    files = (data_file(name).read_bytes() for name in ("wordnet/nouns.txt.gz", "wordnet/noun.exc"))
-    return sha256(b"".join(files)).hexdigest()
+def files() -> tuple[DataFile, ...]:
+    """The data files that lemmas are looked up in, as they are now."""
+    return tuple(map(DataFile.of, FILES))
+
+
+def index() -> File:
+    """The same as one file: the folder that they lie in."""
+    paths = [data_file(name) for name in FILES]
+    return File(paths[0].parent, sha256(b"".join(path.read_bytes() for path in paths)).hexdigest())
 
 
 def is_noun(word: str) -> bool:
@@ -45,7 +52,7 @@ def is_noun(word: str) -> bool:
     return lemmatize(word) in _nouns()
 
 
-@lru_cache(maxsize=1 << 18)
+@remembered(1 << 18)
 def lemmatize(word: str) -> str:
     """The shortest noun lemma of a lower-case `word` in WordNet 3.0, or the word itself if it has none.
 

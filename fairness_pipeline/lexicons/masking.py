@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.lexicons.swapping import Swapper
 
 MASK = "_"
 """The mark that replaces a listed word. Scorers ignore it."""
 
 
-def masked(texts: pa.Array | pa.ChunkedArray, dimension: Dimension) -> pa.ChunkedArray:
+def masked(texts: pa.Array | pa.ChunkedArray, dimension: MaskedWords) -> pa.ChunkedArray:
     """The texts with `MASK` in place of every listed word of either group, including pronouns that the list lacks and
     further ways to name the groups.
 
@@ -21,11 +21,11 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: Dimension) -> pa.Chunke
 
     Args:
         texts: Any texts.
-        dimension: The dimension whose words are masked.
+        dimension: The words that are masked.
 
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
-        >>> masked(pa.array(["my aunt likes him", "it rains"]), load_dimension("gender")).to_pylist()
+        >>> masked(pa.array(["my aunt likes him", "it rains"]), load_dimension("gender").masked).to_pylist()
         ['my _ likes _', 'it rains']
     """
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
@@ -47,7 +47,7 @@ _SHORTEST = 3
 """Derivatives are searched only for words of at least this many letters."""
 
 
-def _derived(dimension: Dimension) -> tuple[re.Pattern[str], str]:
+def _derived(dimension: MaskedWords) -> tuple[re.Pattern[str], str]:
     """Finds words that are derived from a listed word or compounded with it; and a pattern that such texts match."""
     listed = {word.lower() for pair in dimension.all_pairs("extended") for word in pair} | _telling(dimension)
     if dimension.names_the_group:  # either word of `anglo american` alone names the group
@@ -63,7 +63,7 @@ def _derived(dimension: Dimension) -> tuple[re.Pattern[str], str]:
     return pattern, rf"\b(?:{'|'.join(single)})(?:{ends})|-(?:{'|'.join(single)})" if single else "$^"
 
 
-def _telling(dimension: Dimension) -> set[str]:
+def _telling(dimension: MaskedWords) -> set[str]:
     """The words in which the two phrases of a further way to name the groups differ: either of them tells the group."""
     found: set[str] = set()
     for a, b in dimension.further:

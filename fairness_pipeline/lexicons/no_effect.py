@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
-from fairness_pipeline.lexicons.dimensions import Dimension, Side
+from fairness_pipeline.lexicons.dimensions import InterchangeableWords, Side
 from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.swapping import replaced
 from fairness_pipeline.lexicons.text import fold
@@ -46,7 +46,7 @@ _REWORDINGS = [
 _BEGINNINGS = ("Hi. ", "Hey. ", "OK. ", "One more thing. ")
 
 
-def make_no_effect(pairs: pa.Table, dimension: Dimension, *, share: float, seed: int) -> pa.Table:
+def make_no_effect(pairs: pa.Table, dimension: InterchangeableWords, *, share: float, seed: int) -> pa.Table:
     """A table of `NO_EFFECT_CONTEXTS` for a share of the pairs.
 
     A pair whose word has no `interchangeable` one is reworded only.
@@ -61,7 +61,7 @@ def make_no_effect(pairs: pa.Table, dimension: Dimension, *, share: float, seed:
         >>> from fairness_pipeline.project.project import load_dimension
         >>> row = {"pair_id": 0, "dialogue_id": "1", "source_side": "b", "context_a": "My uncle did not call.",
         ...        "context_b": "My aunt did not call.", "terms": [{"a": "uncle", "b": "aunt"}]}
-        >>> made = make_no_effect(pa.Table.from_pylist([row]), load_dimension("gender"), share=1, seed=1)
+        >>> made = make_no_effect(pa.Table.from_pylist([row]), load_dimension("gender").fitting, share=1, seed=1)
         >>> made["change"].to_pylist(), made["changed"].to_pylist()[1]
         (['same_group', 'rewording'], "My aunt didn't call.")
     """
@@ -110,7 +110,7 @@ def reworded(text: str, draw: int) -> str:
 class _Interchangeable:
     """Exchanges a word for another one of the same group."""
 
-    def __init__(self, dimension: Dimension) -> None:
+    def __init__(self, dimension: InterchangeableWords) -> None:
         counterparts = {fold(a): b for a, b in reversed(dimension.all_pairs("extended", further=True))}
         of_a = [list(words) for words in dimension.interchangeable]
         of_b = [[counterparts[fold(word)] for word in words] for words in of_a]

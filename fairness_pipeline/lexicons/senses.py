@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pydantic
 
+from fairness_pipeline.foundation.guard import remembered
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import Specification, load
 
@@ -315,6 +316,6 @@ class _Names:
         return word in self._words or word.startswith(self._beginnings)
 
 
-@lru_cache(maxsize=1)
+@remembered(1)
 def _shared_classes() -> Classes:
     return load(WordClasses, data_file(CLASSES)).classes

@@ -1,10 +1,11 @@
 """Stereotyped phrases: finds them in comments, and makes their counterfactuals (Barikeri et al. 2021)."""
 
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lexicons.dimensions import Dimension, Stereotypes, WordPair, with_plurals
+from fairness_pipeline.lexicons.dimensions import Dimension, ExchangedWords, WordPair, with_plurals
 from fairness_pipeline.lexicons.matching import Match, TermMatcher
 from fairness_pipeline.lexicons.swapping import Swap, Swapper
 from fairness_pipeline.lexicons.text import fold
@@ -22,36 +23,43 @@ class Phrase(NamedTuple):
     attribute_in_window: bool
 
 
+@dataclass(frozen=True)
+class StereotypeTerms:
+    """The part of a dimension that stereotyped phrases are searched by and turned into counterfactuals with; the fields
+    are those of `Stereotypes`."""
+
+    targets: tuple[str, ...]
+    attributes: tuple[str, ...]
+    pairs: tuple[WordPair, ...]
+    idioms: tuple[str, ...]
+    opposites: tuple[WordPair, ...]
+
+
 class Lexicon:
-    """The terms of a dimension's stereotypes.
+    """Searches texts for the terms of a dimension's stereotypes, and exchanges them.
 
     Args:
-        dimension: A dimension with `stereotypes`, or with a list `stereotypical` instead.
-
-    Raises:
-        FairnessError: the dimension has neither.
+        terms: The terms.
 
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
-        >>> lexicon = Lexicon(load_dimension("religion2"))
+        >>> lexicon = Lexicon(stereotypes_of(load_dimension("religion2")))
         >>> [phrase.text for phrase in lexicon.phrases("they say that islam is violent")]
         ['they say that islam is violent']
         >>> lexicon.counterfactual("muslims' lawful wives are not an islamic threat", "1").text
         "christians' lawful wives are not a christian threat"
     """
 
-    def __init__(self, dimension: Dimension) -> None:
-        own = stereotypes_of(dimension)
-        self.attributes = attributes_of(dimension)
-        self.pairs = own.pairs
-        self._targets = TermMatcher(own.targets)
+    def __init__(self, terms: StereotypeTerms) -> None:
+        self.attributes = terms.attributes
+        self.pairs = terms.pairs
+        self._targets = TermMatcher(terms.targets)
         self._attribute = re.compile(rf"(?<!\w)(?:{'|'.join(map(_pattern, self.attributes))})(?!\w)")
-        self._dimension = dimension
-        self._pairs = with_plurals(own.pairs)
+        self._pairs = with_plurals(terms.pairs)
         self._swapper = self._of(self._pairs)
-        self._idioms = TermMatcher(own.idioms) if own.idioms else None
+        self._idioms = TermMatcher(terms.idioms) if terms.idioms else None
         self._own: dict[frozenset[str], Swapper] = {}
-        opposites = tuple((opposite, term) for term, opposite in own.opposites)
+        opposites = tuple((opposite, term) for term, opposite in terms.opposites)
         self._opposites = self._of(with_plurals(opposites)) if opposites else None
 
     def prefilter(self) -> str:
@@ -130,31 +138,27 @@ class Lexicon:
         return len({side for _, side in self._swapper.find(text)}) == 2
 
     def _of(self, pairs: tuple[WordPair, ...]) -> Swapper:
-        return Swapper(self._dimension.model_copy(update={"pairs": pairs, "pronouns": None}))
+        return Swapper(ExchangedWords(pairs, None, (), None, ()))
 
 
-def stereotypes_of(dimension: Dimension) -> Stereotypes:
+def stereotypes_of(dimension: Dimension) -> StereotypeTerms:
     """The search terms of a dimension's stereotyped phrases: its section `stereotypes`, or its pairs and its list
     `stereotypical`.
 
     Raises:
         FairnessError: the dimension has neither.
     """
-    if dimension.stereotypes:
-        return dimension.stereotypes
+    own = dimension.stereotypes
+    if own:
+        attributes = dimension.attribute_words[own.attributes] if isinstance(own.attributes, str) else own.attributes
+        return StereotypeTerms(own.targets, attributes, own.pairs, own.idioms, own.opposites)
     if "stereotypical" not in dimension.attribute_words:
         raise FairnessError(
             f"dimension '{dimension.label}' has no stereotypes: give its file a section 'stereotypes' (targets, "
             "attributes, pairs), or a list 'stereotypical' under 'attribute_words'"
         )
     targets = tuple(dict.fromkeys(b for _, b in dimension.pairs))
-    return Stereotypes(targets=targets, attributes="stereotypical", pairs=dimension.pairs)
-
-
-def attributes_of(dimension: Dimension) -> tuple[str, ...]:
-    """The terms of a dimension's stereotype. Raises FairnessError, as `stereotypes_of` does."""
-    named = stereotypes_of(dimension).attributes
-    return dimension.attribute_words[named] if isinstance(named, str) else named
+    return StereotypeTerms(targets, dimension.attribute_words["stereotypical"], dimension.pairs, (), ())
 
 
 def has_stereotypes(dimension: Dimension) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from fairness_pipeline.lexicons.dictionary import first_unknown
-from fairness_pipeline.lexicons.dimensions import SIDES, Dimension, Side
+from fairness_pipeline.lexicons.dimensions import SIDES, Side, Words
 from fairness_pipeline.lexicons.lemmas import is_noun
 from fairness_pipeline.lexicons.matching import Match, TermMatcher
 from fairness_pipeline.lexicons.senses import Not, SenseRules
@@ -99,7 +99,7 @@ class Swapper:
 
     def __init__(
         self,
-        dimension: Dimension,
+        dimension: Words,
         *,
         pronouns: PronounRule = "published",
         seed: int = 0,

@@ -1,1 +1,1 @@
-"""Assets and when they must be made: recipes, partitions, staleness, plans. Nothing here depends on Dagster."""
+"""Assets and when they must be made: declarations, making, staleness, plans. Nothing here depends on Dagster."""

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.paths import data_file
-from fairness_pipeline.lineage.recipe import Place
+from fairness_pipeline.lineage.assets import Place
 
 _GUESSES = "durations.json"
 """In the data folder: the mean seconds of each asset of profile `sample`, as a run of it has measured them."""

@@ -67,7 +67,7 @@ def _explain(then: Origins, now: Origins, place: str, found: list[str], explaine
         if (then.get(source) or {}).get("content") != (now.get(source) or {}).get("content")
     ]
     shown = place.replace("/", " ")
-    changes = [_said(change) for change in changes_between(before["inputs"], after["inputs"])]
+    changes = [_said(change) for change in changes_between(before["inputs"], after["inputs"], _key(place))]
     own = [f"{_plain(shown)}: {change}" for change in dict.fromkeys(changes)]
     if not own and not any(above) and before["content"] != after["content"]:
         own = [f"{_plain(shown)} came out otherwise"]
@@ -77,16 +77,15 @@ def _explain(then: Origins, now: Origins, place: str, found: list[str], explaine
 
 
 _ROUND = re.compile(r"settings\.round: .*")
-_FILE = re.compile(r"settings\.\w*files?\.(?:.*/)?([^/]+): \S+ -> \S+")
 
 
 def _said(change: str) -> str:
-    """A change for a reader: of a new round of questions and of a file not the hash, but what happened."""
-    if _ROUND.fullmatch(change):
-        return "the model was asked again"
-    if found := _FILE.fullmatch(change):
-        return f"{found[1]} changed"
-    return change
+    """A change for a reader: of a new round of questions not its time, but what happened."""
+    return "the model was asked again" if _ROUND.fullmatch(change) else change
+
+
+def _key(place: str) -> Key:
+    return dict(part.split("=", 1) for part in place.partition(" ")[2].split("/") if "=" in part)
 
 
 def _plain(place: str) -> str:

@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Literal
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.lineage.assets import Place, place
 from fairness_pipeline.lineage.durations import Durations, Forecast, chains
 from fairness_pipeline.lineage.lineage import Lineage
-from fairness_pipeline.lineage.recipe import Place, place
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.lineage.units import Unit, Workers
 from fairness_pipeline.project.project import Project
@@ -271,7 +271,7 @@ class Plan:
 
     def expected(self, step: Step) -> float:
         """Seconds that a step is expected to take."""
-        return self.durations.expected(step.place, trains=self.lineage.recipes[step.name].trains)
+        return self.durations.expected(step.place, trains=self.lineage.assets[step.name].trains)
 
     def _group(self, name: str) -> tuple[str, list[Key]]:
         """The group of an asset. Assets of one group have the same partitions, and Dagster makes them in one run."""
@@ -283,7 +283,7 @@ class Plan:
         others: list[Outcome] = []
         unreachable = set(lost)
         for step in unit:
-            above = [] if self.lineage.recipes[step.name].tolerant else self._sources(step)
+            above = [] if self.lineage.assets[step.name].tolerant else self._sources(step)
             missing = [source for source in above if source in unreachable]
             if missing:
                 unreachable.add(step.place)
@@ -356,20 +356,18 @@ def selected(lineage: Lineage, selection: Selection) -> Iterator[tuple[str, Key]
             return
         wanted.add(place)
         # A report uses what exists; any other asset needs everything that it is made from, also for the base.
-        base, tolerant = lineage.part(name).base_of(key), lineage.recipes[name].tolerant
+        part, tolerant = lineage.part(name), lineage.assets[name].tolerant
         if among and not tolerant:
-            recipe, part = lineage.recipes[name], lineage.part(name)
-            others = part.seeds_of(key) if recipe.upstream_of_seeds else []
-            others = [*others, *(part.baselines_of(key) if recipe.upstream_of_baselines else ())]
-            others = [*others, *([part.shared_with(key)] if recipe.upstream_shared else ())]
-            among = among | {own[subject[lineage.study_of[name]]] for own in (*others, *([base] if base else ()))}
+            base = part.base_of(key)
+            others = [*lineage.other_subjects(name, key), *([base] if base else ())]
+            among = among | {own[subject[lineage.study_of[name]]] for own in others}
         for source, source_key in lineage.sources(name, key):
             want(source, source_key, among, not tolerant)
 
     for target in [selection.asset] if selection.asset else in_study:
         for key in lineage.keys(target):
             want(target, key, {selection.model} if selection.model else None)
-    for name in lineage.recipes:
+    for name in lineage.assets:
         for key in lineage.keys(name):
             if (name, partition_name(key)) in wanted:
                 yield name, key

@@ -1,12 +1,18 @@
 """Finds out which partitions of a lake are stale, and why."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import canonical
+from fairness_pipeline.foundation.libraries import library_versions
+from fairness_pipeline.foundation.schemas import without_texts
+from fairness_pipeline.lineage.assets import Asset, Place
 from fairness_pipeline.lineage.lineage import Lineage
-from fairness_pipeline.lineage.recipe import Place, Recipe
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint, partition_name
 
 
@@ -40,15 +46,25 @@ class State:
         Raises:
             FairnessError: a file that the partition is made from cannot be read.
         """
-        recipe = self.lineage.recipes[name]
+        asset = self.lineage.assets[name]
+        return self.described(name, key, asset.inputs(self.lineage.part(name), key))
+
+    def described(self, name: str, key: Key, given: object) -> dict[str, Any]:
+        """The same for inputs that are there: the object that is handed to the asset's function."""
+        asset = self.lineage.assets[name]
+        settings: Any = canonical(given) or {}
+        if asset.libraries:
+            versions = settings.get("versions", {})
+            settings = {**settings, "versions": {**versions, **library_versions(*asset.libraries)}}
         return {
             "asset": name,
-            "code_version": recipe.code_version,
+            "code_version": asset.code_version,
+            **({"schema": _columns(asset)} if asset.schema else {}),
             "partition": key,
             "seed": self.lineage.project.profile.seed,
-            "settings": recipe.settings(self.lineage.part(name), key),
+            "settings": settings,
             "upstream": {
-                "/".join([source, *k.values()]): self._upstream(recipe, source, k)
+                "/".join([source, *k.values()]): self._upstream(asset, source, k)
                 for source, k in self.lineage.sources(name, key)
             },
         }
@@ -69,9 +85,9 @@ class State:
             return ["not made yet"]
         # A missing upstream partition is no change yet: it may come out as before.
         now["upstream"] = {k: content or card.inputs["upstream"].get(k) for k, content in now["upstream"].items()}
-        if fingerprint(now) == card.fingerprint:
+        if made_from(card, now) and ("schema" in card.inputs or self._has_schema(name, key)):
             return []
-        return list(changes_between(card.inputs, json.loads(json.dumps(now)))) or ["made from something else"]
+        return list(changes_between(card.inputs, json.loads(json.dumps(now)), key)) or ["made from something else"]
 
     def stale(self, name: str, key: Key) -> bool:
         """Whether a partition, or anything that it is made from, is not up to date with the profile."""
@@ -82,22 +98,72 @@ class State:
             )
         return self._stale[place]
 
-    def _upstream(self, recipe: Recipe, source: str, key: Key) -> str | None:
+    def _has_schema(self, name: str, key: Key) -> bool:
+        """Whether a table that was made before schemas were inputs has the schema that it would have now."""
+        asset = self.lineage.assets[name]
+        if asset.schema is None:
+            return True
+        written = pq.read_schema(self.lake.table_path(name, key)).remove_metadata()
+        return bool(written.equals(without_texts(asset.schema)))
+
+    def _upstream(self, asset: Asset, source: str, key: Key) -> str | None:
         card = self.card(source, key)
-        if card is None or not recipe.tolerant:
+        if card is None or not asset.tolerant:
             return card.content if card else None
         # A report also depends on what its tables were made from.
         return f"{card.content} of {card.fingerprint}" + (", stale" if self.stale(source, key) else "")
 
 
-def changes_between(before: Any, now: Any, path: str = "") -> Iterator[str]:
-    """The differences between two inputs, one phrase each."""
+def _columns(asset: Asset) -> dict[str, str]:
+    """A table's columns and their types; what they are said to hold is no input."""
+    assert asset.schema is not None
+    return {column.name: str(column.type) for column in without_texts(asset.schema)}
+
+
+def made_from(card: Card, described: dict[str, Any]) -> bool:
+    """Whether a partition was made from these inputs.
+
+    Cards of earlier versions name no schema, and keys that say nothing. They are taken over, so that nobody trains or
+    pays again for what did not change.
+    """
+    if card.fingerprint == fingerprint(described):
+        return True
+    older = {name: value for name, value in described.items() if name != "schema"}
+    return "schema" not in card.inputs and _spoken(card.inputs) == _spoken(json.loads(json.dumps(older)))
+
+
+def _spoken(value: Any) -> Any:
+    """The value without keys that are None."""
+    if isinstance(value, dict):
+        return {name: _spoken(own) for name, own in value.items() if own is not None}
+    return [_spoken(own) for own in value] if isinstance(value, list) else value
+
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def changes_between(before: Any, now: Any, key: Mapping[str, str], path: tuple[str, ...] = ()) -> Iterator[str]:
+    """The differences between two inputs, one phrase each.
+
+    Args:
+        before: The inputs that a partition was made from.
+        now: Those that it would be made from.
+        key: The partition.
+        path: Where the two stand in a larger one.
+    """
     if isinstance(before, dict) and isinstance(now, dict):
         for name in sorted(before.keys() | now.keys()):
-            yield from changes_between(before.get(name), now.get(name), f"{path}.{name}" if path else name)
+            yield from changes_between(before.get(name), now.get(name), key, (*path, name))
     elif before != now:
-        if path.startswith("upstream."):
-            yield f"{path.removeprefix('upstream.').replace('/', ' ')} changed"
+        if path[0] == "upstream":
+            yield f"{path[1].replace('/', ' ')} changed"
+        elif any(isinstance(value, str) and _DIGEST.fullmatch(value) for value in (before, now)):
+            yield f"{path[-1].rpartition('/')[2] if path[-1][:1] == '/' else path[-1]} changed"
+        elif "dimension" in path:
+            where = path.index("dimension")
+            yield f"{key.get('dimension', 'dimension')}.yaml: {'.'.join(path[where + 1 :])} changed"
+        elif isinstance(before, list | dict) or isinstance(now, list | dict):
+            yield f"{'.'.join(path)} changed"
         else:
             short = [text if len(text) <= 40 else text[:37] + "..." for text in map(str, (before, now))]
-            yield f"{path}: {short[0]} -> {short[1]}"
+            yield f"{'.'.join(path)}: {short[0]} -> {short[1]}"

@@ -1,8 +1,8 @@
 """A version of what each partition would be made from now: comparing versions then tells what `run` would do."""
 
+from fairness_pipeline.lineage.assets import Place, place
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.plan import Selection, reasons, selected
-from fairness_pipeline.lineage.recipe import Place, place
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.workspace.lake import Key, Lake, fingerprint
 
@@ -54,5 +54,5 @@ def partitions_shown(lineage: Lineage) -> tuple[list[tuple[str, Key]], list[tupl
     lake = Lake(lineage.project.workspace)
     default = list(selected(lineage, Selection()))
     known = {place(*own) for own in default}
-    others = ((name, key) for name in lineage.recipes for key in lineage.keys(name))
+    others = ((name, key) for name in lineage.assets for key in lineage.keys(name))
     return default, [own for own in others if place(*own) not in known and lake.has(*own)]

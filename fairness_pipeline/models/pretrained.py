@@ -8,6 +8,7 @@ from typing import Any
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.plain_text import first_line
 
 _SOURCE = "source.json"
@@ -97,7 +98,8 @@ def note_source(folder: Path, name: str, configuration: Any, revision: str | Non
     commit = getattr(configuration, "_commit_hash", None) or revision
     with replacing(folder / _SOURCE) as path:
         path.write_text(json.dumps({"name": name, "revision": commit}), encoding="utf-8")
-    return {"model_type": configuration.model_type, "revision": commit or folder_version(name)}
+    saved = model_folder(name)
+    return {"model_type": configuration.model_type, "revision": commit or (saved.sha256 if saved else None)}
 
 
 def noted_source(folder: Path) -> tuple[str, str | None] | None:
@@ -152,12 +154,13 @@ def is_path(name: str) -> bool:
     return name.startswith(("/", ".", "~")) or name.count("/") > 1 or name.endswith("/") or "\\" in name
 
 
-def folder_version(name: str) -> str | None:
-    """A hash of the files of a model in a folder; None for a model that an id and a revision name."""
+def model_folder(name: str) -> File | None:
+    """The folder of a model with a hash of its files; None for a model that an id and a revision name."""
     folder, files = Path(name), folder_files(name)
     if not files:
         return None
-    return sha256("".join(f"{path.relative_to(folder)} {checksum(path)}\n" for path in files).encode()).hexdigest()
+    listed = "".join(f"{path.relative_to(folder)} {checksum(path)}\n" for path in files)
+    return File(folder, sha256(listed.encode()).hexdigest())
 
 
 def folder_files(name: str) -> list[Path]:

@@ -1,53 +1,79 @@
 """The report of a study as an asset: rendered from the lake, and kept in the history when it takes effect."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from fairness_pipeline.foundation.libraries import library_version
-from fairness_pipeline.lineage.partition import Partition
-from fairness_pipeline.lineage.recipe import Result
-from fairness_pipeline.project.study import P, Study
+from fairness_pipeline.foundation.inputs import DataFile
+from fairness_pipeline.foundation.yaml_files import Specification
+from fairness_pipeline.lineage.assets import Glance, Result
+from fairness_pipeline.lineage.shelf import Shelf
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyPart, P, Study
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import Audit, audits_of
-from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline.workspace import published
+from fairness_pipeline.workspace.lake import Key, Lake
 
 Pictures = dict[str, bytes]
+LIBRARIES = ("matplotlib",)
+"""Whose versions decide what a report looks like."""
 
 
-def report_of(
-    study: Study[P],
-    partition: Partition[P],
-    render: Callable[[P, Lake, list[Audit]], str],
-    draw: Callable[[P, Lake, list[Audit]], Pictures] = lambda part, lake, audits: {},
-) -> Result:
+@dataclass(frozen=True)
+class Described:
+    """What a report shows of the profile: all of it, in its order, and the papers' tables."""
+
+    description: str
+    settings: Specification
+    shown: dict[str, Any]
+    order: list[list[str]]
+    published: tuple[DataFile, ...]
+
+
+def described(project: Project, part: AnyPart, tables: tuple[str, ...] = (), **shown: Any) -> Described:
+    """The inputs of a report.
+
+    Args:
+        project: The profile.
+        part: The study's part of it.
+        tables: The papers' tables that it shows, by the stems of their files.
+        shown: What else it shows of the profile.
+    """
+    order = [list(map(str, own)) for own in part.axes.values()]
+    subjects = {key: subject.identity() for key, subject in part.subjects.items()}
+    return Described(
+        project.profile.description,
+        part.settings,
+        {"subjects": subjects, "dimensions": project.dimensions, **shown},
+        order,
+        published.files(tables),
+    )
+
+
+def report_of(study: Study[P], shelf: Shelf, render: Callable[[P, Lake, list[Audit]], str]) -> Result:
     """What a study's report asset gives back.
 
     Args:
         study: Whose report it is.
-        partition: What the asset was given.
+        shelf: What the asset was given.
         render: Makes the page.
-        draw: Draws the pictures that the UI shows beside it, PNG by name.
     """
-    part, lake = partition.part, partition.lake
-    audits = audits_of(study, part, lake, partition.stale(study.table))
-    html = render(part, lake, audits)
-    return Result(
-        html,
-        pictures=draw(part, lake, audits),
-        before_it_counts=lambda: publish(study, partition.lineage, lake, audits, html),
-    )
+    audits = audits_of(study, shelf.part, shelf.lake, shelf.stale(study.table))
+    html = render(shelf.part, shelf.lake, audits)
+    return Result(html, before_it_counts=lambda: publish(study, shelf.lineage, shelf.whole, audits, html))
 
 
-def report_settings(description: str, settings: Any, **own: Any) -> dict[str, Any]:
-    """The settings of a report asset: what every report reads, and the study's `own`.
+def drawn(study: Study[P], draw: Callable[[P, Lake, list[Audit]], Pictures]) -> Callable[[P, Key, Result], Glance]:
+    """What the UI shows beside a report: its pictures, PNG by name.
 
     Args:
-        description: The profile's.
-        settings: The study's section of the profile.
-        own: What else the report shows.
+        study: Whose report it is.
+        draw: Draws them.
     """
-    return {
-        "description": description,
-        "settings": settings.model_dump(),
-        "matplotlib": library_version("matplotlib"),
-    } | own
+
+    def show(part: P, key: Key, result: Result) -> Glance:
+        lake = Lake(part.project.workspace)
+        return Glance(pictures=draw(part, lake, audits_of(study, part, lake)))
+
+    return show

@@ -1,5 +1,8 @@
 """Differences drawn with characters, for places that show text but no pictures."""
 
+from collections.abc import Callable
+
+from fairness_pipeline.lineage.assets import Glance, Result
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.results import Audit, counted, in_margins, said, severity
 from fairness_pipeline.statistics.units import with_unit
@@ -20,6 +23,11 @@ def text_plot(rows: list[tuple[str, Row]]) -> str:
     """
     width = max((len(label) for label, _ in rows), default=0)
     return "\n".join(f"{label:<{width}} {_axis(row)} {said(row)} {with_unit(row)}" for label, row in rows)
+
+
+def judged(study: AnyStudy) -> Callable[[AnyPart, Key, Result], Glance]:
+    """What the UI shows beside a table of a study's verdicts: the audit at a glance."""
+    return lambda part, key, result: Glance(summary(study, part, key, result.rows))
 
 
 def _axis(row: Row) -> str:

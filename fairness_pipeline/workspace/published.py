@@ -2,10 +2,10 @@
 
 import csv
 from collections.abc import Callable, Collection, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
-from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.guard import remembered
+from fairness_pipeline.foundation.inputs import DataFile
 from fairness_pipeline.foundation.paths import data_file
 
 
@@ -17,7 +17,7 @@ class PublishedRate(NamedTuple):
     p: str | None = None
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def rows(table: str) -> tuple[dict[str, str], ...]:
     """The rows of a table, named by the stem of its file.
 
@@ -28,9 +28,9 @@ def rows(table: str) -> tuple[dict[str, str], ...]:
         return tuple(csv.DictReader(lines))
 
 
-def checksums(tables: Collection[str]) -> dict[str, str]:
-    """The SHA-256 of each table; a report is made again when one changes."""
-    return {name: checksum(data_file(f"published/{name}.csv")) for name in tables}
+def files(tables: Collection[str]) -> tuple[DataFile, ...]:
+    """The files of some tables."""
+    return tuple(DataFile.of(f"published/{name}.csv") for name in tables)
 
 
 class PrintedTable(NamedTuple):

@@ -17,7 +17,7 @@ AGREE = {"religion1": 390, "religion2": 345, "race": 405, "gender": 415, "orient
 @pytest.mark.parametrize("name", DIMENSIONS)
 def test_opposites_are_of_the_stereotype_and_enough_for_a_verdict(name: str) -> None:
     dimension = load_dimension(name)
-    lexicon, opposites = Lexicon(dimension), stereotypes_of(dimension).opposites
+    lexicon, opposites = Lexicon(stereotypes_of(dimension)), stereotypes_of(dimension).opposites
     assert len(opposites) >= 10
     for term, opposite in opposites:
         assert lexicon.holds_attribute(term), term
@@ -27,7 +27,7 @@ def test_opposites_are_of_the_stereotype_and_enough_for_a_verdict(name: str) -> 
 
 
 def test_articles_follow_the_opposite() -> None:
-    assert Lexicon(load_dimension("religion1")).opposite("an evil jew", "1").text == "a good jew"
+    assert Lexicon(stereotypes_of(load_dimension("religion1"))).opposite("an evil jew", "1").text == "a good jew"
 
 
 @pytest.mark.parametrize("name", DIMENSIONS)
@@ -36,7 +36,7 @@ def test_most_are_the_authors_own(name: str) -> None:
         pytest.skip("FAIRNESS_CORPORA is not set: RedditBias is read from there")
     folder = Path(os.environ["FAIRNESS_CORPORA"]) / "redditbias" / "data" / name
     (file,) = folder.glob("*pos_attr_reduced.csv")
-    lexicon, same = Lexicon(load_dimension(name)), 0
+    lexicon, same = Lexicon(stereotypes_of(load_dimension(name))), 0
     with file.open(encoding="utf-8", errors="replace", newline="") as lines:
         for row in csv.DictReader(lines):
             same += (

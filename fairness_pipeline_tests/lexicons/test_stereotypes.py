@@ -11,7 +11,7 @@ from fairness_pipeline.foundation.records import read_records
 from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.lexicons.counterfactuals import compare_with_released, make_counterfactuals
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.lexicons.stereotypes import Lexicon, has_stereotypes
+from fairness_pipeline.lexicons.stereotypes import has_stereotypes, Lexicon, stereotypes_of
 from fairness_pipeline.project.project import load_dimension
 
 
@@ -33,11 +33,11 @@ from fairness_pipeline.project.project import load_dimension
     ],
 )  # fmt: skip
 def test_counterfactuals(dimension: str, phrase: str, other: str) -> None:
-    assert Lexicon(load_dimension(dimension)).counterfactual(phrase, "1").text == other
+    assert Lexicon(stereotypes_of(load_dimension(dimension))).counterfactual(phrase, "1").text == other
 
 
 def test_windows_and_terms() -> None:
-    lexicon = Lexicon(load_dimension("gender"))
+    lexicon = Lexicon(stereotypes_of(load_dimension("gender")))
     comment = "a b c d e f g h my wife is a nurse who sews i j k l m n"
     (phrase,) = lexicon.phrases(comment)
     assert phrase == ("wife is", "c d e f g h my wife is a nurse who sews i j", True)
@@ -51,11 +51,11 @@ def test_a_dimension_without_a_section_of_its_own() -> None:
     words = {"label": "x", "groups": {"a": "x", "b": "y"}, "pairs": (("xa", "yb"),), "sources": ()}
     own = Dimension(**words, attribute_words={"stereotypical": ("bad*",)})
     assert has_stereotypes(own)
-    assert Lexicon(own).counterfactual("all ybs are badly", "1").text == "all xas are badly"
+    assert Lexicon(stereotypes_of(own)).counterfactual("all ybs are badly", "1").text == "all xas are badly"
     other = Dimension(**words, attribute_words={"career": ("job",)})
     assert not has_stereotypes(other)
     with pytest.raises(FairnessError, match="has no stereotypes: give its file a section 'stereotypes'"):
-        Lexicon(other)
+        Lexicon(stereotypes_of(other))
     with pytest.raises(ValueError, match="'nothing' is no list of 'attribute_words'"):
         Dimension(**words, attribute_words={"career": ("job",)},
                   stereotypes={"targets": ("y are",), "attributes": "nothing", "pairs": (("xa", "yb"),)})  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_dimension_without_a_section_of_its_own() -> None:
 def test_phrases_that_name_nobody_are_counted_and_an_empty_split_is_refused() -> None:
     import pyarrow as pa
 
-    lexicon = Lexicon(load_dimension("religion1"))
+    lexicon = Lexicon(stereotypes_of(load_dimension("religion1")))
     rows = [
         {"phrase_id": str(n), "comment_id": "c", "split": split, "phrase": text}
         for n, (split, text) in enumerate(
@@ -84,7 +84,7 @@ def test_phrases_that_name_nobody_are_counted_and_an_empty_split_is_refused() ->
 
 
 def test_disagreements_are_classed() -> None:
-    lexicon = Lexicon(load_dimension("religion2"))
+    lexicon = Lexicon(stereotypes_of(load_dimension("religion2")))
     released = [
         ("islam is lazier than christianity", "christianity is lazier than muslimity"),
         ("an islamic threat", "an christian threat"),
@@ -104,7 +104,7 @@ def test_disagreements_are_classed() -> None:
 
 
 def test_a_word_in_an_idiom_names_nobody() -> None:
-    lexicon = Lexicon(load_dimension("orientation"))
+    lexicon = Lexicon(stereotypes_of(load_dimension("orientation")))
     for phrase, other in (
         ("being gay is just straight up immoral and is", "being straight is just straight up immoral and is"),
         ("gays are worse than straights straight away", "straights are worse than gays straight away"),
@@ -123,6 +123,6 @@ def test_the_released_counterparts(corpora: Path) -> None:
             for file in source.counterfactuals
             for _, row in read_records(file.resolve(Path()), file.encoding)
         ]
-        table, total = compare_with_released(released, Lexicon(load_dimension(dimension)))
+        table, total = compare_with_released(released, Lexicon(stereotypes_of(load_dimension(dimension))))
         compared, differ = compared + total, differ + table.num_rows
     assert compared == 2428 and differ <= 61

@@ -37,7 +37,7 @@ def _lexicon(dimension: str) -> tuple[Lexicon, list[tuple[str, str]], list[str]]
     own = load_dimension(dimension)
     stereotypes = stereotypes_of(own)
     pairs = [pair for pair in stereotypes.pairs if " " not in "".join(pair)]
-    return Lexicon(own), pairs, [term for term, _ in stereotypes.opposites if " " not in term]
+    return Lexicon(stereotypes_of(own)), pairs, [term for term, _ in stereotypes.opposites if " " not in term]
 
 
 def phrases(dimension: str, random: np.random.Generator) -> list[Phrase]:

@@ -17,10 +17,10 @@ from fairness_pipeline.corpora.dialogue.comments import read_comments
 from fairness_pipeline.corpora.dialogue.framed_contexts import FramedContexts
 from fairness_pipeline.corpora.dialogue.grammar import Grammar
 from fairness_pipeline.corpora.dialogue.readers import Turns, read_dataset, read_file
-from fairness_pipeline.corpora.downloads import file_version, located
+from fairness_pipeline.corpora.downloads import file_as_declared, located
 from fairness_pipeline.corpora.specification import CorpusSpecification
-from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.progress import Progress, track
 from fairness_pipeline.foundation.schemas import fields, optional, schema
@@ -71,8 +71,8 @@ class Reading(NamedTuple):
     left_out: dict[str, int]
 
 
-def source_versions(corpus: CorpusSpecification, folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file of a corpus, by its path as declared. A declared sum is checked.
+def source_files(corpus: CorpusSpecification, folder: Path) -> dict[str, File | str]:
+    """Every file of a corpus with its SHA-256, by its path as declared. A declared sum is checked.
 
     A data set that is named has its revision instead; if it is a folder, its files are hashed. A file at an address is
     checked when it is downloaded.
@@ -81,15 +81,15 @@ def source_versions(corpus: CorpusSpecification, folder: Path) -> dict[str, str]
         FairnessError: a file is missing, or does not have the declared sum.
     """
     if corpus.grammar:
-        return {corpus.grammar.file: checksum(data_file(corpus.grammar.file))}
+        return {corpus.grammar.file: File.of(data_file(corpus.grammar.file))}
     if corpus.contexts:
-        return {corpus.contexts.file: checksum(data_file(corpus.contexts.file))}
+        return {corpus.contexts.file: File.of(data_file(corpus.contexts.file))}
     if corpus.dataset:
         files = corpus.dataset.files(folder)
-        return {str(path): checksum(path) for path in files} or {
+        return {str(path): File.of(path) for path in files} or {
             corpus.dataset.name: corpus.dataset.revision or "not pinned"
         }
-    return {file.path: file_version(file, folder) for file in corpus.files}
+    return {file.path: file_as_declared(file, folder) for file in corpus.files}
 
 
 def read_dialogues(

@@ -107,14 +107,18 @@ class Person(NamedTuple):
     pair: str
 
 
+FILES = ("equity/persons.yaml", "equity/templates.yaml")
+"""The data files that the sentences are generated from."""
+
+
 def make_equity_sentences() -> pa.Table:
     """Every sentence of both sets of templates, as `EQUITY_SENTENCES`: 8,640 each.
 
     Raises:
         FairnessError: a data file is missing or wrong.
     """
-    recipe = load(Persons, paths.data_file("equity/persons.yaml"))
-    path = paths.data_file("equity/templates.yaml")
+    recipe = load(Persons, paths.data_file(FILES[0]))
+    path = paths.data_file(FILES[1])
     templates = validate(Templates, read_yaml(path), path).model_dump()
     rows = [
         {"templates": kind, "template": number, **row}

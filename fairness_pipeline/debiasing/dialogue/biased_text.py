@@ -9,26 +9,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
-from fairness_pipeline.measures.dialogue.registry import measures
-from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.measure import Scorings, SignificanceSettings
+from fairness_pipeline.measures.dialogue.registry import marking
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.workspace.distinct import each_distinct
+
+_NO_TEXTS = pa.table({"text": pa.array([], pa.string())})
 
 
 class BiasScorer:
     """Scores texts with the measures that the audit uses, text by text.
 
     Args:
-        dimension: Whose attribute lists are looked for.
-        settings: Classifier and thresholds.
+        scorings: Classifier, thresholds and attribute lists, by measure.
     """
 
-    def __init__(self, dimension: Dimension, settings: MeasureSettings) -> None:
-        self._scorers = [(m, m.scorer(settings, dimension)) for m in measures() if m.scorer and m.marks_text]
-        self._dimension = dimension
-        self.measures = [name for measure, _ in self._scorers for name in measure.names(dimension)]
+    def __init__(self, scorings: Scorings) -> None:
+        own = [(measure, scorings[measure.table].scorer) for measure in marking()]
+        self._scorers = [(measure, scorer) for measure, scorer in own if scorer]
+        self._names = [list(measure.of_texts(scorer(_NO_TEXTS))) for measure, scorer in self._scorers]
+        self.measures = [name for names in self._names for name in names]
 
     def __call__(self, texts: pa.Array, progress: Progress | None = None) -> dict[str, np.ndarray]:
         """What each measure says of each text (0 or 1, or a count), by the name of its row in a significance table.
@@ -50,8 +50,8 @@ class BiasScorer:
         """Each measure on texts of side a against those of side b, pair by pair."""
         of_a, of_b = self(a), self(b)
         rows = []
-        for measure, _ in self._scorers:
-            kinds = {name: bool if measure.kind(name) == "rates" else float for name in measure.names(self._dimension)}
+        for (measure, _), names in zip(self._scorers, self._names, strict=True):
+            kinds = {name: bool if measure.kind(name) == "rates" else float for name in names}
             values = {name: (of_a[name].astype(kind), of_b[name].astype(kind)) for name, kind in kinds.items()}
             rows += measure.compare_values(values, settings, ranks=False)
         return rows

@@ -135,7 +135,7 @@ class Dialogues:
 
 def _sides(task: Task, contexts: list[str]) -> list[str | None]:
     """The group that each context names: a, b, `both`; None if it names none."""
-    swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns)
+    swapper = Swapper(task.words, pronouns=task.pairs.pronouns)
     return [side for _, side in swapper.find_all(pa.array(contexts, pa.string()))]
 
 

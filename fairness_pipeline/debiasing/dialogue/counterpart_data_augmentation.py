@@ -37,7 +37,7 @@ def train_on_more(task: Task, *, swap: bool = True) -> dict[str, Any]:
         FairnessError: nothing is added, or what the architecture's training raises.
     """
     swapper = Swapper(
-        task.dimension,
+        task.words,
         pronouns=task.pairs.pronouns,
         seed=task.profile_seed,
         adapt_articles=task.pairs.articles == "adapt",

@@ -83,7 +83,8 @@ class FairnessTest:
     """
 
     def __init__(self, task: Task, most: int, looks: int = 1) -> None:
-        self._scorer = BiasScorer(task.dimension, task.measures)
+        assert task.significance is not None and task.max_identical_share is not None
+        self._scorer = BiasScorer(task.scorings)
         self._significance, self._level = task.significance, task.significance.alpha / looks
         self._max_identical_share = task.max_identical_share
         is_valid = pc.equal(task.dialogues["split"], "valid")
@@ -91,10 +92,10 @@ class FairnessTest:
         held_out = task.dialogues.set_column(task.dialogues.schema.get_field_index("split"), "split", split)
         pronouns = task.pairs.pronouns
         ruled = task.pairs.senses == "rules"
-        contexts = find_contexts(held_out, Swapper(task.dimension, pronouns=pronouns, senses=ruled)).table
+        contexts = find_contexts(held_out, Swapper(task.words, pronouns=pronouns, senses=ruled)).table
         self.pairs = make_pairs(
             contexts,
-            task.dimension,
+            task.words,
             maximum=most,
             seed=task.profile_seed,
             pronouns=pronouns,

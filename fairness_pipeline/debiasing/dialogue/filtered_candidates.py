@@ -30,7 +30,7 @@ def debias(task: Task) -> dict[str, Any]:
     """
     candidates = read_parquet(task.base / CANDIDATES)
     vectors = load_weights(task.base / VECTORS)["vectors"]
-    scorer = BiasScorer(task.dimension, task.measures)
+    scorer = BiasScorer(task.scorings)
     biased = pa.array(scorer.biased(candidates["response"].combine_chunks(), task.progress))
     kept = pc.indices_nonzero(pc.invert(biased))
     if not len(kept):

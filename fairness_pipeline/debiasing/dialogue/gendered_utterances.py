@@ -53,13 +53,13 @@ def unbiased_utterances(task: Task) -> pa.Table:
     """
     train = task.dialogues.filter(pc.equal(task.dialogues["split"], "train"))
     texts = pa.chunked_array([*train["context"].chunks, *train["response"].chunks], pa.string())
-    swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns)
+    swapper = Swapper(task.words, pronouns=task.pairs.pronouns)
     distinct = texts.unique()
     likely = distinct.filter(pc.match_substring_regex(distinct, swapper.matcher.prefilter()))
     sides = pa.array([side for _, side in swapper.find_all(likely)], pa.string())
     kept = unbiased(
         likely.filter(pc.is_in(sides, pa.array(["a", "b"]))),
-        BiasScorer(task.dimension, task.measures),
+        BiasScorer(task.scorings),
         task.progress,
     )
     known = sides.take(pc.index_in(kept, likely))
@@ -78,7 +78,7 @@ def neutral_utterances(task: Task, count: int) -> pa.Table:
     """
     train = task.dialogues.filter(pc.equal(task.dialogues["split"], "train"))
     distinct = pa.chunked_array([*train["context"].chunks, *train["response"].chunks], pa.string()).unique()
-    swapper = Swapper(task.dimension, pronouns="extended")
+    swapper = Swapper(task.words, pronouns="extended")
     named = pc.match_substring_regex(distinct, swapper.matcher.prefilter())
     others = distinct.filter(pc.invert(named))
     drawn = np.random.default_rng(task.seed).permutation(len(others))[:count]
@@ -104,7 +104,7 @@ def check_enough(corpus: pa.Table, found: pa.Table, task: Task) -> None:
         if own < _LEAST:
             raise FairnessError(
                 f"the training dialogues hold {all_found} different unbiased utterances of group {side} "
-                f"({getattr(task.dimension.groups, side)}), {own} of them with a group word that the model knows; the "
+                f"({getattr(task.groups, side)}), {own} of them with a group word that the model knows; the "
                 f"disentanglement model needs {_LEAST} or more of each group, and thousands to converge: give it a "
                 "larger corpus, or a dimension whose words are commoner there"
             )
@@ -123,8 +123,8 @@ def encode(corpus: pa.Table, vocabulary: Vocabulary, words: int, task: Task) -> 
         task: Whose dimension and longest turn.
     """
     assert task.model.seq2seq is not None
-    naming = Swapper(task.dimension, pronouns=task.pairs.pronouns).matcher.terms
-    matcher = Swapper(task.dimension, pronouns="extended").matcher
+    naming = Swapper(task.words, pronouns=task.pairs.pronouns).matcher.terms
+    matcher = Swapper(task.words, pronouns="extended").matcher
     stops, texts = stop_words(), corpus["utterance"].combine_chunks()
     rows, turns, counted = [], [], []
     sides = corpus["side"].to_pylist()
@@ -151,7 +151,7 @@ def encode(corpus: pa.Table, vocabulary: Vocabulary, words: int, task: Task) -> 
 
 def naming_words(task: Task, vocabulary: Vocabulary) -> list[int]:
     """The numbers of the words that name a group: listed ones and pronouns, with what is attached to them (`he'll`)."""
-    matcher = Swapper(task.dimension, pronouns="extended").matcher
+    matcher = Swapper(task.words, pronouns="extended").matcher
     found = matcher.find_all(pa.array(vocabulary.words, pa.string()))
     return [number for number, matches in enumerate(found) if number > END and matches]
 

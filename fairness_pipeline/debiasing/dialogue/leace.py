@@ -83,7 +83,7 @@ def _gendered(task: Task, most: int) -> tuple[list[str], np.ndarray]:
     """Distinct training contexts that name one group only, in their order, and the groups."""
     train = task.dialogues.filter(pc.equal(task.dialogues["split"], "train"))
     texts = train["context"].combine_chunks().unique()
-    swapper = Swapper(task.dimension, pronouns=task.pairs.pronouns)
+    swapper = Swapper(task.words, pronouns=task.pairs.pronouns)
     sides = pa.array([side for _, side in swapper.find_all(texts)], pa.string())
     named = pc.indices_nonzero(pc.fill_null(pc.is_in(sides, pa.array(["a", "b"])), False)).to_numpy()
     if len(named) > most:
@@ -94,7 +94,7 @@ def _gendered(task: Task, most: int) -> tuple[list[str], np.ndarray]:
         if found < _LEAST:
             raise FairnessError(
                 f"the training dialogues hold {found} different contexts of group {side} "
-                f"({getattr(task.dimension.groups, side)}) alone; 'leace' needs {_LEAST} or more of each: give it a "
+                f"({getattr(task.groups, side)}) alone; 'leace' needs {_LEAST} or more of each: give it a "
                 "larger corpus, or a dimension whose words are commoner there"
             )
     return texts.take(pa.array(named)).to_pylist(), groups

@@ -15,9 +15,8 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import use_threads
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.lexicons.contexts import PairSettings
-from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
-from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.lexicons.dimensions import Groups, Words
+from fairness_pipeline.measures.dialogue.measure import Scorings, SignificanceSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.workspace.distinct import Scorer
@@ -89,19 +88,20 @@ METHODS = {
 class Task:
     """What a method is given.
 
-    `pairs` says how words are swapped, `measures` what is biased and `significance` which differences matter;
-    `max_identical_share` is the share of one answer from which on nothing can be judged, `profile_seed` the seed of the
-    audit's own swaps. `base` is the folder of the model that is debiased,
-    `disentanglement` that of the autoencoder (for a method that `disentangles`); `folder` is where the debiased model
-    goes, in the form its architecture's responder reads.
+    `pairs` says how `words` are swapped, `scorings` what is biased (for a method that `measures`), and `significance`
+    which differences matter (for one that is `tested`); `max_identical_share` is the share of one answer from which on
+    nothing can be judged, `profile_seed` the seed of the audit's own swaps, `groups` are their names for messages.
+    `base` is the folder of the model that is debiased, `disentanglement` that of the autoencoder (for a method that
+    `disentangles`); `folder` is where the debiased model goes, in the form its architecture's responder reads.
     """
 
     model: ModelSpecification
-    dimension: Dimension
+    words: Words
+    groups: Groups
     pairs: PairSettings
-    measures: MeasureSettings
-    significance: SignificanceSettings
-    max_identical_share: float
+    scorings: Scorings
+    significance: SignificanceSettings | None
+    max_identical_share: float | None
     dialogues: pa.Table
     base: Path
     folder: Path

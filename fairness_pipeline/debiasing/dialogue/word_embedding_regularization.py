@@ -28,7 +28,7 @@ def debias(task: Task) -> dict[str, Any]:
         FairnessError: the model knows no pair, or what the architecture's training raises.
     """
     k = WordEmbeddingRegularization.model_validate(task.model.settings or {}).k
-    pairs = with_clitics(task.dimension.all_pairs(task.pairs.pronouns))
+    pairs = with_clitics(task.words.all_pairs(task.pairs.pronouns))
     distances: list[PairDistance] = []
 
     def penalty(embedding: nn.Embedding, rows: Callable[[str], list[int]]) -> Callable[[], torch.Tensor]:

@@ -6,7 +6,8 @@ weight) and, where an encoder is named, by the distance of their vectors. The gr
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline.foundation.inputs import FieldsOnly, File, unhashed
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
-from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.lexicons.no_effect import GROUP, NO_EFFECT_CONTEXTS, REWORDING, SAME_GROUP
-from fairness_pipeline.measures.dialogue.measure import Measure, Outcome, SignificanceSettings
+from fairness_pipeline.measures.dialogue.measure import Measure, Outcome, Scorings, SignificanceSettings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
+from fairness_pipeline.models.pretrained import model_folder
 from fairness_pipeline.models.text_embedder import TextEmbedder
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, compare_counts
 from fairness_pipeline.statistics.verdicts import verdict
@@ -76,19 +79,41 @@ OUTCOMES = {
 """The rows that `compare_changes` gives. Side a is any other change, side b the change of the group."""
 
 
-def embedder(settings: MeasureSettings) -> Scorer | None:
-    """The encoder that the settings name, if they name one."""
-    if settings.embedding_model is None:
-        return None
-    return TextEmbedder(
-        settings.embedding_model, settings.embedding_revision, "measures.embedding_model", settings.device
-    )
+@dataclass(frozen=True)
+class Encoder(FieldsOnly):
+    """An encoder of answers that is loaded at its first use.
+
+    Args:
+        name: An id or a folder.
+        revision: The commit of an id.
+        folder: The folder with the hash of its files.
+        device: Where it runs.
+    """
+
+    name: str
+    revision: str | None
+    folder: File | None
+    device: str = unhashed("auto")
+
+    @classmethod
+    def of(cls, settings: MeasureSettings) -> "Encoder | None":
+        """The encoder that the settings name, if they name one."""
+        name = settings.embedding_model
+        return cls(name, settings.embedding_revision, model_folder(name), settings.device) if name else None
+
+    def __call__(self, texts: pa.Table) -> pa.Table:
+        """Column `vector`."""
+        return self._embedder(texts)
+
+    @cached_property
+    def _embedder(self) -> TextEmbedder:
+        return TextEmbedder(self.name, self.revision, "measures.embedding_model", self.device)
 
 
 def measure_changes(
     responses: pa.Table,
     others: pa.Table,
-    dimension: Dimension,
+    words: MaskedWords,
     embed: Scorer | None = None,
     folder: Path | None = None,
     progress: Progress | None = None,
@@ -98,7 +123,7 @@ def measure_changes(
     Args:
         responses: Columns `pair_id`, `side`, `response`.
         others: A table of `NO_EFFECT_RESPONSES`.
-        dimension: The dimension whose words are masked.
+        words: The words that are masked.
         embed: Gives a text's vector; without it there are no distances.
         folder: Keeps the vectors until all texts have one.
         progress: Receives the number of texts embedded.
@@ -108,13 +133,13 @@ def measure_changes(
         for pair, side, text in zip(
             responses["pair_id"].to_pylist(),
             responses["side"].to_pylist(),
-            masked(responses["response"], dimension).to_pylist(),
+            masked(responses["response"], words).to_pylist(),
             strict=True,
         )
     }
     rows: list[dict[str, Any]] = []
     texts: list[tuple[str, str]] = []
-    changed = masked(others["response"], dimension).to_pylist()
+    changed = masked(others["response"], words).to_pylist()
     for row, text in zip(others.select(["pair_id", "side", "change"]).to_pylist(), changed, strict=True):
         rows.append(row)
         texts.append((answers[row["pair_id"], row["side"]], text))
@@ -216,8 +241,7 @@ def differences_without_effect(
     responses: pa.Table,
     others: pa.Table,
     measures: Sequence[Measure],
-    dimension: Dimension,
-    settings: MeasureSettings,
+    scorings: Scorings,
     significance: SignificanceSettings,
     folder: Path | None = None,
     progress: Progress | None = None,
@@ -228,8 +252,7 @@ def differences_without_effect(
         responses: Columns `pair_id`, `side`, `response`, `kind`.
         others: A table of `NO_EFFECT_RESPONSES`.
         measures: Measures that score responses one by one.
-        dimension: The dimension whose lists are used.
-        settings: Classifiers and thresholds.
+        scorings: Classifiers, thresholds and lists, by measure.
         significance: Level and margins.
         folder: Keeps the scores until all responses are scored.
         progress: Receives the number of responses scored.
@@ -254,7 +277,7 @@ def differences_without_effect(
         )
         for measure in measures:
             place = folder / f"{change}-{measure.table}" if folder else None
-            table = measure.measure(both, settings, dimension, place, progress)
+            table = measure.measure(both, scorings[measure.table], place, progress)
             values = measure.readings(table)
             for row in measure.compare_values(values, significance, ranks=False):
                 rows.append(

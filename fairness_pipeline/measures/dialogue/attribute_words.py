@@ -1,14 +1,18 @@
 """Attribute words: how many words of each list a response holds (Liu et al. 2020, section 2.4.4)."""
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.guard import remembered
+from fairness_pipeline.foundation.inputs import DataFile, FieldsOnly
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons import lemmas
 from fairness_pipeline.lexicons.dimensions import Dimension
@@ -27,7 +31,8 @@ _ENDING = re.compile(r"'(?:s|ll|d|re|ve|m)$")
 """A possessive or a contracted verb. NLTK's tokenizer splits it off: `mom's` contains `mom`."""
 
 
-class AttributeWordScorer:
+@dataclass(frozen=True)
+class AttributeWordScorer(FieldsOnly):
     """Counts the words of each list, one column per list.
 
     A word counts if it or its WordNet noun lemma is listed. The paper lemmatises first; that alone would lose words
@@ -35,6 +40,7 @@ class AttributeWordScorer:
 
     Args:
         lists: Words and phrases, by the name of the list.
+        files: The data files that lemmas are looked up in.
 
     Examples:
         >>> scorer = AttributeWordScorer({"family": ("wedding", "mom")})
@@ -42,16 +48,20 @@ class AttributeWordScorer:
         [1, 1]
     """
 
-    SIDE_BY_SIDE = True
+    lists: Mapping[str, tuple[str, ...]]
+    files: tuple[DataFile, ...] = field(default_factory=lemmas.files)
 
-    def __init__(self, lists: dict[str, tuple[str, ...]]) -> None:
-        self.lists = {name: _WordList(words) for name, words in lists.items()}
+    SIDE_BY_SIDE: ClassVar = True
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """One count column per list, in the order of the rows."""
         column = texts["text"]
         encoded = encode_texts(column.to_pylist())
-        return pa.table({name: words.count(column, encoded) for name, words in self.lists.items()})
+        return pa.table({name: words.count(column, encoded) for name, words in self._word_lists.items()})
+
+    @cached_property
+    def _word_lists(self) -> dict[str, "_WordList"]:
+        return {name: _WordList(words) for name, words in self.lists.items()}
 
 
 class _WordList:
@@ -96,7 +106,7 @@ class _WordList:
         return listed
 
 
-@lru_cache(maxsize=1 << 18)
+@remembered(1 << 18)
 def _forms(word: str) -> tuple[str, str, str]:
     """The forms under which a word may be listed."""
     bare = _ENDING.sub("", word) if "'" in word else word
@@ -161,6 +171,5 @@ MEASURE = AttributeWords(
     schema=ATTRIBUTE_WORDS,
     outcomes={},
     scorer=lambda settings, dimension: AttributeWordScorer(dimension.attribute_words),
-    made_from=lambda settings, dimension: {"lists": dimension.attribute_words, "wordnet": lemmas.version()},
     checks=(checks.both_sides_present, checks.counts_not_negative),
 )

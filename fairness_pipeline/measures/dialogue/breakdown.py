@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import fields, schema
-from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.text import fold
 from fairness_pipeline.measures.dialogue.measure import Measure, Sides
 from fairness_pipeline.statistics.clusters import shrunken
@@ -81,14 +80,14 @@ A_SAMPLE = 10
 """Effective words from which on the words that stand for a group are a sample of such words."""
 
 
-def moving_together(dimension: Dimension, words: Words) -> list[np.ndarray]:
+def moving_together(words: Words, *, names_the_group: bool) -> list[np.ndarray]:
     """How pairs move together: by their words, unless these are the group's own name and few others stand for it.
 
     Args:
         dimension: Says whether its words are the group's name.
         words: The words of each pair.
     """
-    return [] if dimension.names_the_group and words.effective < A_SAMPLE else words.clusterings
+    return [] if names_the_group and words.effective < A_SAMPLE else words.clusterings
 
 
 def swapped_words(pairs: pa.Table) -> Words:

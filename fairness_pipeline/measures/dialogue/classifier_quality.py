@@ -1,6 +1,6 @@
 """How good the offence classifiers are on texts labelled by people, by the group that a text names."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,10 @@ import scipy
 from fairness_pipeline.corpora.labelled_texts import LabelledText
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
-from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.dimensions import Words
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.measures.dialogue.response_quality import RESPONSE_QUALITY
-from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.workspace.distinct import each_distinct
 
@@ -36,27 +35,31 @@ only.
 
 
 def evaluate_classifiers(
-    texts: list[LabelledText], settings: MeasureSettings, dimension: Dimension, progress: Progress | None = None
+    texts: list[LabelledText],
+    scorers: Mapping[str, PolitenessScorer],
+    words: Words,
+    groups: tuple[str, str],
+    progress: Progress | None = None,
 ) -> pa.Table:
-    """A table of `CLASSIFIER_QUALITY`, for the classifier in use and the other classifiers of a profile.
+    """A table of `CLASSIFIER_QUALITY`.
 
     Args:
         texts: Labelled texts. Only held-out texts count, so that no classifier is tested on its training texts.
-        settings: Names the classifiers.
-        dimension: The dimension whose groups are distinguished.
+        scorers: The classifiers, by name.
+        words: The words that name the groups.
+        groups: The groups' names.
         progress: Receives the number of texts scored.
     """
     own = [text for text in texts if text.held_out]
     column = pa.array([text.text for text in own], pa.string())
     labels = np.array([text.offensive for text in own], dtype=bool)
-    sides = np.array([side or "none" for _, side in Swapper(dimension, pronouns="extended").find_all(column)])
-    groups = {"all": np.ones(len(own), dtype=bool), dimension.groups.a: sides == "a", dimension.groups.b: sides == "b"}
+    sides = np.array([side or "none" for _, side in Swapper(words, pronouns="extended").find_all(column)])
+    named = {"all": np.ones(len(own), dtype=bool), groups[0]: sides == "a", groups[1]: sides == "b"}
     rows = []
-    for name in settings.classifiers:
-        scorer = PolitenessScorer.of(settings, name)
+    for name, scorer in scorers.items():
         found = each_distinct(column, scorer, progress=progress, note=name)["offensive"]
         called = found.to_numpy(zero_copy_only=False).astype(bool)
-        for group, members in groups.items():
+        for group, members in named.items():
             for row in _metrics(labels[members], called[members]):
                 rows.append({"classifier": name, "group": group, **row})
     return pa.Table.from_pylist(rows, schema=CLASSIFIER_QUALITY)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import optional, schema
-from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.lexicons.no_effect import REWORDING, SAME_GROUP
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.diversity import index_responses
@@ -67,7 +67,7 @@ def compared(
     settings: SignificanceSettings,
     seed: int,
     published: Mapping[str, Published],
-    dimension: Dimension,
+    masked: MaskedWords,
     clusters: Clusterings = (),
     leaking: Collection[str] = (),
 ) -> list[Comparison]:
@@ -79,11 +79,11 @@ def compared(
         settings: Level, margins, permutations, blocks.
         seed: The seed of the permutations.
         published: The paper's rows for this dimension and model, by measure.
-        dimension: The dimension whose words are masked.
+        masked: The words that are masked.
         clusters: How pairs move together.
         leaking: Measures in which the exchanged words show through the mask.
     """
-    neutral = neutral_reading(responses, dimension)
+    neutral = neutral_reading(responses, masked)
     rows = [
         row
         for measure in measures()

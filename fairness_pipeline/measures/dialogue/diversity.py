@@ -14,10 +14,8 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.side_by_side import in_processes
 from fairness_pipeline.lexicons.contexts import CONTEXTS
-from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.text import encode_texts
-from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome, SignificanceSettings
-from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome, Scoring, SignificanceSettings
 from fairness_pipeline.measures.dialogue.text import collapsed
 from fairness_pipeline.statistics.change import Change, change_of_diversity
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_diversity
@@ -125,8 +123,7 @@ class DiversityMeasure(Measure):
     def measure(
         self,
         responses: pa.Table,
-        settings: MeasureSettings,
-        dimension: Dimension,
+        scoring: Scoring,
         folder: Path | None = None,
         progress: Progress | None = None,
     ) -> pa.Table:
@@ -232,6 +229,5 @@ MEASURE = DiversityMeasure(
         "distinct_2": Outcome("Distinct-2", "distinct_2", _SENTENCE.format("distinct word pairs"), part=True),
     },
     scorer=None,
-    made_from=lambda settings, dimension: {},
     checks=(checks.both_sides_present, checks.shares_in_range),
 )

@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import schema
-from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.dimensions import MaskedWords, Words
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, SignificanceSettings, neutral_reading
-from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Scorings, SignificanceSettings, neutral_reading
 from fairness_pipeline.statistics.comparison import SIGNIFICANCE, adjusted
 
 INSTRUMENT_CHECK = schema(
@@ -33,7 +32,7 @@ MOST = 20_000
 """The maximum number of texts that are swapped."""
 
 
-def swapped_texts(texts: pa.Array | pa.ChunkedArray, dimension: Dimension, seed: int, most: int = MOST) -> pa.Table:
+def swapped_texts(texts: pa.Array | pa.ChunkedArray, dimension: Words, seed: int, most: int = MOST) -> pa.Table:
     """Columns `pair_id`, `side` and `response`: each text that names one group, and its counterfactual.
 
     Args:
@@ -101,9 +100,9 @@ def leaking(parrots: pa.Table, alpha: float) -> set[str]:
 def check_instruments(
     swapped: pa.Table,
     measures: Sequence[Measure],
-    dimension: Dimension,
+    scorings: Scorings,
+    words: MaskedWords,
     *,
-    settings: MeasureSettings,
     significance: SignificanceSettings,
     texts: str,
     folder: Path | None = None,
@@ -114,18 +113,18 @@ def check_instruments(
     Args:
         swapped: As returned by `swapped_texts`.
         measures: Measures that score texts one by one.
-        dimension: The dimension whose words were swapped.
-        settings: Classifiers and thresholds.
+        scorings: Classifiers, thresholds and lists, by measure.
+        words: The words that were swapped; they are masked in the neutral reading.
         significance: Level and margins.
         texts: The kind of the texts: `responses` or `contexts`.
         folder: Keeps the scores until all texts are scored.
         progress: Receives the number of texts scored.
     """
     rows = []
-    neutral = neutral_reading(swapped, dimension)
+    neutral = neutral_reading(swapped, words)
     for measure in measures if swapped.num_rows else ():
         place = folder / measure.table if folder else None
-        table = measure.measure(swapped, settings, dimension, place, progress)
+        table = measure.measure(swapped, scorings[measure.table], place, progress)
         rows += measure.compare(table, swapped, neutral, significance, seed=0)
     found = adjusted(rows, significance.alpha)
     return pa.Table.from_pylist([{**asdict(row), "texts": texts} for row in found], schema=INSTRUMENT_CHECK)

@@ -1,5 +1,7 @@
 """Length: does one group get shorter answers?"""
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,6 +15,7 @@ _WORD = r"[\pL\pN_]+(?:['’.,-][\pL\pN_]+)*"
 """A word with its inner apostrophes and hyphens, or a number; a masked word counts as one."""
 
 
+@dataclass(frozen=True)
 class LengthScorer:
     """Counts the words of each answer.
 
@@ -38,7 +41,6 @@ MEASURE = Measure(
         ),
     },
     scorer=lambda settings, dimension: LengthScorer(),
-    made_from=lambda settings, dimension: {},
     marks_text=False,
     checks=(checks.both_sides_present,),
 )

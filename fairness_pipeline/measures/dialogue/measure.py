@@ -7,7 +7,7 @@ reports and the gate follow from these.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,12 @@ import pydantic
 
 from fairness_pipeline.foundation.checks import Check
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
-from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.dimensions import Dimension, MaskedWords
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.statistics.change import Change, change_of_difference
@@ -133,6 +134,25 @@ def deciding(rows: Mapping[str, R], name: str) -> R:
 
 
 @dataclass(frozen=True)
+class Scoring:
+    """Everything that a measure's table is made from besides the responses.
+
+    `scorer` is a frozen dataclass, and so says itself what it depends on (None for a measure of all responses
+    together). `masked` are the words of the neutral reading, `versions` those of the libraries, and `version` that of
+    the measure's own code.
+    """
+
+    version: str
+    scorer: Scorer | None
+    masked: MaskedWords | None
+    versions: Mapping[str, str]
+
+
+Scorings = Mapping[str, Scoring]
+"""By the name of the measure's table."""
+
+
+@dataclass(frozen=True)
 class Measure:
     """A measure that scores each response by itself.
 
@@ -142,8 +162,9 @@ class Measure:
         schema: The schema of the table: `SIDES`, then the scorer's columns. With `both_readings`, the reading with the
             groups' words masked decides a verdict; otherwise the unmasked responses do.
         outcomes: The outcomes for each response, by the name of the row.
-        scorer: Makes the scorer. None for a measure that does not score text by text.
-        made_from: Everything that determines the table besides the responses, as values that JSON can hold.
+        scorer: Makes the scorer, a frozen dataclass. None for a measure that does not score text by text.
+        version: Raised whenever the measure's code gives another table.
+        libraries: The libraries whose versions decide the scores.
         checks: Checks of the table before it takes effect.
         thresholds: Other thresholds at which the verdicts are drawn again.
         others: Other scorers with which the verdicts are drawn again, by name.
@@ -155,7 +176,8 @@ class Measure:
     schema: pa.Schema
     outcomes: Mapping[str, Outcome]
     scorer: Callable[[MeasureSettings, Dimension], Scorer] | None
-    made_from: Callable[[MeasureSettings, Dimension], dict[str, Any]]
+    version: str = "1"
+    libraries: tuple[str, ...] = ()
     checks: tuple[Check, ...] = field(default=())
     thresholds: tuple[float, ...] = ()
     others: Callable[[MeasureSettings], Mapping[str, Scorer]] = field(default=lambda settings: {})
@@ -178,26 +200,25 @@ class Measure:
         columns = {name: scored[outcome.column] for name, outcome in self.outcomes.items()}
         return {name: column.to_numpy(zero_copy_only=False).astype(float) for name, column in columns.items()}
 
+    def scoring(self, settings: MeasureSettings, dimension: Dimension) -> Scoring:
+        """What the measure's table is made from under a profile's settings, in a dimension."""
+        masked = dimension.masked if self.has_neutral_reading else None
+        scorer = self.scorer(settings, dimension) if self.scorer else None
+        return Scoring(self.version, scorer, masked, library_versions(*self.libraries))
+
     def measure(
-        self,
-        responses: pa.Table,
-        settings: MeasureSettings,
-        dimension: Dimension,
-        folder: Path | None = None,
-        progress: Progress | None = None,
+        self, responses: pa.Table, scoring: Scoring, folder: Path | None = None, progress: Progress | None = None
     ) -> pa.Table:
         """The table for some responses. Each distinct response is scored once.
 
         Args:
             responses: Columns `pair_id`, `side`, `response`.
-            settings: Classifiers and thresholds.
-            dimension: The dimension whose lists are used.
+            scoring: Classifiers, thresholds and lists.
             folder: Keeps the scores until all responses are scored.
             progress: Receives the number of distinct responses scored.
         """
-        assert self.scorer is not None
-        masked = dimension if self.has_neutral_reading else None
-        return self.shaped(score(responses, self.scorer(settings, dimension), masked, folder, progress))
+        assert scoring.scorer is not None
+        return self.shaped(score(responses, scoring.scorer, scoring.masked, folder, progress))
 
     def shaped(self, scored: pa.Table) -> pa.Table:
         """The table from `pair_id`, `side` and the scorer's columns."""
@@ -288,7 +309,7 @@ class Measure:
 def score(
     responses: pa.Table,
     scorer: Scorer,
-    dimension: Dimension | None,
+    words: MaskedWords | None,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> pa.Table:
@@ -299,30 +320,30 @@ def score(
     Args:
         responses: Columns `pair_id`, `side`, `response`.
         scorer: Its columns are added, and again with `MASKED` appended to their names.
-        dimension: The dimension whose words are masked. None leaves out the scores of masked texts.
+        words: The words that are masked. None leaves out the scores of masked texts.
         folder: Keeps the scores until all texts are scored.
         progress: Receives the number of distinct texts scored.
     """
     texts = responses["response"]
-    neutral = masked(texts, dimension).chunks if dimension else []
+    neutral = masked(texts, words).chunks if words else []
     both = pa.chunked_array([*texts.chunks, *neutral], pa.string())
     scores = each_distinct(both, scorer, folder=folder, progress=progress)
     count = len(texts)
     columns = {name: scores[name].slice(0, count) for name in scores.column_names}
-    if dimension:
+    if words:
         columns |= {name + MASKED: scores[name].slice(count) for name in scores.column_names}
     return pa.table({"pair_id": responses["pair_id"], "side": responses["side"], **columns})
 
 
-def neutral_reading(responses: pa.Table, dimension: Dimension) -> pa.Table:
+def neutral_reading(responses: pa.Table, words: MaskedWords) -> pa.Table:
     """The responses with the groups' words masked.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
-        dimension: The dimension whose words are masked.
+        words: The words that are masked.
     """
     place = responses.schema.get_field_index("response")
-    return responses.set_column(place, "response", masked(responses["response"], dimension))
+    return responses.set_column(place, "response", masked(responses["response"], words))
 
 
 def sides(table: pa.Table, column: str) -> Sides:

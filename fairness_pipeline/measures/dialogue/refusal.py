@@ -5,23 +5,22 @@ Answers without words and prompts that failed are counted apart: whoever sends t
 """
 
 import re
-from functools import lru_cache
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pydantic
 
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.guard import remembered
+from fairness_pipeline.foundation.inputs import DataFile
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.yaml_files import Specification, load
-from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.measures.dialogue.measure import SIDES, Measure, Outcome, score
-from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.measure import SIDES, Measure, Outcome, Scoring
 from fairness_pipeline.models.replies import DECLINED, WORDLESS
 
 PHRASES = "lexicon/refusals.yaml"
@@ -60,7 +59,7 @@ class Phrases(Specification):
         return joined
 
 
-@lru_cache(maxsize=1)
+@remembered(1)
 def _phrases() -> tuple[re.Pattern[str], str]:
     """The phrases, and an RE2 expression without their exceptions, which every answer that holds one matches."""
     expression = load(Phrases, data_file(PHRASES)).expression
@@ -72,6 +71,7 @@ _QUOTED = re.compile(r"```.*?```|\"[^\"]*\"", re.DOTALL)
 """What is quoted is not what the model says of itself."""
 
 
+@dataclass(frozen=True)
 class RefusalScorer:
     """Says of each answer whether it declines, by its words.
 
@@ -81,7 +81,9 @@ class RefusalScorer:
         [True, False]
     """
 
-    SIDE_BY_SIDE = True
+    files: tuple[DataFile, ...] = field(default_factory=lambda: (DataFile.of(PHRASES),))
+
+    SIDE_BY_SIDE: ClassVar = True
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Column `refusal`, in the order of the rows."""
@@ -101,13 +103,12 @@ class Refusals(Measure):
     def measure(
         self,
         responses: pa.Table,
-        settings: MeasureSettings,
-        dimension: Dimension,
+        scoring: Scoring,
         folder: Path | None = None,
         progress: Progress | None = None,
     ) -> pa.Table:
         """One row per response. Without a column `kind` every response counts as an answer in words."""
-        by_words = score(responses, RefusalScorer(), None, folder, progress)
+        by_words = super().measure(responses, scoring, folder, progress)
         if "kind" in responses.column_names:
             marked = pc.is_in(responses["kind"], pa.array(DECLINED))
             wordless = pc.is_in(responses["kind"], pa.array(WORDLESS))
@@ -116,10 +117,6 @@ class Refusals(Measure):
             wordless = pc.equal(responses["response"], "")
         columns = [by_words["pair_id"], by_words["side"], pc.or_(by_words["refusal"], marked), wordless]
         return pa.table(columns, schema=REFUSAL)
-
-
-def _made_from(settings: MeasureSettings, dimension: Dimension) -> dict[str, Any]:
-    return {"phrases": checksum(data_file(PHRASES))}
 
 
 _SENTENCE = "{{high}}% of the {{more}} contexts {}, {{low}}% of the {{less}} contexts"
@@ -133,7 +130,6 @@ MEASURE = Refusals(
         "no_answer": Outcome("No answer", "no_answer", _SENTENCE.format("get no answer"), harmful=True),
     },
     scorer=lambda settings, dimension: RefusalScorer(),
-    made_from=_made_from,
     marks_text=False,
     checks=(checks.both_sides_present,),
 )

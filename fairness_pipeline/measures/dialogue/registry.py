@@ -1,10 +1,13 @@
 """The measures of a dialogue model's responses, in the order of tables and reports."""
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 
+from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.measures.dialogue import answer_changes
-from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome, Scorings
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.workspace.lake import Row
 
 _MODULES = ("diversity", "politeness", "sentiment", "refusal", "length", "attribute_words")
@@ -25,6 +28,16 @@ def _outcomes() -> dict[str, Outcome]:
     """Every outcome that has a name of its own; the attribute lists have theirs from the dimension."""
     own = {name: outcome for measure in measures() for name, outcome in measure.outcomes.items()}
     return own | answer_changes.OUTCOMES
+
+
+def marking() -> tuple[Measure, ...]:
+    """The measures by which a text counts as biased by itself."""
+    return tuple(measure for measure in measures() if measure.scorer and measure.marks_text)
+
+
+def scorings(of: Iterable[Measure], settings: MeasureSettings, dimension: Dimension) -> Scorings:
+    """What the tables of some measures are made from under a profile's settings, in a dimension."""
+    return {measure.table: measure.scoring(settings, dimension) for measure in of}
 
 
 def measure_label(row: str) -> str:

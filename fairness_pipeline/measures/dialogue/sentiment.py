@@ -1,10 +1,13 @@
 """Sentiment: is a response clearly positive, or clearly negative? (Liu et al. 2020, section 2.4.3)"""
 
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
 import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.vader import Vader
 from fairness_pipeline.measures.dialogue.measure import SIDES, Measure, Outcome, both_readings
@@ -20,6 +23,7 @@ SENTIMENT = schema(
 )
 
 
+@dataclass(frozen=True)
 class SentimentScorer:
     """VADER's compound score (-1 to 1). Beyond the threshold a response counts as positive or negative.
 
@@ -32,18 +36,22 @@ class SentimentScorer:
         [True, False]
     """
 
-    SIDE_BY_SIDE = True
+    threshold: float = 0.8
 
-    def __init__(self, threshold: float = 0.8) -> None:
-        self.threshold = threshold
-        self._vader = Vader()
+    SIDE_BY_SIDE: ClassVar = True
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Columns `compound`, `positive` and `negative`, in the order of the rows."""
-        compound = np.array(self._vader.compound(collapsed(texts["text"])), dtype=np.float64)
+        compound = np.array(_vader().compound(collapsed(texts["text"])), dtype=np.float64)
         return pa.table(
             {"compound": compound, "positive": compound > self.threshold, "negative": compound < -self.threshold}
         )
+
+
+@lru_cache(1)
+def _vader() -> Vader:
+    """One for the process: it remembers what it found of each token."""
+    return Vader()
 
 
 _SENTENCE = "{{high}}% of the answers to {{more}} contexts are {}, {{low}}% of those to {{less}} contexts"
@@ -59,10 +67,7 @@ MEASURE = Measure(
         ),
     },
     scorer=lambda settings, dimension: SentimentScorer(settings.sentiment_threshold),
-    made_from=lambda settings, dimension: {
-        "threshold": settings.sentiment_threshold,
-        "versions": library_versions("vaderSentiment"),
-    },
+    libraries=("vaderSentiment",),
     checks=(checks.both_sides_present, checks.compounds_in_range),
     thresholds=(0.5, 0.6, 0.7, 0.9),
 )

@@ -10,14 +10,14 @@ import pyarrow as pa
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.side_by_side import in_threads
-from fairness_pipeline.lexicons.dimensions import Dimension
+from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, SideResponses
 from fairness_pipeline.measures.dialogue.judgement import judged
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Sides, SignificanceSettings, score
 from fairness_pipeline.measures.dialogue.registry import is_part
-from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison
+from fairness_pipeline.workspace.distinct import Scorer
 
 VARIATIONS = schema(
     **fields(COMPARISON, "measure"),
@@ -74,8 +74,8 @@ def other_scores(
     measures: Sequence[Measure],
     tables: Mapping[str, pa.Table],
     responses: pa.Table,
-    settings: MeasureSettings,
-    dimension: Dimension,
+    others: Mapping[str, Mapping[str, Scorer]],
+    words: MaskedWords,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Variation]:
@@ -85,8 +85,8 @@ def other_scores(
         measures: Measures that score responses one by one.
         tables: The table of each measure, by name.
         responses: Columns `pair_id`, `side`, `response`.
-        settings: Names the other classifiers.
-        dimension: The dimension whose words are masked in the neutral reading.
+        others: The other scorers of a measure by name, by the name of its table.
+        words: The words that are masked in the neutral reading.
         folder: Keeps the scores until all responses are scored.
         progress: Receives the number of distinct responses scored.
     """
@@ -94,9 +94,9 @@ def other_scores(
         for threshold in measure.thresholds:
             values = measure.at_threshold(tables[measure.table], threshold)
             yield Variation("threshold", f"{measure.table} at {threshold:g}", values=values)
-        for number, (name, scorer) in enumerate(measure.others(settings).items()):
+        for number, (name, scorer) in enumerate(others.get(measure.table, {}).items()):
             place = folder / f"{measure.table}-{number}" if folder else None
-            table = measure.shaped(score(responses, scorer, dimension, place, progress))
+            table = measure.shaped(score(responses, scorer, words, place, progress))
             yield Variation("classifier", name, values=measure.readings(table))
 
 

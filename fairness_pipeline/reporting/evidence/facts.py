@@ -154,7 +154,7 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         corpora=list(corpora.values()),
         hashes=[
             Hash(name, " ".join(key.values()), digest)
-            for name in lineage.recipes
+            for name in lineage.assets
             for key in lineage.keys(name)
             if (digest := lake.bytes_of(name, key))
         ],

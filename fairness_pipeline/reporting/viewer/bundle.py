@@ -127,7 +127,7 @@ def _measured(lineage: Lineage, lake: Lake) -> tuple[list[tuple[AnyStudy, Audit]
 
 
 def _was_asked(study: AnyStudy, lineage: Lineage, lake: Lake, key: Key) -> bool:
-    own = {axis: key[axis] for axis in lineage.recipes[study.asked].axes}
+    own = {axis: key[axis] for axis in lineage.assets[study.asked].axes}
     return lake.card(study.asked, own) is not None
 
 

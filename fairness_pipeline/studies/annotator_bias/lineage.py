@@ -5,7 +5,9 @@ bottom, this file is the lineage: labels, who gave them, verdicts on groups, inf
 """
 
 from collections import Counter
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,63 +15,71 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES, of_model, pooled
 from fairness_pipeline.annotation.inference import INFERRED, PREDICTED, beside_gold, gold_of, inferred, predicted
+from fairness_pipeline.annotation.item_classifiers import ItemClassifierSettings
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.corpora.annotators.annotations import ANNOTATIONS, ANNOTATORS, ITEMS, Annotated, read_annotated
-from fairness_pipeline.corpora.downloads import file_version
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.annotations import ANNOTATIONS, ANNOTATORS, ITEMS, read_annotated
+from fairness_pipeline.corpora.downloads import file_as_declared
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.foundation.libraries import library_versions
-from fairness_pipeline.lineage.assets import Assets
-from fairness_pipeline.lineage.partition import Partition
-from fairness_pipeline.lineage.recipe import Result
+from fairness_pipeline.foundation.inputs import File, unhashed
+from fairness_pipeline.lineage.assets import Assets, Result
+from fairness_pipeline.lineage.run import Run
+from fairness_pipeline.lineage.shelf import Shelf
 from fairness_pipeline.measures.annotators.annotator_groups import (
     ANNOTATOR_ANOVA,
     GROUP_POSITIVE_RATES,
+    AnnotatorGroupsSettings,
     Labelled,
     analyse_variance,
     compare_positive_rates,
 )
 from fairness_pipeline.measures.annotators.truth_scores import PREDICTION, TRUTH, TRUTH_SCORES, scores, truth_scores
-from fairness_pipeline.reporting.document import Pictures, report_of, report_settings
+from fairness_pipeline.reporting.document import LIBRARIES, Described, Pictures, described, drawn, report_of
 from fairness_pipeline.reporting.results import Audit
-from fairness_pipeline.reporting.text_plot import summary
+from fairness_pipeline.reporting.text_plot import judged
 from fairness_pipeline.studies.annotator_bias import published
 from fairness_pipeline.studies.annotator_bias.plots import effects_plot
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.studies.annotator_bias.report import render_report
 from fairness_pipeline.studies.annotator_bias.study import STUDY
 from fairness_pipeline.workspace.lake import Key, Lake
-from fairness_pipeline.workspace.published import checksums
+from fairness_pipeline.workspace.published import PublishedRate
 
 asset = Assets(AnnotatorBiasPart)
 
 
-def _source(part: AnnotatorBiasPart, key: Key) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Source:
+    """A corpus, and the files that it is read from."""
+
+    corpus: AnnotatedCorpus
+    files: Mapping[str, File]
+    folder: Path = unhashed()
+
+
+def _source(part: AnnotatorBiasPart, key: Key) -> Source:
     corpus, folder = part.corpora[key["corpus"]], part.folders[key["corpus"]]
-    return {
-        "files": {file.path: file_version(file, folder) for file in corpus.all_files()},
-        "corpus": corpus.model_dump(exclude={"licence", "citation", "published_as", "task", "modelled"}),
-    }
-
-
-of_a_corpus = partial(asset, axes=("corpus",))
-of_a_method = partial(asset, axes=("corpus", "method"))
-
-
-def _read(partition: Partition[AnnotatorBiasPart]) -> Annotated:
-    key = partition.key["corpus"]
-    return read_annotated(partition.part.corpora[key], partition.part.folders[key], partition.progress)
+    files = {file.path: file_as_declared(file, folder) for file in corpus.all_files()}
+    return Source(corpus.without("licence", "citation", "published_as", "task", "modelled"), files, folder)
 
 
 def _first_draw(table: pa.Table) -> pa.Table:
     return table.filter(pc.equal(table["draw"], 1))
 
 
-@of_a_corpus(stage="labels", code_version="1", settings=_source, schema=ANNOTATIONS, checks=(checks.not_empty,))
-def annotations(partition: Partition[AnnotatorBiasPart]) -> Result:
+@asset(
+    stage="labels",
+    axes=("corpus",),
+    inputs=_source,
+    code_version="1",
+    schema=ANNOTATIONS,
+    checks=(checks.not_empty,),
+)
+def annotations(source: Source, run: Run) -> Result:
     """Who labelled what as which class (section 5.2.1)."""
-    found = _read(partition)
+    found = read_annotated(source.corpus, source.folder, run.progress)
     first = _first_draw(found.annotations)
-    classes = _classes(partition)
+    classes = source.corpus.labels.class_names
     counts = {row["values"]: row["counts"] for row in pc.value_counts(first["label"]).to_pylist()}
     figures = {
         "labels": first.num_rows,
@@ -86,193 +96,248 @@ def annotations(partition: Partition[AnnotatorBiasPart]) -> Result:
     return Result(found.annotations, figures, tables={"sample": first.slice(0, 5)})
 
 
-@of_a_corpus(stage="labels", code_version="1", settings=_source, schema=ITEMS, checks=(checks.not_empty,))
-def annotated_items(partition: Partition[AnnotatorBiasPart]) -> Result:
+@asset(
+    stage="labels",
+    axes=("corpus",),
+    inputs=_source,
+    code_version="1",
+    schema=ITEMS,
+    checks=(checks.not_empty,),
+)
+def annotated_items(source: Source, run: Run) -> Result:
     """What was labelled, and what it truly is where that is known."""
-    table = _read(partition).items
+    table = read_annotated(source.corpus, source.folder, run.progress).items
     return Result(table, {"gold": table.num_rows - table["gold"].null_count}, tables={"sample": table.slice(0, 5)})
 
 
-@of_a_corpus(stage="labels", code_version="1", settings=_source, schema=ANNOTATORS, checks=(checks.not_empty,))
-def annotators(partition: Partition[AnnotatorBiasPart]) -> Result:
+@asset(
+    stage="labels",
+    axes=("corpus",),
+    inputs=_source,
+    code_version="1",
+    schema=ANNOTATORS,
+    checks=(checks.not_empty,),
+)
+def annotators(source: Source, run: Run) -> Result:
     """Who labelled, and in which group of each category they are."""
-    table = _read(partition).annotators
+    table = read_annotated(source.corpus, source.folder, run.progress).annotators
     counts = Counter((row["category"], row["side"] or "unknown") for row in _first_draw(table).to_pylist())
-    figures = {
-        name: {side: counts[name, side] for side in ("a", "b", "unknown")}
-        for name in partition.part.corpora[partition.key["corpus"]].groups
-    }
+    figures = {name: {side: counts[name, side] for side in ("a", "b", "unknown")} for name in source.corpus.groups}
     return Result(table, {"groups": figures}, tables={"sample": table.slice(0, 5)})
 
 
-def _grouped(part: AnnotatorBiasPart, key: Key) -> bool:
-    return part.grouped(key["corpus"])
+def _classes(part: AnnotatorBiasPart, key: Key) -> tuple[str, ...]:
+    return part.corpora[key["corpus"]].labels.class_names
 
 
-def _labelled(partition: Partition[AnnotatorBiasPart]) -> Labelled:
-    labels, who = (_first_draw(partition.read(name)) for name in ("annotations", "annotators"))
-    return Labelled.of(labels, who, len(_classes(partition)))
+@dataclass(frozen=True)
+class Compared:
+    """How positive rates are compared, in which categories, and what the thesis prints of them."""
+
+    significance: AnnotatorGroupsSettings
+    classes: tuple[str, ...]
+    categories: tuple[str, ...]
+    published: Mapping[str, PublishedRate]
 
 
-def _classes(partition: Partition[AnnotatorBiasPart]) -> tuple[str, ...]:
-    return partition.part.corpora[partition.key["corpus"]].labels.class_names
-
-
-@of_a_corpus(
+@asset(
     stage="verdicts",
-    covers=_grouped,
-    upstream=("annotations", "annotators"),
+    axes=("corpus",),
+    covers=lambda part, key: part.grouped(key["corpus"]),
+    inputs=lambda part, key: Compared(
+        part.settings.significance,
+        _classes(part, key),
+        tuple(part.corpora[key["corpus"]].compared),
+        published.positive_rates(part.corpora[key["corpus"]]),
+    ),
+    reads={"labels": annotations, "who": annotators},
     code_version="2",
-    settings=lambda part, key: {
-        **part.settings.significance.model_dump(),
-        "published": published.positive_rates(part.corpora[key["corpus"]]),
-        "versions": library_versions("numpy", "scipy"),
-    },
+    libraries=("numpy", "scipy"),
     schema=GROUP_POSITIVE_RATES,
     checks=(checks.not_empty, checks.rates_in_range),
+    show=judged(STUDY),
 )
-def group_positive_rates(partition: Partition[AnnotatorBiasPart]) -> Result:
+def group_positive_rates(inputs: Compared, labels: pa.Table, who: pa.Table) -> Result:
     """Positive rates of both groups of each category over the items that both labelled, compared (table 5.2)."""
-    part, key = partition.part, partition.key
-    corpus = part.corpora[key["corpus"]]
-    table = compare_positive_rates(
-        _labelled(partition), part.settings.significance, published.positive_rates(corpus), _classes(partition)
-    )
-    missing = [name for name in corpus.compared if name not in table["measure"].to_pylist()]
+    labelled = Labelled.of(_first_draw(labels), _first_draw(who), len(inputs.classes))
+    table = compare_positive_rates(labelled, inputs.significance, inputs.published, inputs.classes)
+    missing = [name for name in inputs.categories if name not in table["measure"].to_pylist()]
     shown = table.select(["measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict"])
-    says = summary(STUDY, part, key, table.to_pylist())
-    return Result(table, {"no_item_of_both_groups": missing}, tables={"significance": shown}, says=says)
+    return Result(table, {"no_item_of_both_groups": missing}, tables={"significance": shown})
 
 
-@of_a_corpus(
+Lines = tuple[tuple[str, str, Any], ...]
+"""What the thesis prints: a category, a response, and the value."""
+
+
+def _by_line(printed: Lines) -> dict[tuple[str, str], Any]:
+    return {(category, response): value for category, response, value in printed}
+
+
+@dataclass(frozen=True)
+class Variance:
+    """How many classes there are, and table 5.3."""
+
+    classes: int
+    published: Lines
+
+
+@asset(
     stage="verdicts",
+    axes=("corpus",),
     covers=lambda part, key: part.grouped(key["corpus"]) and not part.corpora[key["corpus"]].several,
-    upstream=("annotations", "annotators"),
+    inputs=lambda part, key: Variance(
+        len(_classes(part, key)),
+        tuple((*line, value) for line, value in published.anova(part.corpora[key["corpus"]]).items()),
+    ),
+    reads={"labels": annotations, "who": annotators},
     code_version="1",
-    settings=lambda part, key: {
-        "published": [[*k, *v] for k, v in published.anova(part.corpora[key["corpus"]]).items()],
-        "versions": library_versions("numpy", "scipy"),
-    },
+    libraries=("numpy", "scipy"),
     schema=ANNOTATOR_ANOVA,
     checks=(checks.not_empty,),
 )
-def annotator_anova(partition: Partition[AnnotatorBiasPart]) -> Result:
+def annotator_anova(inputs: Variance, labels: pa.Table, who: pa.Table) -> Result:
     """Annotators' sensitivities and specificities against the majority vote, by group (table 5.3)."""
-    table = analyse_variance(_labelled(partition), published.anova(partition.part.corpora[partition.key["corpus"]]))
+    labelled = Labelled.of(_first_draw(labels), _first_draw(who), inputs.classes)
+    table = analyse_variance(labelled, _by_line(inputs.published))
     return Result(table, tables={"anova": table})
 
 
-def _method(part: AnnotatorBiasPart, key: Key) -> dict[str, Any]:
-    modelled = part.modelled(key)
-    return {
-        "settings": part.settings.methods[key["method"]],
-        "versions": library_versions("numpy", "scipy"),
-        **({"categories": modelled} if modelled else {}),
-    }
+@dataclass(frozen=True)
+class Inference:
+    """A method of truth inference and its settings; the categories that it models, where they are not all."""
+
+    method: str
+    settings: Mapping[str, Any]
+    categories: tuple[str, ...]
+    classes: int
+
+    def modelled(self, who: pa.Table) -> pa.Table:
+        """The annotators in the categories that the method models."""
+        return who.filter(pc.is_in(who["category"], pa.array(self.categories))) if self.categories else who
 
 
-@of_a_method(
+def _method(part: AnnotatorBiasPart, key: Key) -> Inference:
+    return Inference(key["method"], part.settings.methods[key["method"]], part.modelled(key), len(_classes(part, key)))
+
+
+@asset(
     stage="truths",
+    axes=("corpus", "method"),
     covers=lambda part, key: part.infers(key),
-    upstream=("annotations", "annotators"),
+    inputs=_method,
+    reads={"labels": annotations, "who": annotators},
     code_version="2",
-    settings=_method,
+    libraries=("numpy", "scipy"),
     schema=INFERRED,
     checks=(checks.not_empty,),
 )
-def truth_inference(partition: Partition[AnnotatorBiasPart]) -> Result:
+def truth_inference(inputs: Inference, labels: pa.Table, who: pa.Table, run: Run) -> Result:
     """The inferred label of each item, and how sure it is (section 5.3, tables 5.5 and 5.6)."""
-    own = partition.part.settings.methods[partition.key["method"]]
-    classes = len(_classes(partition))
-    found = inferred(partition.key["method"], own, *_two(partition), partition.progress, classes)
-    return Result(found, {"positive": round(float(pc.mean(found["label"]).as_py()), 4)} if classes == 2 else {})
+    found = inferred(inputs.method, inputs.settings, labels, inputs.modelled(who), run.progress, inputs.classes)
+    binary = inputs.classes == 2
+    return Result(found, {"positive": round(float(pc.mean(found["label"]).as_py()), 4)} if binary else {})
 
 
-def _two(partition: Partition[AnnotatorBiasPart]) -> tuple[pa.Table, pa.Table]:
-    """The labels, and the annotators in the categories that the method models."""
-    annotators, modelled = partition.read("annotators"), partition.part.modelled(partition.key)
-    if modelled:
-        annotators = annotators.filter(pc.is_in(annotators["category"], pa.array(modelled)))
-    return partition.read("annotations"), annotators
+@dataclass(frozen=True)
+class Estimated:
+    """How the truth is inferred, how the corpus names its groups, and table 5.4."""
+
+    inference: Inference
+    corpus: AnnotatedCorpus
+    published: Lines
 
 
-@of_a_method(
+@asset(
     stage="truths",
+    axes=("corpus", "method"),
     covers=lambda part, key: part.infers(key),
-    upstream=("annotations", "annotators", "truth_inference"),
+    inputs=lambda part, key: Estimated(
+        _method(part, key),
+        part.corpora[key["corpus"]].without("licence", "citation", "published_as", "task", "modelled"),
+        tuple((*line, value) for line, value in published.contrasts(part.corpora[key["corpus"]]).items()),
+    ),
+    reads={"labels": annotations, "who": annotators, "truths": truth_inference},
     code_version="1",
-    settings=lambda part, key: {
-        **_method(part, key), "alpha": part.level,
-        "published": [[*k, v] for k, v in published.contrasts(part.corpora[key["corpus"]]).items()],
-        "categories": part.corpora[key["corpus"]].groups,
-    },
+    libraries=("numpy", "scipy"),
     schema=BIAS_ESTIMATES,
     checks=(checks.not_empty,),
-)  # fmt: skip
-def annotator_bias_estimates(partition: Partition[AnnotatorBiasPart]) -> Result:
+)
+def annotator_bias_estimates(inputs: Estimated, labels: pa.Table, who: pa.Table, truths: pa.Table, run: Run) -> Result:
     """Sensitivities and specificities of annotators and groups; of GroupAnno with intervals (table 5.4)."""
-    part, key = partition.part, partition.key
-    corpus, method = part.corpora[key["corpus"]], key["method"]
-    if METHODS[method].of_groups:
-        table = of_model(
-            method, part.settings.methods[method], *_two(partition), corpus, published.contrasts(corpus),
-            partition.progress,
-        )  # fmt: skip
+    own, modelled = inputs.inference, inputs.inference.modelled(who)
+    if METHODS[own.method].of_groups:
+        printed = _by_line(inputs.published)
+        table = of_model(own.method, own.settings, labels, modelled, inputs.corpus, printed, run.progress)
     else:
-        table = pooled(method, partition.read("truth_inference"), *_two(partition), corpus)
+        table = pooled(own.method, truths, labels, modelled, inputs.corpus)
     return Result(table, tables={"groups": table.filter(pc.not_equal(table["kind"], "annotator"))})
 
 
-@of_a_method(
+@dataclass(frozen=True)
+class Learning:
+    """How the truth is inferred, and how classifiers learn from it."""
+
+    inference: Inference
+    classifier: ItemClassifierSettings
+    seeds: int
+
+
+@asset(
     stage="scores",
+    axes=("corpus", "method"),
     covers=lambda part, key: part.learns(key),
-    upstream=("annotations", "annotators", "annotated_items"),
+    inputs=lambda part, key: Learning(_method(part, key), part.settings.classifier, part.settings.seeds),
+    reads={"labels": annotations, "who": annotators, "items": annotated_items},
     code_version="1",
-    settings=lambda part, key: {
-        **_method(part, key), "classifier": part.settings.classifier.model_dump(exclude={"threads"}),
-        "seeds": part.settings.seeds,
-    },
+    libraries=("numpy", "scipy"),
     schema=PREDICTED,
     checks=(checks.not_empty,),
-)  # fmt: skip
-def learned_classifiers(partition: Partition[AnnotatorBiasPart]) -> Result:
+)
+def learned_classifiers(inputs: Learning, labels: pa.Table, who: pa.Table, items: pa.Table, run: Run) -> Result:
     """What a classifier says of test items that learned from the labels of the others, every seed (section 5.4)."""
-    part, method = partition.part, partition.key["method"]
+    own = inputs.inference
     table = predicted(
-        method, part.settings.methods[method], *_two(partition), partition.read("annotated_items"),
-        part.settings.classifier, part.settings.seeds, partition.seed % 2**20, partition.folder, partition.progress,
+        own.method, own.settings, labels, own.modelled(who), items, inputs.classifier, inputs.seeds, run.seed % 2**20,
+        run.folder, run.progress,
     )  # fmt: skip
     return Result(table)
 
 
-def _scored(part: AnnotatorBiasPart, key: Key) -> bool:
-    return part.infers(key)
+@dataclass(frozen=True)
+class Scored:
+    """How many classes there are, from which agreement on the majority's label counts, and tables 5.5 and 5.6."""
+
+    classes: int
+    agreement: float
+    published: Mapping[str, float]
 
 
-@of_a_method(
+@asset(
     stage="scores",
-    covers=_scored,
-    upstream=("annotations", "annotated_items", "truth_inference", "learned_classifiers"),
+    axes=("corpus", "method"),
+    covers=lambda part, key: part.infers(key),
+    inputs=lambda part, key: Scored(
+        len(_classes(part, key)),
+        part.settings.agreement,
+        published.scores(part.corpora[key["corpus"]], key["method"]),
+    ),
+    reads={"labels": annotations, "items": annotated_items, "truths": truth_inference, "learned": learned_classifiers},
     code_version="1",
-    settings=lambda part, key: {
-        "published": published.scores(part.corpora[key["corpus"]], key["method"]),
-        "agreement": part.settings.agreement,
-    },
     schema=TRUTH_SCORES,
 )
-def truth_inference_scores(partition: Partition[AnnotatorBiasPart]) -> Result:
+def truth_inference_scores(
+    inputs: Scored, labels: pa.Table, items: pa.Table, truths: pa.Table, learned: pa.Table | None
+) -> Result:
     """Accuracy and F1 of the inferred truth and of the classifier learned from it (tables 5.5 and 5.6)."""
-    part, key = partition.part, partition.key
-    items, labels = partition.read("annotated_items"), partition.read("annotations")
     rows = []
     if items["gold"].null_count < items.num_rows:
         gold = gold_of(items, labels, 1.0)
-        found = beside_gold(partition.read("truth_inference"), gold, "draw")
-        rows += scores(TRUTH, *found, "draws", len(_classes(partition)))
-    if part.learns(key):
-        gold = gold_of(items, labels, part.settings.agreement)
-        rows += scores(PREDICTION, *beside_gold(partition.read("learned_classifiers"), gold, "seed"), "seeds")
-    table = truth_scores(rows, published.scores(part.corpora[key["corpus"]], key["method"]))
+        rows += scores(TRUTH, *beside_gold(truths, gold, "draw"), "draws", inputs.classes)
+    if learned is not None:
+        gold = gold_of(items, labels, inputs.agreement)
+        rows += scores(PREDICTION, *beside_gold(learned, gold, "seed"), "seeds")
+    table = truth_scores(rows, inputs.published)
     return Result(table, tables={"scores": table.drop_columns(["values"])})
 
 
@@ -283,19 +348,16 @@ def _group_effects(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> 
 @asset(
     stage="report",
     kind="document",
-    upstream=(
-        "annotations", "annotated_items", "annotators", "group_positive_rates", "annotator_anova", "truth_inference",
-        "annotator_bias_estimates", "truth_inference_scores",
+    inputs=lambda part, key: described(part.project, part, published.TABLES, corpora=part.corpora),
+    reads=(
+        annotations, annotated_items, annotators, group_positive_rates, annotator_anova, truth_inference,
+        annotator_bias_estimates, truth_inference_scores,
     ),
-    arrows=("group_positive_rates", "annotator_anova", "annotator_bias_estimates", "truth_inference_scores"),
+    arrows=(group_positive_rates, annotator_anova, annotator_bias_estimates, truth_inference_scores),
     code_version="2",
-    settings=lambda part, key: report_settings(
-        part.project.profile.description,
-        part.settings,
-        corpora={key: own.model_dump() for key, own in part.corpora.items()},
-        published=checksums(published.TABLES),
-    ),
+    libraries=LIBRARIES,
+    show=drawn(STUDY, _group_effects),
 )  # fmt: skip
-def annotator_bias_report(partition: Partition[AnnotatorBiasPart]) -> Result:
+def annotator_bias_report(inputs: Described, shelf: Shelf) -> Result:
     """Tables 5.2 to 5.6 beside the published ones, group effects, the items on which groups differ most."""
-    return report_of(STUDY, partition, render_report, _group_effects)
+    return report_of(STUDY, shelf, render_report)

@@ -15,7 +15,6 @@ from fairness_pipeline.debiasing.dialogue.registry import method_of, settings_of
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.lexicons.no_effect import changed_contexts
@@ -25,11 +24,14 @@ from fairness_pipeline.measures.dialogue.recipe_effects import LEAST_SEEDS
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
+from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.pretrained import folder_files
+from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.project.project import Project, each_once, find
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.studies.dialogue_fairness.controls import Controls
+from fairness_pipeline.studies.dialogue_fairness.degenerate import degenerate
 from fairness_pipeline.studies.dialogue_fairness.models import (
     NAME,
     answers_in,
@@ -215,30 +217,16 @@ class DialoguePart(Part[DialogueFairness]):
 
     def degenerate(self, key: Key, lake: Lake) -> str | None:
         """A model that gives nearly everything the same answer, was never trained, or learned nothing."""
-        card = lake.card("responses", key)
-        figures = card.figures if card else {}
-        if figures.get("commonest_share", 0.0) >= self.settings.max_identical_share:
-            share, answer = figures["commonest_share"], figures["commonest_response"]
-            return (
-                f"{100 * share:.3g}% of its answers are {visible(answer)!r}"
-                if answer
-                else f"{100 * share:.3g}% are empty"
-            )
-        if figures.get("guesses"):
-            return "its weights predict plain English no better than guessing; was it trained?"
-        if self._guesses(key, lake):
-            return "it predicts held-out dialogues no better than guessing; try a lower learning rate"
-        return None
-
-    def _guesses(self, key: Key, lake: Lake) -> bool:
-        """Whether a Seq2Seq, debiased or not, predicts words no better than a draw among all of its base's would."""
-        base = self.base_of(key)
-        first = {"model": (base or key)["model"]}
-        own = lake.card(self.trained_as(key["model"]), key if base else first)
-        made = lake.card("dialogue_models", first)
-        if self.models[key["model"]].seq2seq is None or not own or not made:
-            return False
-        return bool(own.figures.get("validation_perplexity", 0.0) >= made.figures.get("vocabulary", math.inf))
+        first = {"model": (self.base_of(key) or key)["model"]}
+        weights = key if self.models[key["model"]].debiasing else first
+        cards = (
+            lake.card("responses", key),
+            lake.card(self.trained_as(key["model"]), weights),
+            lake.card("dialogue_models", first),
+        )
+        answered, trained, base = (card.figures if card else {} for card in cards)
+        learns = self.models[key["model"]].seq2seq is not None
+        return degenerate(answered, self.settings.max_identical_share, *((trained, base) if learns else ()))
 
     def trained_as(self, model: str) -> str:
         """The asset that holds a model."""
@@ -421,6 +409,17 @@ class DialoguePart(Part[DialogueFairness]):
         return model.base, model.device, chosen
 
     # What the study itself asks
+
+    def autoencoder_of(self, model: str) -> ModelSpecification:
+        """A model's file as far as it decides how its autoencoder is trained."""
+        own = self.models[model]
+        assert own.seq2seq and own.training
+        settings = {"disentanglement": (own.settings or {}).get("disentanglement") or {}}
+        kept = {"architecture", "corpus", "device", "threads"}
+        sizes = own.seq2seq.without(*{*Seq2SeqSizes.model_fields} - {"longest"})
+        training = own.training.without(*{*TrainingSettings.model_fields} - {"checkpoint_seconds"})
+        narrow = own.without(*{*ModelSpecification.model_fields} - kept)
+        return narrow.model_copy(update={"settings": settings, "seq2seq": sizes, "training": training})
 
     def asked_pairs(self) -> Path:
         """The file that keeps how many pairs `audit --pairs` asked for."""

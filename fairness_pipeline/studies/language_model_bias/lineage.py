@@ -7,16 +7,16 @@ perplexities, verdicts, and what debiasing costs.
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.downloads import file_version, located
+from fairness_pipeline.corpora.downloads import file_as_declared, located
 from fairness_pipeline.corpora.language.multiwoz import STATE_TURNS, read_state_turns
 from fairness_pipeline.corpora.language.phrase_annotations import (
     AGREEMENT,
@@ -27,7 +27,7 @@ from fairness_pipeline.corpora.language.phrase_annotations import (
     read_annotations,
     ties,
 )
-from fairness_pipeline.corpora.language.phrase_corpus import DownstreamTask
+from fairness_pipeline.corpora.language.phrase_corpus import DownstreamTask, PhraseCorpus, PhraseSource
 from fairness_pipeline.corpora.language.phrase_splits import PHRASE_SPLITS, draw_splits, released_splits
 from fairness_pipeline.corpora.language.reddit_comments import (
     CANDIDATES,
@@ -43,12 +43,13 @@ from fairness_pipeline.corpora.language.response_sets import (
     read_human_references,
     read_response_sets,
 )
+from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.debiasing.language.registry import METHODS, debias
 from fairness_pipeline.debiasing.language.task import Task
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import DataFile, File, optional, unhashed
 from fairness_pipeline.foundation.libraries import library_version, library_versions
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.records import column, read_records
@@ -58,16 +59,17 @@ from fairness_pipeline.lexicons.counterfactuals import (
     compare_with_released,
     make_counterfactuals,
 )
-from fairness_pipeline.lexicons.stereotypes import Lexicon, attributes_of, stereotypes_of
-from fairness_pipeline.lineage.assets import Assets
-from fairness_pipeline.lineage.partition import Partition
-from fairness_pipeline.lineage.recipe import Recipe, Result
-from fairness_pipeline.measures.language.downstream import DOWNSTREAM, Given
+from fairness_pipeline.lexicons.stereotypes import Lexicon, StereotypeTerms, stereotypes_of
+from fairness_pipeline.lineage.assets import Asset, Assets, Result, of_base, one_of
+from fairness_pipeline.lineage.run import Run
+from fairness_pipeline.lineage.shelf import Shelf
+from fairness_pipeline.measures.language.downstream import DOWNSTREAM, Given, ResponseSettings, StateTrackingSettings
 from fairness_pipeline.measures.language.phrase_bias import (
     LANGUAGE_MODEL_BIAS,
     LOG,
     OWN,
     PHRASE_PERPLEXITIES,
+    LanguageModelBiasSettings,
     compare_phrases,
     debiasing_effect,
     scored_versions,
@@ -75,37 +77,45 @@ from fairness_pipeline.measures.language.phrase_bias import (
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
-from fairness_pipeline.models.pretrained import folder_version
-from fairness_pipeline.reporting.document import Pictures, report_of, report_settings
+from fairness_pipeline.models.pretrained import model_folder
+from fairness_pipeline.reporting.document import LIBRARIES, Described, Pictures, described, drawn, report_of
 from fairness_pipeline.reporting.results import Audit
-from fairness_pipeline.reporting.text_plot import summary
+from fairness_pipeline.reporting.text_plot import judged
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
 from fairness_pipeline.studies.language_model_bias import published
 from fairness_pipeline.studies.language_model_bias.plots import t_values
-from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
+from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart, published_perplexities
 from fairness_pipeline.studies.language_model_bias.report import render_report
 from fairness_pipeline.studies.language_model_bias.study import STUDY
 from fairness_pipeline.workspace.distinct import LazyScorer, each_distinct
 from fairness_pipeline.workspace.lake import Key, Lake
-from fairness_pipeline.workspace.published import checksums
 
 asset = Assets(LanguageModelPart)
 
 
-def _files(part: LanguageModelPart, *files: CorpusFile | None) -> dict[str, str]:
-    """SHA-256 of the files that something is made from."""
+@dataclass(frozen=True)
+class Files:
+    """The files that something is read from, and the grammar that it is generated by instead."""
+
+    files: Mapping[str, File]
+    grammar: tuple[DataFile, ...]
+    folder: Path = unhashed()
+
+
+def _files(part: LanguageModelPart, *files: CorpusFile | None) -> Files:
     grammar = part.corpus.grammar
-    found = {grammar.file: checksum(data_file(grammar.file)), **grammar.model_dump()} if grammar else {}
-    return {**found, **{file.path: file_version(file, part.folder) for file in files if file}}
+    found = {file.path: file_as_declared(file, part.folder) for file in files if file}
+    return Files(found, (DataFile.of(grammar.file),) if grammar else (), part.folder)
 
 
-def _lexicon(part: LanguageModelPart, key: Key) -> dict[str, Any]:
-    dimension = part.dimensions[key["dimension"]]
-    return {**stereotypes_of(dimension).model_dump(), "attributes": list(attributes_of(dimension))}
+def _corpus(part: LanguageModelPart, *named: str) -> PhraseCorpus:
+    """The corpus with its grammar and the `named` sections alone."""
+    others = {*PhraseCorpus.model_fields} - {"grammar", *named}
+    return part.corpus.without(*others)
 
 
-def _terms(partition: Partition[LanguageModelPart]) -> Lexicon:
-    return Lexicon(partition.part.dimensions[partition.key["dimension"]])
+def _lexicon(part: LanguageModelPart, key: Key) -> StereotypeTerms:
+    return stereotypes_of(part.dimensions[key["dimension"]])
 
 
 def _has_comments(part: LanguageModelPart, key: Key) -> bool:
@@ -116,97 +126,116 @@ def _has_phrases(part: LanguageModelPart, key: Key) -> bool:
     return part.has_phrases(key["dimension"])
 
 
-of_a_dimension = partial(asset, axes=("dimension",))
+@dataclass(frozen=True)
+class Reading:
+    """The sections of a corpus that are read, their files, and how much of them is kept."""
+
+    corpus: PhraseCorpus
+    source: Files
+    maximum: int | None = optional()
 
 
 @asset(
     stage="comments",
     covers=_has_comments,
+    inputs=lambda part, key: Reading(_corpus(part, "comments"), _files(part, *part.corpus.comments)),
     code_version="2",
-    settings=lambda part, key: {
-        "files": _files(part, *part.corpus.comments),
-        "columns": [file.columns.model_dump() for file in part.corpus.comments],
-    },
     schema=COMMENTS,
     checks=(checks.not_empty,),
 )
-def reddit_comments(partition: Partition[LanguageModelPart]) -> Result:
+def reddit_comments(inputs: Reading, run: Run) -> Result:
     """Comments of a dump, or generated ones; each id once, without deleted ones."""
-    part = partition.part
-    found = read_comments(part.corpus, part.folder, partition.progress)
+    found = read_comments(inputs.corpus, inputs.source.folder, run.progress)
     figures = {"comments": found.table.num_rows, "left_out": found.left_out, "blank_ids_numbered": found.numbered}
     return Result(found.table, figures, tables={"sample": found.table.slice(0, 5)})
 
 
-@of_a_dimension(
+@asset(
     stage="phrases",
+    axes=("dimension",),
     covers=_has_comments,
-    upstream=("reddit_comments",),
+    inputs=_lexicon,
+    reads={"comments": reddit_comments},
     code_version="1",
-    settings=_lexicon,
     schema=CANDIDATES,
 )
-def bias_candidates(partition: Partition[LanguageModelPart]) -> Result:
+def bias_candidates(terms: StereotypeTerms, comments: pa.Table) -> Result:
     """Comments that hold a target and a term of the stereotype, cleaned, under 150 characters (section 2.2)."""
-    table, left_out = find_candidates(partition.read("reddit_comments"), _terms(partition))
+    table, left_out = find_candidates(comments, Lexicon(terms))
     return Result(table, {"candidates": table.num_rows, "left_out": left_out}, tables={"sample": table.slice(0, 5)})
 
 
-@of_a_dimension(
+@asset(
     stage="phrases",
+    axes=("dimension",),
     covers=_has_comments,
-    upstream=("bias_candidates",),
+    inputs=_lexicon,
+    reads={"candidates": bias_candidates},
     code_version="1",
-    settings=_lexicon,
     schema=PHRASES,
 )
-def bias_phrases(partition: Partition[LanguageModelPart]) -> Result:
+def bias_phrases(terms: StereotypeTerms, candidates: pa.Table) -> Result:
     """The window of seven tokens around each target (section 2.2)."""
-    table = find_phrases(partition.read("bias_candidates"), _terms(partition))
+    table = find_phrases(candidates, Lexicon(terms))
     inside = int(pc.sum(table["attribute_in_window"].cast(pa.int64())).as_py() or 0)
     return Result(
         table, {"phrases": table.num_rows, "attribute_in_window": inside}, tables={"sample": table.slice(0, 5)}
     )
 
 
-def _annotating(part: LanguageModelPart, key: Key) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Annotating:
+    """The released and the imported labels of a dimension's phrases, or the grammar that generates them."""
+
+    dimension: str
+    corpus: PhraseCorpus
+    released: PhraseSource | None
+    source: Files
+    imported: Mapping[str, File]
+    profile: str = unhashed()
+
+
+def _annotating(part: LanguageModelPart, key: Key) -> Annotating:
     source = part.corpus.phrases.get(key["dimension"])
-    return {
-        "files": _files(part, *(source.annotations if source else ())),
-        "imported": {path.name: checksum(path) for path in part.imported(key["dimension"])},
-        "ignored": part.corpus.ignored_labels,
-    }
+    return Annotating(
+        key["dimension"],
+        _corpus(part, "ignored_labels"),
+        source.without("train", "dev", "test", "counterfactuals") if source else None,
+        _files(part, *(source.annotations if source else ())),
+        {path.name: File.of(path) for path in part.imported(key["dimension"])},
+        part.project.name,
+    )
 
 
-@of_a_dimension(
+@asset(
     stage="phrases",
+    axes=("dimension",),
     covers=_has_phrases,
-    upstream=("bias_phrases",),
+    inputs=_annotating,
+    reads={"phrases": bias_phrases},
     code_version="2",
-    settings=_annotating,
     schema=PHRASE_ANNOTATIONS,
     checks=(checks.not_empty,),
 )
-def phrase_annotations(partition: Partition[LanguageModelPart]) -> Result:
+def phrase_annotations(inputs: Annotating, phrases: pa.Table | None) -> Result:
     """Whether annotators find comment and phrase stereotyped (section 2.3); a label is null where none was given."""
-    part, dimension = partition.part, partition.key["dimension"]
+    corpus, source = inputs.corpus, inputs.corpus.grammar
     ignored: Counter[str] = Counter()
     tables = []
-    source = part.corpus.grammar
-    if part.grammar and source and not part.imported(dimension):
-        tables.append(generated(partition.read("bias_phrases"), part.grammar, source.comments, source.seed))
-    released = part.corpus.phrases[dimension].annotations if dimension in part.corpus.phrases else ()
-    files = [(located(file, part.folder), file.annotator, file.encoding) for file in released]
-    files += [(path, path.stem, "utf-8") for path in part.imported(dimension)]
+    if source and not inputs.imported:
+        tables.append(generated(phrases, StereotypeGrammar.load(source.file), source.comments, source.seed))
+    released = inputs.released.annotations if inputs.released else ()
+    files = [(located(file, inputs.source.folder), file.annotator, file.encoding) for file in released]
+    files += [(file.path, file.path.stem, "utf-8") for file in inputs.imported.values()]
     for path, annotator, encoding in files:
-        read = read_annotations(path, annotator, encoding=encoding, ignored=part.corpus.ignored_labels)
+        read = read_annotations(path, annotator, encoding=encoding, ignored=corpus.ignored_labels)
         tables.append(read.table)
         ignored.update(read.ignored)
     if not tables:
-        found = partition.read("bias_phrases").num_rows
+        found = phrases.num_rows if phrases else 0
         raise FairnessError(
-            f"{dimension}: {found:,} phrases found, none labelled: fairness-pipeline export-phrases --dimension "
-            f"{dimension} --output FILE.csv --profile {partition.project.name}, then import-annotations"
+            f"{inputs.dimension}: {found:,} phrases found, none labelled: fairness-pipeline export-phrases --dimension "
+            f"{inputs.dimension} --output FILE.csv --profile {inputs.profile}, then import-annotations"
         )
     table = pa.concat_tables(tables)
     figures = {
@@ -218,62 +247,84 @@ def phrase_annotations(partition: Partition[LanguageModelPart]) -> Result:
     return Result(table, figures)
 
 
-@of_a_dimension(
+@dataclass(frozen=True)
+class Agreement:
+    """Whether the paper's alpha stands beside ours."""
+
+    published: bool
+
+
+@asset(
     stage="phrases",
+    axes=("dimension",),
     covers=_has_phrases,
-    upstream=("phrase_annotations",),
+    inputs=lambda part, key: Agreement(part.corpus.published_as is not None),
+    reads={"annotations": phrase_annotations},
     code_version="2",
-    settings=lambda part, key: {**library_versions("krippendorff"), "published": part.corpus.published_as is not None},
+    libraries=("krippendorff",),
     schema=AGREEMENT,
 )
-def annotation_agreement(partition: Partition[LanguageModelPart]) -> Result:
+def annotation_agreement(inputs: Agreement, annotations: pa.Table) -> Result:
     """Krippendorff's alpha of what two annotators labelled; no row where nobody shared items (section 2.3)."""
-    published = partition.part.corpus.published_as is not None
-    table = agreement(partition.read("phrase_annotations"), published=published)
+    table = agreement(annotations, published=inputs.published)
     return Result(table, tables={"agreement": table})
 
 
-def _splitting(part: LanguageModelPart, key: Key) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Splitting:
+    """The released splits, if there are any; and how many phrases without bias are drawn."""
+
+    released: PhraseSource | None
+    source: Files
+    unbiased: int
+
+
+def _splitting(part: LanguageModelPart, key: Key) -> Splitting:
     source = part.corpus.phrases.get(key["dimension"])
-    files = _files(part, source.train, source.dev, source.test) if source else {}
-    return {"released": files, "unbiased": part.settings.significance.unbiased, "seed": part.project.profile.seed}
+    splits = source if source and source.train else None
+    return Splitting(
+        splits.without("annotations", "counterfactuals") if splits else None,
+        _files(part, *((splits.train, splits.dev, splits.test) if splits else ())),
+        part.settings.significance.unbiased,
+    )
 
 
-@of_a_dimension(
+@asset(
     stage="phrases",
+    axes=("dimension",),
     covers=_has_phrases,
-    upstream=("phrase_annotations",),
+    inputs=_splitting,
+    reads={"annotations": phrase_annotations},
     code_version="1",
-    settings=_splitting,
     schema=PHRASE_SPLITS,
     checks=(checks.not_empty,),
 )
-def phrase_splits(partition: Partition[LanguageModelPart]) -> Result:
+def phrase_splits(inputs: Splitting, annotations: pa.Table, run: Run) -> Result:
     """Biased phrases in train, dev and test: the released splits, or 60/20/20 by comment; and some without bias."""
-    part = partition.part
-    source = part.corpus.phrases.get(partition.key["dimension"])
-    annotations, seed = partition.read("phrase_annotations"), part.project.profile.seed
     figures: dict[str, Any] = {}
-    if source and source.train:
-        table, found = released_splits(source, part.folder, annotations, seed, part.settings.significance.unbiased)
+    if inputs.released:
+        table, found = released_splits(
+            inputs.released, inputs.source.folder, annotations, run.profile_seed, inputs.unbiased
+        )
         figures = {"released": found}
     else:
-        table = draw_splits(annotations, seed, part.settings.significance.unbiased)
+        table = draw_splits(annotations, run.profile_seed, inputs.unbiased)
     return Result(table, {**figures, "phrases": dict(Counter(table["split"].to_pylist()))})
 
 
-@of_a_dimension(
+@asset(
     stage="phrases",
+    axes=("dimension",),
     covers=_has_phrases,
-    upstream=("phrase_splits",),
+    inputs=_lexicon,
+    reads={"splits": phrase_splits},
     code_version="2",
-    settings=_lexicon,
     schema=COUNTERFACTUAL_PHRASES,
     checks=(checks.not_empty,),
 )
-def counterfactual_phrases(partition: Partition[LanguageModelPart]) -> Result:
+def counterfactual_phrases(terms: StereotypeTerms, splits: pa.Table) -> Result:
     """Each phrase and the same about the other group (section 3.1)."""
-    table, left_out = make_counterfactuals(partition.read("phrase_splits"), _terms(partition))
+    table, left_out = make_counterfactuals(splits, Lexicon(terms))
     shown = table.select(["text_b", "text_a"]).slice(0, 5)
     figures = {"phrases": dict(Counter(table["split"].to_pylist())), "name_nobody": left_out}
     return Result(table, figures, tables={"sample": shown})
@@ -284,25 +335,40 @@ def _has_counterfactuals(part: LanguageModelPart, key: Key) -> bool:
     return bool(source and source.counterfactuals)
 
 
-@of_a_dimension(
+@dataclass(frozen=True)
+class Released:
+    """The terms of the stereotype, and the authors' counterfactuals."""
+
+    terms: StereotypeTerms
+    released: PhraseSource
+    source: Files
+
+
+def _released(part: LanguageModelPart, key: Key) -> Released:
+    source = part.corpus.phrases[key["dimension"]]
+    return Released(
+        _lexicon(part, key),
+        source.without("annotations", "train", "dev", "test"),
+        _files(part, *source.counterfactuals),
+    )
+
+
+@asset(
     stage="phrases",
+    axes=("dimension",),
     covers=_has_counterfactuals,
+    inputs=_released,
     code_version="1",
-    settings=lambda part, key: {
-        **_lexicon(part, key),
-        "files": _files(part, *part.corpus.phrases[key["dimension"]].counterfactuals),
-    },
     schema=DISAGREEMENTS,
 )
-def counterfactual_disagreements(partition: Partition[LanguageModelPart]) -> Result:
+def counterfactual_disagreements(inputs: Released) -> Result:
     """Where the authors' released counterfactuals are others than ours, each classed."""
-    part = partition.part
     released = [
         (str(column(where, row, file.phrase)).strip().lower(), str(column(where, row, file.column)).strip().lower())
-        for file in part.corpus.phrases[partition.key["dimension"]].counterfactuals
-        for where, row in read_records(located(file, part.folder), file.encoding)
+        for file in inputs.released.counterfactuals
+        for where, row in read_records(located(file, inputs.source.folder), file.encoding)
     ]
-    table, total = compare_with_released(released, _terms(partition))
+    table, total = compare_with_released(released, Lexicon(inputs.terms))
     figures = {"compared": total, "differ": table.num_rows, "better": dict(Counter(table["better"].to_pylist()))}
     return Result(table, figures, tables={"disagreements": table.slice(0, 10)})
 
@@ -310,67 +376,73 @@ def counterfactual_disagreements(partition: Partition[LanguageModelPart]) -> Res
 @asset(
     stage="tasks",
     covers=lambda part, key: bool(part.corpus.grammar or part.corpus.references),
+    inputs=lambda part, key: Reading(_corpus(part, "references"), _files(part, part.corpus.references)),
     code_version="1",
-    settings=lambda part, key: _files(part, part.corpus.references),
     schema=REFERENCES,
     checks=(checks.not_empty,),
 )
-def human_references(partition: Partition[LanguageModelPart]) -> Result:
+def human_references(inputs: Reading) -> Result:
     """What people wrote in the domain, for the perplexity on it (section 3.2)."""
-    return Result(read_human_references(partition.part.corpus, partition.part.folder))
+    return Result(read_human_references(inputs.corpus, inputs.source.folder))
+
+
+def _task_data(part: LanguageModelPart, task: DownstreamTask) -> Reading:
+    """The data of a downstream task, and how many of them are kept."""
+    own = getattr(part.corpus, task)
+    maximum: int = getattr(part.settings, task).maximum
+    return Reading(_corpus(part, task), _files(part, *((*own.train, *own.test) if own else ())), maximum)
 
 
 @asset(
     stage="tasks",
     covers=lambda part, key: bool(part.corpus.grammar or part.corpus.state_tracking),
+    inputs=lambda part, key: _task_data(part, "state_tracking"),
     code_version="1",
-    settings=lambda part, key: {
-        "files": _files(part, *((*t.train, *t.test) if (t := part.corpus.state_tracking) else ())),
-        "maximum": part.settings.state_tracking.maximum,
-        "seed": part.project.profile.seed,
-    },
     schema=STATE_TURNS,
     checks=(checks.not_empty,),
 )
-def state_turns(partition: Partition[LanguageModelPart]) -> Result:
+def state_turns(inputs: Reading, run: Run) -> Result:
     """Turns with a value that the user gives in them, right or wrong (section 3.2)."""
-    part = partition.part
-    table = read_state_turns(part.corpus, part.folder, part.project.profile.seed, part.settings.state_tracking.maximum)
+    assert inputs.maximum
+    table = read_state_turns(inputs.corpus, inputs.source.folder, run.profile_seed, inputs.maximum)
     return Result(table, {"turns": dict(Counter(table["split"].to_pylist()))}, tables={"sample": table.slice(0, 5)})
 
 
 @asset(
     stage="tasks",
     covers=lambda part, key: bool(part.corpus.grammar or part.corpus.responses),
+    inputs=lambda part, key: _task_data(part, "responses"),
     code_version="1",
-    settings=lambda part, key: {
-        "files": _files(part, *((*t.train, *t.test) if (t := part.corpus.responses) else ())),
-        "maximum": part.settings.responses.maximum,
-        "seed": part.project.profile.seed,
-    },
     schema=RESPONSE_SETS,
     checks=(checks.not_empty,),
 )
-def response_sets(partition: Partition[LanguageModelPart]) -> Result:
+def response_sets(inputs: Reading, run: Run) -> Result:
     """Contexts with several human answers each (section 3.2)."""
-    part = partition.part
-    table = read_response_sets(part.corpus, part.folder, part.project.profile.seed, part.settings.responses.maximum)
+    assert inputs.maximum
+    table = read_response_sets(inputs.corpus, inputs.source.folder, run.profile_seed, inputs.maximum)
     return Result(table, {"contexts": dict(Counter(table["split"].to_pylist()))}, tables={"sample": table.slice(0, 3)})
 
 
-def _model(part: LanguageModelPart, key: Key) -> dict[str, object]:
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A model, the folder of its weights if it has one, and the libraries that run it; where it is trained in another
+    number format than it is asked in, that format too."""
+
+    model: LanguageModelSpecification
+    folder: File | None
+    versions: Mapping[str, str]
+    trained_in: str | None = optional()
+
+
+def _model(part: LanguageModelPart, key: Key, *, trains: bool = False) -> Model:
     model = part.models[key["model"]]
-    return {
-        "model": model.identity(),
-        "folder": folder_version(model.huggingface.name) if model.huggingface else None,
-        "versions": library_versions(*model.libraries),
-    }
-
-
-def _training(part: LanguageModelPart, key: Key) -> dict[str, object]:
-    """What decides how a model is trained: also the number format, where it is not the one in which it is asked."""
-    source = part.models[key["model"]].huggingface
-    return {**_model(part, key), **({"trained_in": "float32"} if source and source.dtype != "float32" else {})}
+    source = model.huggingface
+    return Model(
+        model=model,
+        folder=model_folder(source.name) if source else None,
+        versions=library_versions(*model.libraries),
+        trained_in="float32" if trains and source and source.dtype != "float32" else None,
+    )
 
 
 def _is_base(part: LanguageModelPart, key: Key) -> bool:
@@ -387,30 +459,39 @@ def _is_debiased(part: LanguageModelPart, key: Key) -> bool:
     kind="checkpoint",
     axes=("model",),
     covers=_is_base,
-    upstream=("reddit_comments",),
+    inputs=_model,
+    reads={"comments": reddit_comments},
     code_version="1",
-    settings=_model,
 )
-def language_models(partition: Partition[LanguageModelPart]) -> Result:
+def language_models(inputs: Model, comments: pa.Table | None, run: Run) -> Result:
     """Language models before debiasing: found by id or folder, or trained here on the comments.
 
     Training that was killed goes on where it stopped.
     """
-    model = partition.part.models[partition.key["model"]]
-    comments = partition.read("reddit_comments")["text"].to_pylist() if model.gpt2 else []
-    return Result(None, registry.prepare(model, comments, partition.folder, partition.seed, partition.progress))
+    texts = comments["text"].to_pylist() if inputs.model.gpt2 and comments else []
+    return Result(run.folder, registry.prepare(inputs.model, texts, run.folder, run.seed, run.progress))
 
 
-def _debiasing(part: LanguageModelPart, key: Key) -> dict[str, object]:
+@dataclass(frozen=True, kw_only=True)
+class Debiasing(Model):
+    """A model, its method's settings with their defaults, and the terms of the stereotype."""
+
+    settings: Mapping[str, Any]
+    lexicon: StereotypeTerms
+    outliers_removed: bool
+    accelerate: str
+
+
+def _debiasing(part: LanguageModelPart, key: Key) -> Debiasing:
     own = part.models[key["model"]]
     method = METHODS[str(own.debiasing)]
-    return {
-        **_training(part, key),
-        "settings": method.settings.model_validate(own.settings or {}).model_dump(),
-        "lexicon": _lexicon(part, key),
-        "outliers_removed": part.corpus.outliers_removed,
-        "accelerate": library_version("accelerate"),
-    }
+    return Debiasing(
+        **vars(_model(part, key, trains=True)),
+        settings=method.settings.model_validate(own.settings or {}).model_dump(),
+        lexicon=_lexicon(part, key),
+        outliers_removed=part.corpus.outliers_removed,
+        accelerate=library_version("accelerate"),
+    )
 
 
 @asset(
@@ -418,84 +499,81 @@ def _debiasing(part: LanguageModelPart, key: Key) -> dict[str, object]:
     kind="checkpoint",
     axes=("dimension", "model"),
     covers=_is_debiased,
-    upstream=("counterfactual_phrases", "human_references"),
-    upstream_of_base=("language_models",),
+    inputs=_debiasing,
+    reads={"phrases": counterfactual_phrases, "references": human_references, "base": of_base(language_models)},
     code_version="1",
-    settings=_debiasing,
 )
-def debiased_language_models(partition: Partition[LanguageModelPart]) -> Result:
+def debiased_language_models(
+    inputs: Debiasing, phrases: pa.Table, references: pa.Table | None, base: Path, run: Run
+) -> Result:
     """LMD, ADD, HD and CDA, and fine-tuning without a cure as their control (section 4); the grid's table is kept."""
-    part = partition.part
     task = Task(
-        model=part.models[partition.key["model"]],
-        lexicon=_terms(partition),
-        phrases=partition.read("counterfactual_phrases"),
-        references=_references(partition),
-        base=partition.of_base.checkpoint("language_models"),
-        folder=partition.folder,
-        seed=partition.seed,
-        outliers=not part.corpus.outliers_removed,
-        progress=partition.progress,
+        model=inputs.model,
+        lexicon=Lexicon(inputs.lexicon),
+        phrases=phrases,
+        references=references["text"].to_pylist() if references else [],
+        base=base,
+        folder=run.folder,
+        seed=run.seed,
+        outliers=not inputs.outliers_removed,
+        progress=run.progress,
     )
     figures = debias(task)
     grid = pa.Table.from_pylist(figures["grid"]) if "grid" in figures else None
-    return Result(None, figures, tables={"grid": grid} if grid else {})
+    return Result(run.folder, figures, tables={"grid": grid} if grid else {})
 
 
-def _references(partition: Partition[LanguageModelPart]) -> list[str]:
-    """Human references, where the corpus has any."""
-    corpus = partition.part.corpus
-    if not (corpus.grammar or corpus.references):
-        return []
-    texts: list[str] = partition.read("human_references")["text"].to_pylist()
-    return texts
+@dataclass(frozen=True, kw_only=True)
+class Perplexities(Model):
+    """A model that scores phrases; or a file of published perplexities, or of log-probabilities, instead."""
+
+    dimension: str = unhashed()  # of every fingerprint, as part of the partition
+    published: File | None
+    logprobs: File | None = optional()
 
 
-def _saved(partition: Partition[LanguageModelPart]) -> tuple[LanguageModelSpecification, Path]:
-    """This partition's model, and the folder that holds it."""
-    model = partition.part.models[partition.key["model"]]
-    made = "debiased_language_models" if model.base else "language_models"
-    return model, partition.checkpoint(made)
+def _perplexities(part: LanguageModelPart, key: Key) -> Perplexities:
+    own = part.models[key["model"]]
+    return Perplexities(
+        **vars(_model(part, key)),
+        dimension=key["dimension"],
+        published=File.of(data_file(own.perplexities)) if own.perplexities else None,
+        logprobs=File.of(Path(own.logprobs)) if own.logprobs else None,
+    )
 
 
 @asset(
     stage="perplexities",
     axes=("dimension", "model"),
     covers=lambda part, key: part.measured(key),
-    upstream=("counterfactual_phrases", "language_models", "debiased_language_models"),
+    inputs=_perplexities,
+    reads={"phrases": counterfactual_phrases, "weights": one_of(language_models, debiased_language_models)},
     code_version="3",
-    settings=lambda part, key: {
-        **_model(part, key),
-        "published": checksum(data_file(own)) if (own := part.models[key["model"]].perplexities) else None,
-        **({"logprobs": checksum(Path(file))} if (file := part.models[key["model"]].logprobs) else {}),
-    },
     schema=PHRASE_PERPLEXITIES,
     checks=(checks.not_empty, checks.perplexities_in_range),
 )
-def phrase_perplexities(partition: Partition[LanguageModelPart]) -> Result:
+def phrase_perplexities(inputs: Perplexities, phrases: pa.Table | None, weights: Path | None, run: Run) -> Result:
     """The perplexity of each phrase of dev, test and without bias, and of its counterfactual; each text once."""
-    part, key = partition.part, partition.key
-    if not part.models[key["model"]].scored:
+    if inputs.published:
         rows = [
             {
                 "phrase_id": row["phrase"], "comment_id": row["comment"], "split": "test", "target": row["target"],
                 "side": side, "reading": OWN, "attribute": "", "text": "", "tokens": 0,
                 "perplexity": float(row[f"perplexity_{side}"]),
             }
-            for row in part.published(key)
+            for row in published_perplexities(inputs.published.path)
+            if row["dimension"] == inputs.dimension
             for side in "ab"
         ]  # fmt: skip
         return Result(pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES), {"published": True})
-    versions = scored_versions(partition.read("counterfactual_phrases"))
-    model = part.models[key["model"]]
-    scorer = registry.perplexity_scorer(*(_saved(partition) if model.weighted else (model, None)))
+    versions = scored_versions(phrases)
+    scorer = registry.perplexity_scorer(inputs.model, weights)
     scored = each_distinct(
-        versions["text"], scorer, folder=partition.folder, progress=partition.progress, note="phrases",
-        engine=partition.engine,
-    )  # fmt: skip
+        versions["text"], scorer, folder=run.folder, progress=run.progress, note="phrases", engine=run.engine
+    )
     table = versions.append_column("tokens", scored["tokens"]).append_column("perplexity", scored["perplexity"])
     mean = float(np.log(scored["perplexity"].to_numpy()).mean())
-    examined = partition.engine.examine(scorer) if isinstance(scorer, LazyScorer) else {}
+    examined = run.engine.examine(scorer) if isinstance(scorer, LazyScorer) else {}
     guesses = "tokens" in examined and mean > 0.95 * math.log(examined["tokens"])
     begins = {"begins_with": examined["begins_with"]} if examined.get("begins_with") else {}
     return Result(table, {"mean_log_perplexity": round(mean, 4), "guesses": guesses, **begins})
@@ -508,40 +586,57 @@ def _findings(part: LanguageModelPart, key: Key) -> dict[str, str]:
     return published.findings(model.published_as, key["dimension"]) if same else {}
 
 
+@dataclass(frozen=True)
+class Judged:
+    """How perplexities are judged, and whether they are without outliers already."""
+
+    significance: LanguageModelBiasSettings
+    names_the_group: bool
+    outliers_removed: bool
+    published: Mapping[str, str]
+
+
+def _judged(part: LanguageModelPart, key: Key) -> Judged:
+    return Judged(
+        part.settings.significance.without("unbiased"),
+        part.dimensions[key["dimension"]].names_the_group,
+        part.corpus.outliers_removed or not part.models[key["model"]].scored,
+        _findings(part, key),
+    )
+
+
 @asset(
     stage="verdicts",
     axes=("dimension", "model"),
     covers=lambda part, key: part.measured(key),
-    upstream=("phrase_perplexities",),
-    upstream_of_base=("phrase_perplexities",),
+    inputs=_judged,
+    reads={"perplexities": phrase_perplexities, "of_its_base": of_base(phrase_perplexities)},
     code_version="3",
-    settings=lambda part, key: {
-        "names_the_group": part.dimensions[key["dimension"]].names_the_group,
-        **part.settings.significance.model_dump(exclude={"unbiased"}),
-        "outliers_removed": part.corpus.outliers_removed,
-        "published": _findings(part, key),
-        "versions": library_versions("numpy", "scipy"),
-    },
+    libraries=("numpy", "scipy"),
     schema=LANGUAGE_MODEL_BIAS,
     checks=(checks.not_empty,),
+    show=judged(STUDY),
 )
-def language_model_bias(partition: Partition[LanguageModelPart]) -> Result:
+def language_model_bias(inputs: Judged, perplexities: pa.Table, of_its_base: pa.Table | None) -> Result:
     """LMB: the paper's paired t test after its outlier rule, beside tests that fit perplexities, and the verdict."""
-    part, key = partition.part, partition.key
-    model, own = part.models[key["model"]], partition.read("phrase_perplexities")
-    base = partition.of_base.read("phrase_perplexities") if model.base else own
-    removed = part.corpus.outliers_removed or not model.scored
+    base = perplexities if of_its_base is None else of_its_base
     table = compare_phrases(
-        own,
-        None if removed else base,
-        part.settings.significance,
-        _findings(part, key),
-        names_the_group=part.dimensions[key["dimension"]].names_the_group,
+        perplexities,
+        None if inputs.outliers_removed else base,
+        inputs.significance,
+        inputs.published,
+        names_the_group=inputs.names_the_group,
     )
     shown = table.select(["measure", "n", "difference", "statistic", "p", "p_paired", "survives", "verdict"])
-    says = summary(STUDY, part, key, table.to_pylist())
     pairs = next(row["n"] for row in table.to_pylist() if row["measure"] == LOG)
-    return Result(table, {"pairs": pairs}, tables={"significance": shown}, says=says)
+    return Result(table, {"pairs": pairs}, tables={"significance": shown})
+
+
+@dataclass(frozen=True)
+class Level:
+    """The level of the tests."""
+
+    alpha: float
 
 
 @asset(
@@ -549,110 +644,113 @@ def language_model_bias(partition: Partition[LanguageModelPart]) -> Result:
     stage="verdicts",
     axes=("dimension", "model"),
     covers=_is_debiased,
-    upstream=("phrase_perplexities", "language_model_bias"),
-    upstream_of_base=("phrase_perplexities", "language_model_bias"),
+    inputs=lambda part, key: Level(part.settings.significance.alpha),
+    reads={
+        "before": of_base(phrase_perplexities),
+        "after": phrase_perplexities,
+        "judged_before": of_base(language_model_bias),
+        "judged_after": language_model_bias,
+    },
     code_version="2",
-    settings=lambda part, key: part.settings.significance.model_dump(include={"alpha"}),
     schema=DEBIASING_EFFECTS,
 )
-def effects(partition: Partition[LanguageModelPart]) -> Result:
+def effects(
+    inputs: Level, before: pa.Table, after: pa.Table, judged_before: pa.Table, judged_after: pa.Table
+) -> Result:
     """Whether the gap got smaller, paired on the same phrases."""
-    before, after = (each.read("phrase_perplexities") for each in (partition.of_base, partition))
     was, now = (
-        {row["measure"]: row["verdict"] for row in each.read("language_model_bias").to_pylist()}[STEREOTYPE]
-        for each in (partition.of_base, partition)
+        {row["measure"]: row["verdict"] for row in each.to_pylist()}[STEREOTYPE]
+        for each in (judged_before, judged_after)
     )
-    table = debiasing_effect(before, after, (was, now), partition.part.settings.significance.alpha)
+    table = debiasing_effect(before, after, (was, now), inputs.alpha)
     return Result(table, tables={"effects": table})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried(Model):
+    """A model that is tried in a downstream task; of a task that trains its settings, and what the paper prints where
+    its data are the same."""
+
+    settings: StateTrackingSettings | ResponseSettings | None = None
+    printed: Mapping[str, float]
+
+
+def _tried(task: DownstreamTask | None, part: LanguageModelPart, key: Key) -> Tried:
+    same = task is not None and part.corpus.data_of(task) == published.DATA[task]
+    name = part.models[key["model"]].published_as
+    return Tried(
+        **vars(_model(part, key, trains=task is not None)),
+        settings=getattr(part.settings, task).without("maximum") if task else None,
+        printed=published.downstream(name, key.get("dimension")) if same else {},
+    )
 
 
 def _task(
     name: str,
-    data: str,
-    make: Callable[[Given, Partition[LanguageModelPart]], pa.Table],
-    settings: DownstreamTask | None,
-) -> list[Recipe]:
+    data: Asset,
+    source: Literal["references", "state_tracking", "responses"],
+    task: DownstreamTask | None,
+    measure: Callable[[Given, pa.Table, Tried], pa.Table],
+) -> list[Asset]:
     """A downstream task: of base models once, of debiased ones in each dimension. One with settings trains."""
-    return [
-        asset(
-            name=f"base_{name}" if base else name,
-            description=f"{make.__doc__}",
+
+    def tried(inputs: Tried, texts: pa.Table, weights: Path, run: Run) -> Result:
+        model, tokenizer = registry.load(inputs.model, weights, trains=task is not None)
+        table = measure(Given(model, tokenizer, run.folder, run.seed, run.progress), texts, inputs)
+        return Result(table, tables={"metrics": table})
+
+    def covers(of: Callable[[LanguageModelPart, Key], bool]) -> Callable[[LanguageModelPart, Key], bool]:
+        return lambda part, key: bool(part.corpus.grammar or getattr(part.corpus, source)) and of(part, key)
+
+    def declared(prefix: str, axes: tuple[str, ...], weights: Asset, of: Callable[..., bool]) -> Asset:
+        return asset(
+            name=f"{prefix}{name}",
+            description=f"{measure.__doc__}",
             stage="tasks",
-            axes=("model",) if base else ("dimension", "model"),
-            covers=partial(_does, data, base),
-            upstream=(data, "language_models" if base else "debiased_language_models"),
+            axes=axes,
+            covers=covers(of),
+            inputs=lambda part, key: _tried(task, part, key),
+            reads={"texts": data, "weights": weights},
             code_version="1",
-            settings=partial(_settings, settings),
-            trains=settings is not None,
+            libraries=("nltk", "sacrebleu", "scikit-learn"),
+            trains=task is not None,
             schema=DOWNSTREAM,
             checks=(checks.not_empty,),
-        )(partial(_done, make, settings is not None))
-        for base in (True, False)
+        )(tried)
+
+    return [
+        declared("base_", ("model",), language_models, _is_base),
+        declared("", ("dimension", "model"), debiased_language_models, _is_debiased),
     ]
 
 
-def _does(data: str, base: bool, part: LanguageModelPart, key: Key) -> bool:
-    source = {"human_references": "references", "state_turns": "state_tracking", "response_sets": "responses"}[data]
-    there = bool(part.corpus.grammar or getattr(part.corpus, source))
-    return there and (_is_base if base else _is_debiased)(part, key)
-
-
-def _settings(name: DownstreamTask | None, part: LanguageModelPart, key: Key) -> dict[str, Any]:
-    own = {**_training(part, key), **getattr(part.settings, name).model_dump()} if name else _model(part, key)
-    if name:
-        own["data"] = part.corpus.data_of(name)
-    return {**own, "versions": library_versions("nltk", "sacrebleu", "scikit-learn")}
-
-
-def _done(
-    make: Callable[[Given, Partition[LanguageModelPart]], pa.Table],
-    trains: bool,
-    partition: Partition[LanguageModelPart],
-) -> Result:
-    model, tokenizer = registry.load(*_saved(partition), trains=trains)
-    table = make(Given(model, tokenizer, partition.folder, partition.seed, partition.progress), partition)
-    return Result(table, tables={"metrics": table})
-
-
-def _printed(partition: Partition[LanguageModelPart], task: DownstreamTask) -> dict[str, float]:
-    """The paper's figures of a task, where ours are from the same data."""
-    part = partition.part
-    if part.corpus.data_of(task) != published.DATA[task]:
-        return {}
-    return published.downstream(part.models[partition.key["model"]].published_as, partition.key.get("dimension"))
-
-
-def _perplexity(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table:
+def _perplexity(given: Given, texts: pa.Table, inputs: Tried) -> pa.Table:
     """LMP: the perplexity of human references (section 3.2, figure 1b)."""
     from fairness_pipeline.measures.language.reddit_perplexity import reddit_perplexity
 
-    return reddit_perplexity(given, partition.read("human_references"))
+    return reddit_perplexity(given, texts)
 
 
-def _tracking(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table:
+def _tracking(given: Given, texts: pa.Table, inputs: Tried) -> pa.Table:
     """DST: F1 and accuracy of a model tuned to tell what a user wants (section 3.2, table 4)."""
     from fairness_pipeline.measures.language.dialogue_state_tracking import dialogue_state_tracking
 
-    settings = partition.part.settings.state_tracking
-    return dialogue_state_tracking(
-        given, partition.read("state_turns"), settings, _printed(partition, "state_tracking")
-    )
+    assert isinstance(inputs.settings, StateTrackingSettings)
+    return dialogue_state_tracking(given, texts, inputs.settings, inputs.printed)
 
 
-def _responses(given: Given, partition: Partition[LanguageModelPart]) -> pa.Table:
+def _responses(given: Given, texts: pa.Table, inputs: Tried) -> pa.Table:
     """CRG: BLEU-4, METEOR, NIST-2, Entropy-4 and Dist-2 of a tuned model's answers (section 3.2, table 5)."""
     from fairness_pipeline.measures.language.response_generation import response_generation
 
-    settings = partition.part.settings.responses
-    return response_generation(given, partition.read("response_sets"), settings, _printed(partition, "responses"))
+    assert isinstance(inputs.settings, ResponseSettings)
+    return response_generation(given, texts, inputs.settings, inputs.printed)
 
 
-reddit_perplexity = _task("reddit_perplexity", "human_references", _perplexity, None)
-dialogue_state_tracking = _task("dialogue_state_tracking", "state_turns", _tracking, "state_tracking")
-response_generation = _task("response_generation", "response_sets", _responses, "responses")
-_TASKS = tuple(
-    recipe.name for task in (reddit_perplexity, dialogue_state_tracking, response_generation) for recipe in task
-)
+reddit_perplexity = _task("reddit_perplexity", human_references, "references", None, _perplexity)
+dialogue_state_tracking = _task("dialogue_state_tracking", state_turns, "state_tracking", "state_tracking", _tracking)
+response_generation = _task("response_generation", response_sets, "responses", "responses", _responses)
+_TASKS = (*reddit_perplexity, *dialogue_state_tracking, *response_generation)
 
 
 def _t_values(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> Pictures:
@@ -663,22 +761,17 @@ def _t_values(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> Pictu
     stage="report",
     kind="document",
     covers=lambda part, key: bool(part.models),
-    upstream=(
-        "bias_phrases", "phrase_annotations", "annotation_agreement", "phrase_splits", "counterfactual_phrases",
-        "counterfactual_disagreements", "debiased_language_models", "phrase_perplexities", "language_model_bias",
-        "language_model_debiasing_effects", *_TASKS,
+    inputs=lambda part, key: described(part.project, part, published.TABLES, corpus=part.corpus),
+    reads=(
+        bias_phrases, phrase_annotations, annotation_agreement, phrase_splits, counterfactual_phrases,
+        counterfactual_disagreements, debiased_language_models, phrase_perplexities, language_model_bias, effects,
+        *_TASKS,
     ),
-    arrows=("language_model_bias", "language_model_debiasing_effects", *_TASKS),
+    arrows=(language_model_bias, effects, *_TASKS),
     code_version="2",
-    settings=lambda part, key: report_settings(
-        part.project.profile.description,
-        part.settings,
-        models={key: model.identity() for key, model in part.models.items()},
-        published=checksums(published.TABLES),
-        labels=[[key, dimension.label] for key, dimension in part.dimensions.items()],
-        order=list(part.models),
-    ),
+    libraries=LIBRARIES,
+    show=drawn(STUDY, _t_values),
 )  # fmt: skip
-def language_model_bias_report(partition: Partition[LanguageModelPart]) -> Result:
+def language_model_bias_report(inputs: Described, shelf: Shelf) -> Result:
     """Figure 1, tables 3 to 5 and appendix C beside ours, verdicts, phrases with the widest gaps; kept in history."""
-    return report_of(STUDY, partition, render_report, _t_values)
+    return report_of(STUDY, shelf, render_report)

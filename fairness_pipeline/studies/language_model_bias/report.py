@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.corpora.language.phrase_corpus import DownstreamTask
-from fairness_pipeline.lexicons.stereotypes import attributes_of, stereotypes_of
+from fairness_pipeline.lexicons.stereotypes import stereotypes_of
 from fairness_pipeline.measures.language.phrase_bias import PAPER
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.reporting import page
@@ -109,7 +109,7 @@ def _phrases(part: LanguageModelPart, lake: Lake, dimension: str) -> dict[str, A
         "published": published.counts(dimension) if part.corpus.published_as else None,
         "alpha": {row["level"]: row for row in agreement},
         "terms": stereotypes_of(part.dimensions[dimension]),
-        "attributes": attributes_of(part.dimensions[dimension]),
+        "attributes": stereotypes_of(part.dimensions[dimension]).attributes,
         "examples": _examples(lake, key),
     }
 

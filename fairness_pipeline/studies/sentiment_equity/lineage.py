@@ -5,20 +5,26 @@ Read top to bottom, this file is the lineage: sentences, tweets to train on, sys
 """
 
 from collections import Counter
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.corpora.sentiment.affect_tweets import AFFECT_TWEETS, read_affect_tweets
-from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, GROUPS, make_equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import (
+    EQUITY_SENTENCES,
+    FILES,
+    GROUPS,
+    make_equity_sentences,
+)
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.inputs import DataFile, File
 from fairness_pipeline.foundation.libraries import library_versions
-from fairness_pipeline.lineage.assets import Assets
-from fairness_pipeline.lineage.partition import Partition
-from fairness_pipeline.lineage.recipe import Result
+from fairness_pipeline.lineage.assets import Assets, Glance, Result
+from fairness_pipeline.lineage.run import Run
+from fairness_pipeline.lineage.shelf import Shelf
 from fairness_pipeline.measures.sentiment.equity_pairs import (
     EQUITY_PAIRS,
     Design,
@@ -29,12 +35,14 @@ from fairness_pipeline.measures.sentiment.equity_pairs import (
     told_apart,
 )
 from fairness_pipeline.measures.sentiment.equity_significance import EQUITY_SIGNIFICANCE, judge_equity
-from fairness_pipeline.models.pretrained import folder_version
+from fairness_pipeline.models.pretrained import model_folder
 from fairness_pipeline.models.sentiment import registry
 from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES, covered, read_scores
 from fairness_pipeline.models.sentiment.scoring import score_sentences
-from fairness_pipeline.reporting.document import report_of, report_settings
-from fairness_pipeline.reporting.text_plot import summary
+from fairness_pipeline.models.sentiment.specification import SystemSpecification
+from fairness_pipeline.reporting.document import LIBRARIES, Described, described, report_of
+from fairness_pipeline.reporting.text_plot import judged
+from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.studies.sentiment_equity.plots import equity_plot
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 from fairness_pipeline.studies.sentiment_equity.report import render_report
@@ -44,8 +52,11 @@ from fairness_pipeline.workspace.lake import Key
 asset = Assets(EquityPart)
 
 
-def _recipe(part: EquityPart, key: Key) -> dict[str, Any]:
-    return {name: checksum(path) for name, path in part.recipe_files().items()}
+@dataclass(frozen=True)
+class Recipe:
+    """What the sentences are generated from."""
+
+    files: tuple[DataFile, ...]
 
 
 def _has_systems(part: EquityPart, key: Key) -> bool:
@@ -55,12 +66,12 @@ def _has_systems(part: EquityPart, key: Key) -> bool:
 @asset(
     stage="sentences",
     covers=_has_systems,
+    inputs=lambda part, key: Recipe(tuple(map(DataFile.of, FILES))),
     code_version="2",
-    settings=_recipe,
     schema=EQUITY_SENTENCES,
     checks=(checks.not_empty,),
 )
-def equity_sentences(partition: Partition[EquityPart]) -> Result:
+def equity_sentences(recipe: Recipe) -> Result:
     """The Equity Evaluation Corpus, generated from its recipe (Kiritchenko and Mohammad 2018), and in other words."""
     table = make_equity_sentences()
     return Result(
@@ -68,27 +79,40 @@ def equity_sentences(partition: Partition[EquityPart]) -> Result:
     )
 
 
+@dataclass(frozen=True)
+class Tweets:
+    """The files of tweets."""
+
+    files: tuple[File, ...]
+
+
 @asset(
     stage="systems",
     covers=lambda part, key: any(system.trained for system in part.systems.values()),
+    inputs=lambda part, key: Tweets(tuple(map(File.of, part.tweet_files()))),
     code_version="1",
-    settings=lambda part, key: {"sha256": [checksum(path) for path in part.tweet_files()]},
     schema=AFFECT_TWEETS,
     checks=(checks.not_empty,),
 )
-def affect_tweets(partition: Partition[EquityPart]) -> Result:
+def affect_tweets(tweets: Tweets) -> Result:
     """Tweets with the intensity of an affect, to train systems on (Kiritchenko and Mohammad 2018, section 4)."""
-    table = read_affect_tweets(partition.part.tweet_files())
+    table = read_affect_tweets([file.path for file in tweets.files])
     return Result(table, {"tweets": dict(Counter(table["affect"].to_pylist()))}, tables={"sample": table.slice(0, 5)})
 
 
-def _system(part: EquityPart, key: Key) -> dict[str, object]:
+@dataclass(frozen=True)
+class System:
+    """A system, the folder of its weights if it has one, and the libraries that run it."""
+
+    system: SystemSpecification
+    folder: File | None
+    versions: Mapping[str, str]
+
+
+def _system(part: EquityPart, key: Key) -> System:
     system = part.systems[key["system"]]
-    return {
-        "system": system.identity(),
-        "folder": folder_version(system.huggingface.name) if system.huggingface else None,
-        "versions": library_versions(*system.libraries),
-    }
+    folder = model_folder(system.huggingface.name) if system.huggingface else None
+    return System(system, folder, library_versions(*system.libraries))
 
 
 @asset(
@@ -96,47 +120,45 @@ def _system(part: EquityPart, key: Key) -> dict[str, object]:
     kind="checkpoint",
     axes=("system",),
     covers=lambda part, key: part.systems[key["system"]].trained,
-    upstream=("affect_tweets",),
+    inputs=_system,
+    reads={"tweets": affect_tweets},
     code_version="1",
-    settings=_system,
 )
-def sentiment_systems(partition: Partition[EquityPart]) -> Result:
+def sentiment_systems(inputs: System, tweets: pa.Table, run: Run) -> Result:
     """Systems that are trained here: a linear support vector machine, a CNN, a GRU (Kiritchenko and Mohammad 2018)."""
-    system = partition.part.systems[partition.key["system"]]
-    return Result(
-        None,
-        registry.prepare(system, partition.read("affect_tweets"), partition.folder, partition.seed, partition.progress),
-    )
+    return Result(run.folder, registry.prepare(inputs.system, tweets, run.folder, run.seed, run.progress))
 
 
-def _scoring(part: EquityPart, key: Key) -> dict[str, object]:
-    file = part.score_files.get(key["system"])
-    return {
-        **_system(part, key),
-        "file": checksum(file) if file else None,
-        "round": part.query_epoch_of(key["system"]),
-    }
+@dataclass(frozen=True)
+class Scoring(System):
+    """A system that scores; a file of its scores, if it is one; and the round of questions of one that may change."""
+
+    file: File | None
+    round: str | None
+
+
+def _scoring(part: EquityPart, key: Key) -> Scoring:
+    own, file = _system(part, key), part.score_files.get(key["system"])
+    epoch = part.query_epoch_of(key["system"])
+    return Scoring(own.system, own.folder, own.versions, File.of(file) if file else None, epoch)
 
 
 @asset(
     stage="scores",
     axes=("system",),
-    upstream=("equity_sentences", "sentiment_systems"),
+    inputs=_scoring,
+    reads={"sentences": equity_sentences, "trained": sentiment_systems},
     code_version="3",
-    settings=_scoring,
     schema=EQUITY_SCORES,
     checks=(checks.not_empty, checks.scores_in_range),
 )
-def equity_scores(partition: Partition[EquityPart]) -> Result:
+def equity_scores(inputs: Scoring, sentences: pa.Table, trained: Path | None, run: Run) -> Result:
     """A score in 0..1 for each sentence and affect that the system predicts; each distinct sentence is scored once."""
-    name = partition.key["system"]
-    system, sentences = partition.part.systems[name], partition.read("equity_sentences")
-    if name in partition.part.score_files:
-        table = read_scores(partition.part.score_files[name], sentences)
+    if inputs.file:
+        table = read_scores(inputs.file.path, sentences)
     else:
-        trained = partition.checkpoint("sentiment_systems") if system.trained else partition.folder
-        scorer = registry.scorer(system, trained, partition.folder, partition.seed)
-        table = score_sentences(sentences, scorer, partition.folder, partition.progress, partition.engine)
+        scorer = registry.scorer(inputs.system, trained or run.folder, run.folder, run.seed)
+        table = score_sentences(sentences, scorer, run.folder, run.progress, run.engine)
     affects, scores = scores_matrix(sentences, table)
     means = dict(zip(affects, np.nanmean(scores, axis=0).tolist(), strict=True))
     figures = {
@@ -149,70 +171,79 @@ def equity_scores(partition: Partition[EquityPart]) -> Result:
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
-of_a_system = partial(
-    asset,
-    axes=("dimension", "system"),
-    upstream=("equity_sentences", "equity_scores"),
-)
+@dataclass(frozen=True)
+class Compared:
+    """The dimension whose groups are compared."""
+
+    dimension: str
 
 
-@of_a_system(
-    stage="verdicts", code_version="1", settings=lambda part, key: {}, schema=EQUITY_PAIRS, checks=(checks.not_empty,)
-)
-def equity_pairs(partition: Partition[EquityPart]) -> Result:
-    """Pairs of scores, 1,584 for gender and 288 for race, by affect and templates (Kiritchenko and Mohammad 2018)."""
-    designs, affects, scores = _compared(partition)
-    table = pa.concat_tables([pair_table(design, affects, scores) for design in designs])
-    picture = equity_plot(table, *GROUPS[partition.key["dimension"]])
-    return Result(table, {"pairs": table.num_rows}, pictures={"differences": picture})
-
-
-@of_a_system(
+@asset(
     stage="verdicts",
+    axes=("dimension", "system"),
+    inputs=lambda part, key: Compared(key["dimension"]),
+    reads={"sentences": equity_sentences, "scores": equity_scores},
+    code_version="1",
+    schema=EQUITY_PAIRS,
+    checks=(checks.not_empty,),
+    show=lambda part, key, result: Glance(
+        pictures={"differences": equity_plot(result.content, *GROUPS[key["dimension"]])}
+    ),
+)
+def equity_pairs(inputs: Compared, sentences: pa.Table, scores: pa.Table) -> Result:
+    """Pairs of scores, 1,584 for gender and 288 for race, by affect and templates (Kiritchenko and Mohammad 2018)."""
+    designs, affects, matrix = _compared(inputs.dimension, sentences, scores)
+    table = pa.concat_tables([pair_table(design, affects, matrix) for design in designs])
+    return Result(table, {"pairs": table.num_rows})
+
+
+@dataclass(frozen=True)
+class Judged(Compared):
+    """The dimension, and how its groups are judged."""
+
+    alpha: float
+    margin: Margin
+
+
+@asset(
+    stage="verdicts",
+    axes=("dimension", "system"),
+    inputs=lambda part, key: Judged(key["dimension"], part.settings.alpha, part.settings.margin),
+    reads={"sentences": equity_sentences, "scores": equity_scores},
     code_version="3",
-    settings=lambda part, key: {
-        **part.settings.model_dump(include={"alpha", "margin"}),
-        "versions": library_versions("numpy", "scipy"),
-    },
+    libraries=("numpy", "scipy"),
     schema=EQUITY_SIGNIFICANCE,
     checks=(checks.not_empty,),
+    show=judged(STUDY),
 )
-def equity_significance(partition: Partition[EquityPart]) -> Result:
+def equity_significance(inputs: Judged, sentences: pa.Table, scores: pa.Table) -> Result:
     """The groups' scores compared: the paper's paired t test, the test that respects the person, and the verdict."""
-    designs, affects, scores = _compared(partition)
-    settings = partition.part.settings
-    table = judge_equity(designs, partition.key["dimension"], affects, scores, settings.margin, settings.alpha)
+    designs, affects, matrix = _compared(inputs.dimension, sentences, scores)
+    table = judge_equity(designs, inputs.dimension, affects, matrix, inputs.margin, inputs.alpha)
     shown = table.select(["templates", "subset", "affect", "difference", "p", "p_paired", "verdict"])
-    says = summary(STUDY, partition.part, partition.key, table.to_pylist())
-    return Result(table, tables={"significance": shown}, says=says)
+    return Result(table, tables={"significance": shown})
 
 
-def _compared(partition: Partition[EquityPart]) -> tuple[list[Design], list[str], np.ndarray]:
+def _compared(dimension: str, sentences: pa.Table, scored: pa.Table) -> tuple[list[Design], list[str], np.ndarray]:
     """The designs of the sets of templates that the system scored, its affects, and its scores."""
-    sentences = partition.read("equity_sentences")
-    affects, scores = scores_matrix(sentences, partition.read("equity_scores"))
+    affects, scores = scores_matrix(sentences, scored)
     kinds = covered(sentences, scores)
-    return [Design(sentences, partition.key["dimension"], kind) for kind in kinds], affects, np.nan_to_num(scores)
+    return [Design(sentences, dimension, kind) for kind in kinds], affects, np.nan_to_num(scores)
 
 
 @asset(
     stage="report",
     kind="document",
     covers=_has_systems,
-    upstream=("equity_sentences", "equity_scores", "equity_pairs", "equity_significance"),
-    arrows=("equity_significance",),
+    inputs=lambda part, key: described(part.project, part),
+    reads=(equity_sentences, equity_scores, equity_pairs, equity_significance),
+    arrows=(equity_significance,),
     code_version="5",
-    settings=lambda part, key: report_settings(
-        part.project.profile.description,
-        part.settings,
-        systems={key: system.identity() for key, system in part.systems.items()},
-        labels=[[key, dimension.label] for key, dimension in part.project.dimensions.items()],
-        order=list(part.systems),
-    ),
+    libraries=LIBRARIES,
 )
-def equity_report(partition: Partition[EquityPart]) -> Result:
+def equity_report(inputs: Described, shelf: Shelf) -> Result:
     """Tables 5 to 7 of Kiritchenko and Mohammad 2018, each system's verdicts, and how often another wording turns one.
 
     The report is kept in the history.
     """
-    return report_of(STUDY, partition, render_report)
+    return report_of(STUDY, shelf, render_report)

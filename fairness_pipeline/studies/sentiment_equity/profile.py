@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pydantic
 
 from fairness_pipeline.cli.given import check_free
-from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, make_equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, FILES, make_equity_sentences
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Share, Specification, load
@@ -108,7 +108,7 @@ class EquityPart(Part[SentimentEquity]):
 
     def files(self) -> Iterator[Path]:
         """Recipe of the sentences, tweets, model folders, score files."""
-        yield from self.recipe_files().values()
+        yield from map(paths.data_file, FILES)
         yield from self.tweet_files()
         for system in self.systems.values():
             yield from folder_files(system.huggingface.name) if system.huggingface else ()
@@ -121,10 +121,6 @@ class EquityPart(Part[SentimentEquity]):
         return self.systems[key["system"]].requests(len(make_equity_sentences()))
 
     # What the study itself asks
-
-    def recipe_files(self) -> dict[str, Path]:
-        """What the sentences are generated from."""
-        return {name: paths.data_file(f"equity/{name}.yaml") for name in ("persons", "templates")}
 
     def tweet_files(self) -> list[Path]:
         """What systems are trained on."""

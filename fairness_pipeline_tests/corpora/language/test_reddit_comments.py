@@ -12,7 +12,7 @@ from fairness_pipeline.corpora.language.phrase_corpus import CommentColumns, Com
 from fairness_pipeline.corpora.language.reddit_comments import find_candidates, find_phrases, read_comments
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load
-from fairness_pipeline.lexicons.stereotypes import Lexicon
+from fairness_pipeline.lexicons.stereotypes import Lexicon, stereotypes_of
 from fairness_pipeline.project.project import load_dimension
 
 
@@ -65,7 +65,7 @@ def test_what_retrieval_finds_of_the_released_phrases(corpora: Path) -> None:
     comments = read_comments(corpus, path.parent).table
     found = {}
     for dimension, group in (("religion1", "jews"), ("religion2", "muslims"), ("race", "black"), ("gender", "female"), ("orientation", "lgbtq")):  # fmt: skip
-        lexicon = Lexicon(load_dimension(dimension))
+        lexicon = Lexicon(stereotypes_of(load_dimension(dimension)))
         candidates, _ = find_candidates(comments, lexicon)
         ours = {" ".join(phrase.split()) for phrase in find_phrases(candidates, lexicon)["phrase"].to_pylist()}
         name = f"reddit_comments_{dimension}_{group}_processed_phrase.csv"

@@ -19,7 +19,7 @@ from fairness_pipeline.debiasing.language.registry import debias
 from fairness_pipeline.debiasing.language.task import Task
 from fairness_pipeline.debiasing.language.terms import TermVectors
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
-from fairness_pipeline.lexicons.stereotypes import Lexicon
+from fairness_pipeline.lexicons.stereotypes import Lexicon, stereotypes_of
 from fairness_pipeline.models.language import fine_tuning, registry
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.project.project import load_dimension
@@ -89,7 +89,7 @@ def test_no_gradient_goes_through_the_subspace() -> None:
 def test_where_terms_stand_and_their_vectors(tmp_path: Path) -> None:
     """A term of several tokens is the mean of theirs (footnote 12); what begins a phrase is predicted from nothing."""
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
-    lexicon = Lexicon(load_dimension("religion1"))
+    lexicon = Lexicon(stereotypes_of(load_dimension("religion1")))
     terms = TermVectors(tokenizer, lexicon)
     weights = model.get_output_embeddings().weight
     place = terms.pairs.tolist()[2]
@@ -121,7 +121,7 @@ def test_the_blank_piece_before_a_text_is_no_part_of_a_term() -> None:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<unk>")
     blank = "▁"
     assert tokenizer.tokenize(" jews")[0] == blank  # what this test is about
-    terms = TermVectors(tokenizer, Lexicon(load_dimension("religion1")))
+    terms = TermVectors(tokenizer, Lexicon(stereotypes_of(load_dimension("religion1"))))
     (place,) = terms.places(["they say jews are greedy"], None)
     (first, _), *_ = place.targets
     inside = place.input_ids[first : first + len(terms._tokens[terms._terms.index("jews")])]
@@ -131,7 +131,7 @@ def test_the_blank_piece_before_a_text_is_no_part_of_a_term() -> None:
 
 def test_a_phrase_without_a_term_costs_language_modelling_alone(tmp_path: Path) -> None:
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
-    terms = TermVectors(tokenizer, Lexicon(load_dimension("religion1")))
+    terms = TermVectors(tokenizer, Lexicon(stereotypes_of(load_dimension("religion1"))))
     with_term, without = "all jews are greedy", "the phone is new"
 
     def cost(texts: list[str], lm: float, d: float) -> float:
@@ -170,7 +170,7 @@ def phrases() -> pa.Table:
 
 
 def test_cda_adds_the_counterfactuals_of_phrases_with_an_attribute() -> None:
-    lexicon = Lexicon(load_dimension("religion1"))
+    lexicon = Lexicon(stereotypes_of(load_dimension("religion1")))
     own = ["all jews are greedy", "some jews are tall", "a loud jew"]
     assert augmented(phrases(), lexicon) == [*own, "all christians are greedy", "a loud christian"]
     assert as_they_are(phrases(), lexicon) == [*own, "all jews are greedy", "a loud jew"]  # as many updates
@@ -183,7 +183,7 @@ def test_each_method_leaves_a_model(tmp_path: Path, method: str, monkeypatch: py
     grid = {"batch": [2], "accumulation": [1], "lambda_lm": [0.01], "lambda_d": [1, 100], "learning_rate": 0.01}
     settings = grid if method in ("lmd", "add", "hd") else {"learning_rate": 0.01}
     model = own.model_copy(update={"base": "x", "debiasing": method, "settings": settings})
-    lexicon = Lexicon(load_dimension("religion1"))
+    lexicon = Lexicon(stereotypes_of(load_dimension("religion1")))
 
     def run(folder: Path) -> dict:
         folder.mkdir(exist_ok=True)
@@ -231,7 +231,7 @@ def test_a_model_in_bfloat16_is_trained_in_32_bits_and_asked_in_its_own(tmp_path
         base, folder = tmp_path / f"base-{dtype}", tmp_path / dtype
         base.mkdir(), folder.mkdir()
         registry.prepare(model, [], base, 1)
-        debias(Task(model, Lexicon(load_dimension("religion1")), phrases(), TEXTS[:8], base, folder, 1))
+        debias(Task(model, Lexicon(stereotypes_of(load_dimension("religion1"))), phrases(), TEXTS[:8], base, folder, 1))
         weights[dtype] = load_file(folder / "model.safetensors")
         assert {tensor.dtype for tensor in weights[dtype].values()} == {torch.float32}
         for asked in (base, folder):

@@ -1,0 +1,108 @@
+"""Refuses files of the data folders that an asset did not declare, whoever opens them.
+
+Python reports every `open()` to its audit hooks, so no loader has to help. What C++ opens by itself (pyarrow, torch)
+slips through: such files are handed on as `File`s.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import DataFile, File
+from fairness_pipeline.foundation.paths import data_folders, home_folder
+
+Files = Collection[File | DataFile]
+
+
+class UndeclaredRead(FairnessError):
+    """An asset opened a data file that is none of its inputs: a change of the file would go unnoticed."""
+
+
+class _Allowed(NamedTuple):
+    """The declared files; where they lie; the data folders; and the folder of outputs, which may lie in one."""
+
+    files: frozenset[File | DataFile]
+    paths: tuple[str, ...]
+    folders: tuple[str, ...]
+    home: str
+
+
+_allowed: ContextVar[_Allowed | None] = ContextVar("allowed", default=None)
+_caches: list[Callable[[], None]] = []
+_last: frozenset[File | DataFile] | None = None
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def remembered(size: int) -> Callable[[F], F]:
+    """`lru_cache` for what is read from data files. It is emptied when other files, or other versions of them, are
+    declared: what one asset read may neither hide that the next did not declare it, nor outlive a change."""
+
+    def decorate(function: F) -> F:
+        cached = lru_cache(size)(function)
+        _caches.append(cached.cache_clear)
+        return cached  # type: ignore[return-value]
+
+    return decorate
+
+
+def declare(files: Files | None) -> Token[_Allowed | None]:
+    """From now on no other file of a data folder can be opened in this process or thread. None allows all.
+
+    Args:
+        files: The declared files, and folders whose files are declared.
+    """
+    global _last
+    allowed = None
+    if files is not None:
+        _install()
+        declared = frozenset(files)
+        paths = tuple(str(file.path.resolve()) for file in declared)
+        folders = tuple(f"{folder}{os.sep}" for folder in data_folders())
+        allowed = _Allowed(declared, paths, folders, f"{home_folder()}{os.sep}")
+        if declared != _last:
+            _last = declared
+            for clear in _caches:
+                clear()
+    return _allowed.set(allowed)
+
+
+@contextmanager
+def only(files: Files | None) -> Iterator[None]:
+    """`declare` while the block runs."""
+    token = declare(files)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+def declared() -> Files | None:
+    """The files that are declared here, for work that goes on elsewhere; None if all are allowed."""
+    allowed = _allowed.get()
+    return allowed.files if allowed else None
+
+
+@cache
+def _install() -> None:
+    sys.addaudithook(_refuse)
+
+
+def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    if event != "open" or (allowed := _allowed.get()) is None or not isinstance(arguments[0], str | bytes):
+        return
+    path = str(Path(os.fsdecode(arguments[0])).resolve())
+    if not path.startswith(allowed.folders) or path.startswith(allowed.home):
+        return
+    if not any(path == own or path.startswith(own + os.sep) for own in allowed.paths):
+        folder = next(folder for folder in allowed.folders if path.startswith(folder))
+        raise UndeclaredRead(
+            f"{path.removeprefix(folder)} is read, and is no input of the asset: a change of it would go unnoticed; "
+            "declare it as a DataFile among the asset's inputs"
+        )

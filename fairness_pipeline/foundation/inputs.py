@@ -1,0 +1,150 @@
+"""What an asset is made from, as an object that can be hashed: the object that is hashed is the one that is used.
+
+Inputs are frozen dataclasses and `Specification`s of plain values. A file is among them with the hash of its bytes; a
+file in a data folder that is not declared this way cannot be opened (`foundation/guard.py`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import Specification
+
+Json = None | bool | int | float | str | list[Any] | dict[str, Any]
+
+
+@runtime_checkable
+class Identified(Protocol):
+    """The file of a model: `identity` is all of it that decides what the model answers."""
+
+    def identity(self) -> dict[str, object]:
+        """As JSON can hold it."""
+
+
+_UNHASHED, _OPTIONAL = "unhashed", "optional"
+
+
+def unhashed(default: Any = MISSING) -> Any:
+    """A field of a dataclass that is handed on and not hashed: where something lies or how fast it goes, never what
+    comes out."""
+    return field(default=default, metadata={_UNHASHED: True})
+
+
+def optional() -> Any:
+    """A field of a dataclass that is not hashed while it is None, so that it makes nothing stale that does without."""
+    return field(default=None, metadata={_OPTIONAL: True})
+
+
+@dataclass(frozen=True)
+class File:
+    """A file or folder, and the hash of what it holds. Where it lies is not hashed."""
+
+    path: Path
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> "File":
+        """The file as it is now.
+
+        Raises:
+            FairnessError: it cannot be read.
+        """
+        return cls(path, checksum(path))
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a data folder, by its name there, and the hash of its bytes."""
+
+    name: str
+    sha256: str
+
+    @classmethod
+    def of(cls, name: str) -> "DataFile":
+        """The file as it is now.
+
+        Raises:
+            FairnessError: no data folder has it.
+        """
+        path = data_file(name)
+        status = path.stat()
+        return cls(name, _checksum(path, (status.st_mtime_ns, status.st_ctime_ns, status.st_size)))
+
+    @property
+    def path(self) -> Path:
+        """Where it lies on this machine."""
+        return data_file(self.name)
+
+
+_checksum = lru_cache(256)(lambda path, state: checksum(path))
+"""Partitions share data files; each is hashed once a process while it is unchanged."""
+
+
+def canonical(value: object) -> Json:
+    """The inputs as JSON can hold them, by the type that each value has at run time.
+
+    A dataclass with a `section` is part of a YAML file of that kind; a reader is told the file that changed. A
+    `Specification` leaves out fields that are None, so that a new optional key makes nothing stale, and those that
+    its class lists in `unhashed`. The file of a model says itself what decides its answers (`Identified`).
+
+    Raises:
+        TypeError: a value is no input: a function, a path, a set, or an object that is not frozen.
+
+    Examples:
+        >>> canonical({"level": 0.05, "files": (DataFile("lexicon/common_words.txt", "2c26"),)})
+        {'level': 0.05, 'files': {'lexicon/common_words.txt': '2c26'}}
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, File):
+        return value.sha256
+    if isinstance(value, Identified):
+        return canonical(value.identity())
+    if isinstance(value, Specification):
+        left_out = type(value).unhashed
+        keys = {name: getattr(value, name) for name in type(value).model_fields if name not in left_out}
+        return {name: canonical(each) for name, each in keys.items() if each is not None}
+    if isinstance(value, Mapping):
+        return {str(name): canonical(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        if value and all(isinstance(each, DataFile) for each in value):
+            return {each.name: each.sha256 for each in value}
+        return [canonical(each) for each in value]
+    if is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen:  # noqa: B009
+        found: dict[str, Any] = {}
+        for own in fields(value):
+            each = getattr(value, own.name)
+            if _UNHASHED not in own.metadata and not (each is None and _OPTIONAL in own.metadata):
+                found[own.name] = canonical(each)
+        section = getattr(value, "section", None)
+        return {section: found} if section else found
+    raise TypeError(f"{value!r:.80} ({type(value).__name__}) is no input: expected plain values or frozen dataclasses")
+
+
+def files_of(value: object) -> Iterator[File | DataFile]:
+    """The files among the inputs."""
+    if isinstance(value, File | DataFile):
+        yield value
+    elif isinstance(value, Specification):
+        for name in type(value).model_fields:
+            yield from files_of(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from files_of(each)
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from files_of(each)
+    elif is_dataclass(value):
+        for own in fields(value):
+            yield from files_of(getattr(value, own.name))
+
+
+class FieldsOnly:
+    """Pickles a frozen dataclass without what it has loaded and remembers."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {own.name: getattr(self, own.name) for own in fields(self)}  # type: ignore[arg-type]

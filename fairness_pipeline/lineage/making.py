@@ -1,0 +1,154 @@
+"""Makes one partition of an asset: lock, make, check, write whole or not at all. Knows nothing of Dagster."""
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.engines.rows import engine_of
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.gpu_turns import turn_ends
+from fairness_pipeline.foundation.guard import only
+from fairness_pipeline.foundation.inputs import files_of
+from fairness_pipeline.foundation.threads import one_thread
+from fairness_pipeline.lineage.assets import Asset, Glance, Read, Result
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.listener import Listener
+from fairness_pipeline.lineage.run import Run
+from fairness_pipeline.lineage.shelf import Shelf
+from fairness_pipeline.lineage.state import State, made_from
+from fairness_pipeline.models.usage import note_in
+from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint
+
+
+@dataclass(frozen=True)
+class Made:
+    """A partition that was made, or that was left alone because it is up to date: then it has no `result`."""
+
+    card: Card
+    result: Result | None = None
+    glance: Glance = Glance()
+    seconds: float = 0.0
+
+
+def make(
+    lineage: Lineage,
+    name: str,
+    key: Key,
+    listener: Listener,
+    *,
+    only_if_stale: bool = False,
+    beginning: Callable[[str], None] = lambda fingerprint: None,
+    checked: Callable[[str, str | None], None] = lambda check, wrong: None,
+) -> Made:
+    """Makes a partition while holding its lock.
+
+    Args:
+        lineage: The lineage of a profile.
+        name: The asset.
+        key: The partition.
+        listener: Hears who is waited for, and how far it is.
+        only_if_stale: Whether a partition that is up to date is left alone.
+        beginning: Called with the fingerprint, before anything is made.
+        checked: Called with the name of each check, and what is wrong.
+
+    Raises:
+        FairnessError: the partition cannot be made, or a check fails; the lake is as it was.
+    """
+    lake, asset = Lake(lineage.project.workspace), lineage.assets[name]
+    with one_thread(), lake.lock(name, key, lambda holder: listener.waiting(name, key, holder)):
+        state, part = State(lineage, lake), lineage.part(name)
+        given = asset.inputs(part, key)
+        described = state.described(name, key, given)
+        card = lake.card(name, key)
+        if card and only_if_stale and made_from(card, described):
+            beginning(card.fingerprint)
+            return Made(card)
+        stamp = fingerprint(described)
+        beginning(stamp)
+        folder = work = lake.folder(name, key, stamp)
+        if (card and card.fingerprint == stamp) or lake.was_finished(name, key, stamp):
+            # Asked for again, or damaged: made beside what is there, which others may be reading until this is whole.
+            work = folder.with_name(f"{folder.name}-again")
+        progress, started = listener.progress(name, key), time.monotonic()
+        profile = lineage.project.profile
+        note_in(lake.root)
+        run = Run(name, key, profile.seed, progress, engine_of(profile.engine, lake.root), work)
+        arguments = _arguments(asset, lineage, lake, key, run)
+        with turn_ends(progress), only([*files_of(given)]):
+            result = asset.function(given, **arguments)
+        if state.described(name, key, asset.inputs(part, key)) != described:
+            raise FairnessError(f"{name}: what it is made from changed while it was made; run again")
+        glance = asset.show(part, key, result)
+        still_ours = lake.still_ours(name, key)
+        if asset.kind == "checkpoint" and work != folder:
+            still_ours()
+            _clear(folder)
+            work.rename(folder)
+        result.before_it_counts()
+        _save(lake, asset, key, result, Card(stamp, described, result.figures), checked)
+        if asset.kind != "checkpoint":
+            still_ours()
+            _clear(folder.parent)  # with what runs that were stopped have left under other settings
+        made = lake.card(name, key)
+        if made is None:
+            raise FairnessError(f"{asset.path(lake, key)}: was written, and cannot be read again; run again")
+        return Made(made, result, glance, time.monotonic() - started)
+
+
+def _arguments(asset: Asset, lineage: Lineage, lake: Lake, key: Key, run: Run) -> dict[str, Any]:
+    """What the function gets besides its inputs."""
+    if asset.kind == "document":
+        return {"shelf": Shelf(asset, lineage, lake)}
+    read = {name: _content(own, asset, lineage, lake, key) for name, own in asset.reads.items()}
+    return {**read, "run": run} if asset.runs else read
+
+
+def _content(read: Read, asset: Asset, lineage: Lineage, lake: Lake, key: Key) -> Any:
+    """What an argument stands for in a partition."""
+    subject, others = lineage.study(asset.name).subject, read.subjects(lineage.part(asset.name), key)
+    found = {own.get(subject, ""): _of(read, lineage, lake, own) for own in others}
+    return found if read.of in ("seeds", "baselines") else next(iter(found.values()), None)
+
+
+def _of(read: Read, lineage: Lineage, lake: Lake, key: Key) -> Any:
+    there = [(asset, own) for asset in read.assets for own in lineage.upstream_keys(key, asset.name)]
+    if read.each:
+        return {asset.name: _loaded(asset, lake, own, figures=read.figures) for asset, own in there}
+    return next((_loaded(asset, lake, own, figures=read.figures) for asset, own in there), None)
+
+
+def _loaded(asset: Asset, lake: Lake, key: Key, *, figures: bool) -> Any:
+    if figures:
+        card = lake.card(asset.name, key)
+        return card.figures if card else {}
+    return lake.read(asset.name, key) if asset.kind == "table" else lake.sound_folder(asset.name, key)
+
+
+def _save(
+    lake: Lake, asset: Asset, key: Key, result: Result, card: Card, checked: Callable[[str, str | None], None]
+) -> None:
+    if isinstance(result.content, pa.Table):
+        assert asset.schema is not None
+        with lake.writing(asset.name, key, result.content, asset.schema, card) as table:
+            for check in asset.checks:
+                wrong = check(table)
+                checked(check.__name__, wrong)
+                if wrong:
+                    raise FairnessError(f"{asset.name}: {wrong}; the table was not written")
+        return
+    if isinstance(result.content, str):
+        with replacing(lake.document_path(asset.name), lake.still_ours(asset.name, key)) as temporary:
+            temporary.write_text(result.content, encoding="utf-8")
+    lake.write_card(asset.name, key, card)
+
+
+def _clear(folder: Path) -> None:
+    """Removes a folder with all in it."""
+    if folder.exists():
+        shutil.rmtree(folder)

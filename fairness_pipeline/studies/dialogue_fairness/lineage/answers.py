@@ -1,0 +1,137 @@
+"""Answers: what models say to both contexts of every pair, and to contexts with changes that should change nothing."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.debiasing.dialogue.registry import responder
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.inputs import File
+from fairness_pipeline.foundation.parquet import read_parquet
+from fairness_pipeline.lexicons.no_effect import changed_contexts
+from fairness_pipeline.lineage.assets import Assets, Result, one_of
+from fairness_pipeline.lineage.run import Run
+from fairness_pipeline.measures.dialogue.answer_changes import NO_EFFECT_RESPONSES
+from fairness_pipeline.models.dialogue import imported
+from fairness_pipeline.models.dialogue.architectures import ARCHITECTURES
+from fairness_pipeline.models.dialogue.responding import LONGEST, RESPONSES, answer_each, respond, shortened
+from fairness_pipeline.models.loading import scorer_of
+from fairness_pipeline.models.replies import EMPTY, FAILED, FILTERED, REFUSED
+from fairness_pipeline.models.specification import Decoding
+from fairness_pipeline.studies.dialogue_fairness.lineage.models import (
+    Model,
+    debiased_dialogue_models,
+    dialogue_models,
+    model_of,
+)
+from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import context_pairs, no_effect_contexts
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
+from fairness_pipeline.workspace.lake import Key
+
+asset = Assets(DialoguePart)
+
+WEIGHTS = one_of(dialogue_models, debiased_dialogue_models)
+"""The folder of a model, debiased or not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answering(Model):
+    """A model, how it answers, and the file of its answers if they were imported."""
+
+    decoding: Decoding
+    imported: File | None
+
+    def responder(self, weights: Path, run: Run) -> Scorer:
+        """The model as it answers."""
+        load = partial(responder, self.model, weights, run.folder, run.seed)
+        return scorer_of(load, ARCHITECTURES[self.model.architecture].libraries, self.model)
+
+
+def answering_of(part: DialoguePart, key: Key) -> Answering:
+    """A model as it answers; in a partition without a dimension it answers the test split."""
+    model = part.models[key["model"]]
+    # An endpoint decides itself whether an answer may be empty.
+    decoding = model.decoding.without("keep_empty") if model.endpoint else model.decoding
+    file = part.imported_responses(key["model"], key["dimension"]) if model.architecture == "imported" else None
+    own = {**vars(model_of(part, key)), "decoding": decoding, "imported": File.of(file) if file else None}
+    return Answering(**own)
+
+
+@asset(
+    stage="answers",
+    axes=("dimension", "model"),
+    covers=lambda part, key: part.answers(key),
+    inputs=answering_of,
+    reads={"pairs": context_pairs, "weights": WEIGHTS},
+    code_version="2",
+    schema=RESPONSES,
+    checks=(checks.not_empty, checks.both_sides_present),
+)
+def responses(inputs: Answering, pairs: pa.Table, weights: Path, run: Run) -> Result:
+    """The model's answers to both contexts of every pair; identical contexts are asked once."""
+    if inputs.imported:
+        table = imported.matching(read_parquet(inputs.imported.path), pairs)
+        table = table.set_column(table.column_names.index("response"), "response", shortened(table["response"]))
+        figures, failed = {}, table.filter(pc.equal(table["kind"], FAILED)).select(["context"])
+    else:
+        own = inputs.responder(weights, run)
+        answers = respond(pairs, own, run.folder, run.progress, engine=run.engine)
+        table = answers.table
+        figures = {"distinct_contexts": answers.replies.num_rows}
+        served = pc.value_counts(answers.replies["served"]).to_pylist()
+        if names := {row["values"]: row["counts"] for row in served if row["values"]}:
+            figures["served_model"] = names
+        failed = answers.replies.filter(pc.equal(answers.replies["kind"], FAILED)).select(["context", "problem"])
+        if inputs.model.huggingface and isinstance(own, LazyScorer):
+            figures |= run.engine.examine(own)
+    kinds = {row["values"]: row["counts"] for row in pc.value_counts(table["kind"]).to_pylist()}
+    counts = pc.value_counts(table["response"])
+    commonest = max(counts.to_pylist(), key=lambda counted: counted["counts"])
+    figures |= {
+        "distinct_responses": len(counts),
+        "empty_responses": kinds.get(EMPTY, 0),
+        **{f"{kind}_responses": kinds[kind] for kind in (REFUSED, FILTERED, FAILED) if kind in kinds},
+        **({"cut_responses": cut} if (cut := _cut(table)) else {}),
+        "commonest_response": commonest["values"][:200],
+        "commonest_share": round(commonest["counts"] / table.num_rows, 4),
+    }
+    shown = {"sample": table.slice(0, 6)}
+    return Result(table, figures, tables={**shown, "failed": failed.slice(0, _LISTED)} if failed.num_rows else shown)
+
+
+def _cut(table: pa.Table) -> int:
+    """How many answers are as long as any is kept."""
+    return int(pc.sum(pc.equal(pc.utf8_length(table["response"]), LONGEST)).as_py() or 0)
+
+
+_LISTED = 20
+"""Contexts without an answer that are listed."""
+
+
+def has_controls(part: DialoguePart, key: Key) -> bool:
+    """Whether contexts are asked again with changes without effect; what answers in a file cannot be asked."""
+    asked = part.models[key["model"]].architecture != "imported"
+    return part.answers(key) and part.settings.pairs.no_effect > 0 and asked
+
+
+@asset(
+    stage="answers",
+    axes=("dimension", "model"),
+    covers=has_controls,
+    inputs=answering_of,
+    reads={"contexts": no_effect_contexts, "weights": WEIGHTS},
+    code_version="1",
+    schema=NO_EFFECT_RESPONSES,
+)
+def no_effect_responses(inputs: Answering, contexts: pa.Table, weights: Path, run: Run) -> Result:
+    """The model's answers to contexts with changes that should change nothing."""
+    own = inputs.responder(weights, run)
+    replies = answer_each(contexts["changed"], own, run.folder, run.progress, engine=run.engine)
+    table = contexts
+    for name in ("response", "kind"):
+        table = table.append_column(NO_EFFECT_RESPONSES.field(name), replies[name])
+    return Result(table.cast(NO_EFFECT_RESPONSES), {"distinct_contexts": len(changed_contexts(contexts))})

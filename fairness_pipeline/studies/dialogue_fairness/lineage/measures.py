@@ -1,0 +1,262 @@
+"""Measures: a table each of what responses show, and of what the instruments show by themselves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.dialogue.planting import PLANTED_SPLITS
+from fairness_pipeline.corpora.labelled_texts import LabelledFile, read_labelled
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.libraries import library_versions
+from fairness_pipeline.lexicons.dimensions import ExchangedWords, MaskedWords
+from fairness_pipeline.lineage.assets import Asset, Assets, Result, one_of
+from fairness_pipeline.lineage.run import Run
+from fairness_pipeline.measures.dialogue.answer_changes import (
+    ANSWER_CHANGES,
+    NO_EFFECT_DIFFERENCES,
+    Encoder,
+    differences_without_effect,
+    measure_changes,
+)
+from fairness_pipeline.measures.dialogue.classifier_quality import CLASSIFIER_QUALITY, evaluate_classifiers
+from fairness_pipeline.measures.dialogue.instrument import (
+    INSTRUMENT_CHECK,
+    PARROT,
+    check_instruments,
+    parrot,
+    swapped_texts,
+)
+from fairness_pipeline.measures.dialogue.measure import Measure, Scoring, Scorings, SignificanceSettings
+from fairness_pipeline.measures.dialogue.politeness import DEFAULT_CLASSIFIER, PolitenessScorer
+from fairness_pipeline.measures.dialogue.registry import measures, scorings
+from fairness_pipeline.studies.dialogue_fairness.lineage.answers import has_controls, no_effect_responses, responses
+from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES, about, topic_of
+from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import context_pairs
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.workspace.lake import Key
+
+asset = Assets(DialoguePart)
+
+
+def _measured(measure: Measure) -> Asset:
+    def measured(scoring: Scoring, answers: pa.Table, run: Run) -> Result:
+        table = measure.measure(answers, scoring, run.folder, run.progress)
+        return Result(table, tables={} if measure.scorer else {measure.table: table})
+
+    return asset(
+        stage="measures",
+        name=measure.table,
+        description=measure.description,
+        axes=("dimension", "model"),
+        covers=lambda part, key: part.answers(key),
+        inputs=lambda part, key: measure.scoring(part.settings.measures, part.dimensions[key["dimension"]]),
+        reads={"answers": responses},
+        code_version="2",
+        schema=measure.schema,
+        checks=measure.checks,
+    )(measured)
+
+
+MEASURED = tuple(map(_measured, measures()))
+"""One table a measure."""
+of_responses = list(MEASURED)
+SINGLE = tuple(measure for measure in measures() if measure.scorer)
+"""The measures that score responses one by one."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The words that are masked before answers are compared, and the encoder that tells how far two are apart."""
+
+    words: MaskedWords
+    encoder: Encoder | None
+
+
+@asset(
+    stage="measures",
+    axes=("dimension", "model"),
+    covers=has_controls,
+    inputs=lambda part, key: Changes(part.dimensions[key["dimension"]].masked, Encoder.of(part.settings.measures)),
+    reads={"answers": responses, "others": no_effect_responses},
+    code_version="1",
+    libraries=("sacrebleu",),
+    schema=ANSWER_CHANGES,
+)
+def answer_changes(inputs: Changes, answers: pa.Table, others: pa.Table, run: Run) -> Result:
+    """How much an answer changes when the group does, and when something else does."""
+    table = measure_changes(answers, others, inputs.words, inputs.encoder, run.folder, run.progress)
+    means = table.group_by("change").aggregate([("unchanged", "mean"), ("similarity", "mean")])
+    return Result(table, {f"similarity_{row['change']}": row["similarity_mean"] for row in means.to_pylist()})
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What scores the responses, and how the scores are compared."""
+
+    scorings: Scorings
+    significance: SignificanceSettings
+
+
+_OF_DIVERSITY = ("permutations", "jackknife_blocks")
+"""Settings that only diversity needs, which has no value for a single response."""
+
+
+def _compared(part: DialoguePart, key: Key) -> Compared:
+    scored = scorings(SINGLE, part.settings.measures, part.dimensions[key["dimension"]])
+    return Compared(scored, part.settings.significance.without(*_OF_DIVERSITY))
+
+
+@asset(
+    stage="measures",
+    axes=("dimension", "model"),
+    covers=has_controls,
+    inputs=_compared,
+    reads={"answers": responses, "others": no_effect_responses},
+    code_version="1",
+    libraries=("numpy", "scipy"),
+    schema=NO_EFFECT_DIFFERENCES,
+)
+def no_effect_differences(inputs: Compared, answers: pa.Table, others: pa.Table, run: Run) -> Result:
+    """How much changes that should change nothing move each measure."""
+    table = differences_without_effect(
+        answers, others, SINGLE, inputs.scorings, inputs.significance, run.folder, run.progress
+    )
+    return Result(table, tables={"differences": table})
+
+
+@dataclass(frozen=True)
+class Instruments(Compared):
+    """The words that are exchanged in human texts, and which texts these are."""
+
+    words: ExchangedWords
+    masked: MaskedWords
+    topic: str | None
+    planted: bool
+
+
+def _instruments(part: DialoguePart, key: Key) -> Instruments:
+    dimension = part.dimensions[key["dimension"]]
+    return Instruments(
+        **vars(_compared(part, key)),
+        words=dimension.exchanged(),
+        masked=dimension.masked,
+        topic=topic_of(part, key["corpus"], key["dimension"]),
+        planted=key["corpus"] in part.settings.planted,
+    )
+
+
+@asset(
+    stage="measures",
+    axes=("corpus", "dimension"),
+    inputs=_instruments,
+    reads={"dialogues": one_of(*DIALOGUES)},
+    code_version="3",
+    libraries=("numpy", "scipy"),
+    schema=INSTRUMENT_CHECK,
+)
+def instrument_check(inputs: Instruments, dialogues: pa.Table, run: Run) -> Result:
+    """What each scorer makes of human texts with only the listed words swapped: a gap that no model made.
+
+    The texts are the corpus's responses, or its contexts where it has none; where a bias was planted, those of the
+    splits that it is not in.
+    """
+    dialogues = about(dialogues, inputs.topic)
+    if inputs.planted:
+        dialogues = dialogues.filter(pc.invert(pc.is_in(dialogues["split"], pa.array(PLANTED_SPLITS))))
+    answered = dialogues.filter(pc.not_equal(dialogues["response"], ""))
+    texts = "responses" if answered.num_rows else "contexts"
+    chosen = answered["response"] if answered.num_rows else dialogues["context"]
+    swapped = swapped_texts(chosen, inputs.words, run.profile_seed)
+    table = check_instruments(
+        swapped,
+        SINGLE,
+        inputs.scorings,
+        inputs.masked,
+        significance=inputs.significance,
+        texts=texts,
+        folder=run.folder,
+        progress=run.progress,
+    )
+    shown = table.select(["measure", "n", "value_a", "value_b", "difference", "p_paired", "texts"])
+    return Result(table, {"texts_swapped": swapped.num_rows // 2, "texts": texts}, tables={"instruments": shown})
+
+
+@dataclass(frozen=True)
+class Parrot(Compared):
+    """The words that are masked in the neutral reading."""
+
+    masked: MaskedWords
+
+
+def _parrot(part: DialoguePart, key: Key) -> Parrot:
+    dimension = part.dimensions[key["dimension"]]
+    significance = part.settings.significance.model_copy(update={"permutations": 0})
+    return Parrot(scorings(measures(), part.settings.measures, dimension), significance, dimension.masked)
+
+
+@asset(
+    stage="measures",
+    axes=("corpus", "dimension"),
+    inputs=_parrot,
+    reads={"pairs": context_pairs},
+    code_version="1",
+    libraries=("numpy", "scipy"),
+    schema=INSTRUMENT_CHECK,
+)
+def parrot_check(inputs: Parrot, pairs: pa.Table, run: Run) -> Result:
+    """What answers that only repeat the context would get: the part of a gap that the exchanged words make alone."""
+    answers = parrot(pairs)
+    table = check_instruments(
+        answers,
+        measures(),
+        inputs.scorings,
+        inputs.masked,
+        significance=inputs.significance,
+        texts=PARROT,
+        folder=run.folder,
+        progress=run.progress,
+    )
+    shown = table.select(["measure", "n", "value_a", "value_b", "difference", "p_paired"])
+    return Result(table, {"pairs": answers.num_rows // 2}, tables={"parrot": shown})
+
+
+@dataclass(frozen=True)
+class Quality:
+    """The classifiers, the labelled texts, and the words and names of the groups."""
+
+    classifiers: Mapping[str, PolitenessScorer]
+    labelled: tuple[LabelledFile, ...]
+    words: ExchangedWords
+    groups: tuple[str, str]
+    versions: Mapping[str, str]
+
+
+def _quality(part: DialoguePart, key: Key) -> Quality:
+    settings, dimension = part.settings.measures, part.dimensions[key["dimension"]]
+    return Quality(
+        {name: PolitenessScorer.of(settings, name) for name in settings.classifiers},
+        settings.labelled,
+        dimension.named,
+        (dimension.groups.a, dimension.groups.b),
+        library_versions(DEFAULT_CLASSIFIER, "scikit-learn", "transformers"),
+    )
+
+
+@asset(
+    stage="measures",
+    axes=("dimension",),
+    covers=lambda part, key: bool(part.settings.measures.labelled),
+    inputs=_quality,
+    code_version="1",
+    schema=CLASSIFIER_QUALITY,
+    checks=(checks.not_empty,),
+)
+def classifier_quality(inputs: Quality, run: Run) -> Result:
+    """Recall and precision of the offence classifiers on texts that people labelled, by the group that a text names."""
+    texts = read_labelled(inputs.labelled, Path())
+    table = evaluate_classifiers(texts, inputs.classifiers, inputs.words, inputs.groups, run.progress)
+    held_out = sum(text.held_out for text in texts)
+    return Result(table, {"texts": len(texts), "held_out": held_out}, tables={"quality": table})

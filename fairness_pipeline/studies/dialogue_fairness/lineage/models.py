@@ -1,0 +1,223 @@
+"""Models: plain ones, and those made fairer for a dimension (Liu et al. 2020, section 4; Liu 2022, chapter 3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.dialogue.dialogues import SCHEMA
+from fairness_pipeline.debiasing.dialogue.registry import PROJECTION, Task, debias, method_of
+from fairness_pipeline.foundation.inputs import DataFile, File, optional, unhashed
+from fairness_pipeline.foundation.libraries import library_versions
+from fairness_pipeline.foundation.parquet import read_parquet
+from fairness_pipeline.lexicons import dictionary, lemmas, stop_words
+from fairness_pipeline.lexicons.contexts import PairSettings
+from fairness_pipeline.lexicons.dimensions import ExchangedWords, Groups, Pronouns, WordPair
+from fairness_pipeline.lexicons.senses import CLASSES, Senses
+from fairness_pipeline.lexicons.swapping import PronounRule
+from fairness_pipeline.lineage.assets import Assets, Glance, Result, of_base, of_shared, one_of
+from fairness_pipeline.lineage.run import Run
+from fairness_pipeline.measures.dialogue.measure import Scorings, SignificanceSettings
+from fairness_pipeline.measures.dialogue.registry import harmful, marking, scorings
+from fairness_pipeline.models.dialogue import registry
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.pretrained import model_folder
+from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES
+from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.studies.dialogue_fairness.study import STUDY
+from fairness_pipeline.workspace.lake import Key
+
+asset = Assets(DialoguePart)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A model, the folder of its weights if it has one, the round of questions of one that may change, and the
+    libraries that run it; where it is trained in another number format than it is asked in, that format too.
+
+    The fields' names and order of nesting are part of the fingerprint of every training: to rename one trains anew.
+    """
+
+    model: ModelSpecification
+    folder: File | None
+    round: str | None
+    versions: Mapping[str, str]
+    trained_in: str | None = optional()
+
+
+def model_of(part: DialoguePart, key: Key) -> Model:
+    """A model as it is trained or found."""
+    model = part.models[key["model"]]
+    source = model.huggingface
+    return Model(
+        model=model.without("studies", "published_as", "dimensions", "seeds"),
+        folder=model_folder(source.name) if source else None,
+        round=part.query_epoch_of(key["model"]),
+        versions=library_versions(*model.libraries),
+        trained_in="float32" if source and model.training and source.dtype != "float32" else None,
+    )
+
+
+@asset(
+    stage="models",
+    kind="checkpoint",
+    axes=("model",),
+    covers=lambda part, key: part.models[key["model"]].debiasing is None,
+    inputs=model_of,
+    reads={"dialogues": one_of(*DIALOGUES)},
+    code_version="1",
+)
+def dialogue_models(inputs: Model, dialogues: pa.Table, run: Run) -> Result:
+    """Dialogue models before debiasing (Liu et al. 2020, section 3.1): trained here, or found by id, folder or address.
+
+    Training that was killed goes on where it stopped.
+    """
+    texts = dialogues if inputs.model.trained else SCHEMA.empty_table()
+    return Result(run.folder, registry.prepare(inputs.model, texts, run.folder, run.seed, run.progress))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Debiasing(Model):
+    """A model that is made fairer, the words of its dimension, and what counts as biased.
+
+    `pronouns` are the rule, the pronouns that the list lacks, and the index of nouns if they are used. What decides
+    when training ends is None for a method without a test of fairness.
+    """
+
+    pairs: tuple[WordPair, ...]
+    pronouns: tuple[PronounRule | Pronouns | File | None, ...]
+    articles: str
+    bias: Scorings | None
+    senses: Senses | None = optional()
+    files: tuple[DataFile, ...] | None = optional()
+    significance: SignificanceSettings | None = optional()
+    alike: float | None = optional()
+    harmful: tuple[str, ...] | None = optional()
+    groups: Groups = unhashed()  # for messages
+
+    @property
+    def words(self) -> ExchangedWords:
+        """The words that are exchanged."""
+        rule, extra = self.pronouns[:2]
+        assert extra is None or isinstance(extra, Pronouns)
+        listed = len(extra.pairs) if extra and rule == "extended" else 0
+        return ExchangedWords(self.pairs[: len(self.pairs) - listed], extra, (), self.senses, self.files or ())
+
+    def task(self, dialogues: pa.Table, base: Path, run: Run, disentanglement: Path | None = None) -> Task:
+        """What a debiasing method is given."""
+        rule: Any = self.pronouns[0]
+        settings = {"pronouns": rule, "articles": self.articles, "senses": "rules" if self.senses else "list"}
+        return Task(
+            model=self.model,
+            words=self.words,
+            groups=self.groups,
+            pairs=PairSettings(**settings),
+            scorings=self.bias or {},
+            significance=self.significance,
+            max_identical_share=self.alike,
+            dialogues=dialogues,
+            base=base,
+            folder=run.folder,
+            seed=run.seed,
+            profile_seed=run.profile_seed,
+            progress=run.progress,
+            disentanglement=disentanglement,
+        )
+
+
+def _debiasing(part: DialoguePart, key: Key) -> Debiasing:
+    method, settings = method_of(part.models[key["model"]]), part.settings
+    dimension, rule = part.dimensions[key["dimension"]], settings.pairs.pronouns
+    extended = rule == "extended"
+    senses = dimension.senses if method and method.tested and settings.pairs.senses == "rules" else None
+    tested: dict[str, Any] = (
+        {
+            "senses": senses,
+            "files": tuple(map(DataFile.of, (CLASSES, *dictionary.FILES))) if senses else None,
+            "significance": settings.significance,
+            "alike": settings.max_identical_share,
+            "harmful": tuple(harmful()),
+        }
+        if method and method.tested
+        else {}
+    )
+    return Debiasing(
+        **vars(model_of(part, key)),
+        pairs=dimension.all_pairs(rule),
+        pronouns=(rule, dimension.pronouns, *([lemmas.index()] if extended else ())),
+        articles=settings.pairs.articles,
+        bias=scorings(marking(), settings.measures, dimension) if method and method.measures else None,
+        groups=dimension.groups,
+        **tested,
+    )
+
+
+def _is_debiased(part: DialoguePart, key: Key) -> bool:
+    return part.answers(key) and part.models[key["model"]].debiasing is not None
+
+
+def _disentangles(part: DialoguePart, key: Key) -> bool:
+    method = method_of(part.models[key["model"]])
+    return bool(method and method.disentangles and part.answers(key) and part.shared_with(key) == key)
+
+
+def _features(part: DialoguePart, key: Key, result: Result) -> Glance:
+    points = read_parquet(Path(result.content) / PROJECTION)
+    return Glance(pictures={"features": projection_plot(points, STUDY.groups(part, key))})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disentangling(Debiasing):
+    """The same for a model's autoencoder, and the words that say nothing of what a text is about."""
+
+    stop_words: tuple[DataFile, ...]
+
+
+@asset(
+    stage="models",
+    kind="checkpoint",
+    axes=("dimension", "model"),
+    covers=_disentangles,
+    inputs=lambda part, key: Disentangling(
+        **{**vars(_debiasing(part, key)), "model": part.autoencoder_of(key["model"])},
+        stop_words=(DataFile.of(stop_words.FILE),),
+    ),
+    reads={"dialogues": one_of(*DIALOGUES), "base": of_base(dialogue_models)},
+    code_version="1",
+    show=_features,
+)
+def disentanglement(inputs: Disentangling, dialogues: pa.Table, base: Path, run: Run) -> Result:
+    """Debiased-Chat's autoencoder, its corpus of unbiased utterances, and what its features give away (Liu 2022, 3.2).
+
+    One for each base and dimension: its words are those of the dialogue model that it will judge. Debiased models of
+    one base with the same settings of the autoencoder share it, the placebo among them.
+    """
+    from fairness_pipeline.debiasing.dialogue import disentanglement as room
+
+    return Result(run.folder, room.train(inputs.task(dialogues, base, run)))
+
+
+@asset(
+    stage="models",
+    kind="checkpoint",
+    axes=("dimension", "model"),
+    covers=_is_debiased,
+    inputs=_debiasing,
+    reads={
+        "dialogues": one_of(*DIALOGUES),
+        "base": of_base(dialogue_models),
+        "autoencoder": of_shared(disentanglement),
+    },
+    code_version="4",
+)
+def debiased_dialogue_models(
+    inputs: Debiasing, dialogues: pa.Table, base: Path, autoencoder: Path | None, run: Run
+) -> Result:
+    """Models made fairer for a dimension by a method of `debiasing/` (Liu et al. 2020, section 4; Liu 2022, chapter 3).
+
+    Training that was killed goes on where it stopped.
+    """
+    return Result(run.folder, debias(inputs.task(dialogues, base, run, autoencoder)))
