@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import number_of_pairs
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.run import add_gate, bring_up_to_date, check_gate, engine_of_options, make
+from fairness_pipeline.cli.run import add_gate, bring_up_to_date, check_gate, environment_of_options, make
 from fairness_pipeline.foundation.errors import FairnessError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def add(command: Command) -> None:
 
 def _audit(arguments: argparse.Namespace) -> int:
     check_gate(arguments)
-    with engine_of_options(arguments):
+    with environment_of_options(arguments):
         return _give_and_run(arguments)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.foundation.checksums import wrong_record
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, visible
 from fairness_pipeline.workspace.lake import Key, Lake
@@ -44,6 +45,7 @@ def _check(arguments: argparse.Namespace) -> int:
     begun = time.monotonic()
     with Progress(console=Console(stderr=True), transient=True) as display:
         found = problems(lake, display.track(made, description="partitions"))
+    found += wrong_checksums(project)
     for told in found:
         print(visible(told))
     size = sum(path.stat().st_size for path in _files(project.workspace))
@@ -115,6 +117,12 @@ def problems(lake: Lake, partitions: Iterable[tuple[str, Key]]) -> list[str]:
         if lake.has(name, key) and (problem := lake.verify(name, key)):
             found.append(f"{' '.join([name, *key.values()])}: {problem}")
     return found
+
+
+def wrong_checksums(project: "Project") -> list[str]:
+    """Which checksums are kept of files, but are not theirs, a line each: with them, old answers look up to date."""
+    files = {path for part in project.parts.values() for path in part.files() if path.is_file()}
+    return [f"{record}: not the SHA-256 of {path}" for path in sorted(files) if (record := wrong_record(path))]
 
 
 def _strange(lake: Lake, made: Iterable[tuple[str, Key]]) -> list[Path]:

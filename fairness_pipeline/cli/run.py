@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fairness_pipeline.cli.arguments import add_selection, count, selection
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.engines.settings import ADDRESS, ENGINE, ENGINES, checked_address, ray_of
+from fairness_pipeline.foundation.checksums import REHASH
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, visible
 
@@ -114,8 +115,10 @@ def _address(text: str) -> str:
 
 
 @contextmanager
-def engine_of_options(arguments: argparse.Namespace) -> Iterator[None]:
+def environment_of_options(arguments: argparse.Namespace) -> Iterator[None]:
     """Lets this process, and those that it starts in the block, use the engine that the options name.
+
+    A gate or a signature also lets them hash large files anew: a checksum that is kept may be wrong, or forged.
 
     Raises:
         FairnessError: an address is given for an engine that has none.
@@ -123,8 +126,10 @@ def engine_of_options(arguments: argparse.Namespace) -> Iterator[None]:
     if arguments.address and arguments.engine == "embedded":
         raise FairnessError("--address is that of a Ray cluster; add --engine ray")
     engine = arguments.engine or ("ray" if arguments.address else None)
-    before = {name: os.environ.get(name) for name in (ENGINE, ADDRESS)}
-    os.environ.update({name: own for name, own in ((ENGINE, engine), (ADDRESS, arguments.address)) if own})
+    rehash = "1" if arguments.fail_on or arguments.sign else None
+    asked = {ENGINE: engine, ADDRESS: arguments.address, REHASH: rehash}
+    before = {name: os.environ.get(name) for name in asked}
+    os.environ.update({name: own for name, own in asked.items() if own})
     try:
         yield
     finally:
@@ -161,7 +166,7 @@ def check_gate(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     check_gate(arguments)
-    with engine_of_options(arguments):
+    with environment_of_options(arguments):
         return _plan_and_run(arguments)
 
 

@@ -13,9 +13,12 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+from safetensors.torch import load_file, save
 
 from fairness_pipeline.corpora.dialogue.framed_contexts import FramedContexts
 from fairness_pipeline.corpora.dialogue.grammar import Grammar
+from fairness_pipeline.foundation import checksums
+from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.project.project import Project, load_dimension
@@ -26,6 +29,7 @@ from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, run
 from fairness_pipeline_tests.conftest import TINY, write_small_audit, write_yaml
+from fairness_pipeline_tests.corpora.test_downloads import forge
 from fairness_pipeline_tests.local_server import answer, serve
 from fairness_pipeline_tests.models.tiny_models import causal_lm
 from fairness_pipeline_tests.studies.test_any_model import add_model
@@ -232,6 +236,31 @@ def test_a_gate_does_not_open_on_what_leaves_nothing_to_judge(quick: Project, tm
     page = (quick.workspace / "reports" / "dialogue_fairness_report.html").read_text()
     assert "<b>Nothing to judge:</b> " in page
     assert "gender × same: 100% of its answers are" in page
+
+
+def test_a_gate_hashes_weights_itself(quick: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checksums, "_REMEMBER", 1)  # so that checksums of small weights are kept, too
+    audit = ("audit", causal_lm(tmp_path / "ours", positions=64), "--dimension", "gender", "--workers", "1")
+    gate = (*audit, "--fail-on", "biased")
+
+    def answers() -> list[str]:
+        key = {"dimension": "gender", "model": "ours"}
+        return Lake(quick.workspace).read("responses", key)["response"].to_pylist()
+
+    assert command(*gate).returncode in (0, 3)
+    before, weights = answers(), tmp_path / "ours" / "model.safetensors"
+    tensors = load_file(weights)
+    wrong = checksum(weights)
+    retrained = save({name: -own for name, own in tensors.items()}, metadata={"format": "pt"})
+    weights.write_bytes(retrained)  # in place
+    record = forge(weights, wrong)  # as if nothing had changed
+    assert command(*audit).returncode == 0
+    assert answers() == before
+    checked = command("check", "--profile", "audit")
+    assert (checked.returncode, f"{record}: not the SHA-256 of {weights}" in checked.stdout) == (1, True)
+    assert command(*gate).returncode in (0, 3)
+    assert answers() != before
+    assert command("check", "--profile", "audit").returncode == 0
 
 
 def test_a_classifier_that_tells_nothing_apart(quick: Project, tmp_path: Path) -> None:

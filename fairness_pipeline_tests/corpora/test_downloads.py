@@ -1,6 +1,8 @@
 """Downloads over real HTTP, from a server that breaks off, goes on, and lies."""
 
 import gzip
+import json
+import os
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -11,8 +13,9 @@ from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues, source_
 from fairness_pipeline.corpora.downloads import download, download_path
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.foundation import checksums
-from fairness_pipeline.foundation.checksums import checksum, verify_checksum
+from fairness_pipeline.foundation.checksums import REHASH, checksum, verify_checksum, wrong_record
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import cache_folder
 from fairness_pipeline_tests.local_server import answer, serve
 
 FILE = gzip.compress("".join(f"c{i}\tr{i}\n" for i in range(50_000)).encode(), mtime=0)
@@ -154,3 +157,54 @@ def test_the_sum_of_a_large_file_is_remembered_until_it_changes(
     path.write_bytes(b"y" * (2 << 20))
     assert checksum(path) == sha256(b"y" * (2 << 20)).hexdigest() != first
     assert hashed == [path]
+
+
+def change_in_place(path: Path) -> None:
+    """Other bytes under the same size, time of change and inode."""
+    before = path.stat()
+    with path.open("r+b") as stream:
+        stream.write(b"y")
+    while (now := path.stat()).st_ctime_ns == before.st_ctime_ns or now.st_mtime_ns != before.st_mtime_ns:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (now.st_size, now.st_ino) == (before.st_size, before.st_ino)
+
+
+def test_bytes_that_change_under_the_same_size_time_and_inode_are_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(b"x" * (2 << 20))
+    first = checksum(path)
+    change_in_place(path)
+    assert checksum(path) == sha256(path.read_bytes()).hexdigest() != first
+
+
+def forge(path: Path, wrong: str) -> Path:
+    """Keeps a wrong checksum of a file, in the state that it is in, as if another process had."""
+    checksum(path)
+    checksums._hashed.clear()
+    name = sha256(str(path.resolve()).encode()).hexdigest()[:32]
+    record = cache_folder() / "checksums" / f"{name}.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"sha256": wrong}))
+    return record
+
+
+def test_a_checksum_that_another_process_kept_is_not_trusted_if_it_matters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(b"x" * (2 << 20))
+    record = forge(path, "0" * 64)
+    hashed: list[Path] = []
+    real = checksums._hash
+    monkeypatch.setattr(checksums, "_hash", lambda path: (hashed.append(path), real(path))[1])
+    assert checksum(path) == "0" * 64
+    assert wrong_record(path) == record
+    hashed.clear()
+    monkeypatch.setenv(REHASH, "1")
+    for _ in range(3):
+        assert checksum(path) == sha256(b"x" * (2 << 20)).hexdigest()
+    assert hashed == [path]  # once a process
+    change_in_place(path)
+    assert checksum(path) == sha256(path.read_bytes()).hexdigest()
+    monkeypatch.delenv(REHASH)
+    assert wrong_record(path) is None
+    assert checksum(path) == sha256(path.read_bytes()).hexdigest()  # the right one is kept

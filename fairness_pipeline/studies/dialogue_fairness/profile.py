@@ -308,7 +308,8 @@ class DialoguePart(Part[DialogueFairness]):
             yield from [paths.data_file(corpus.grammar.file)] if corpus.grammar else ()
         for model in self.models.values():
             yield from folder_files(model.huggingface.name) if model.huggingface else ()
-        for name in self.settings.measures.classifiers:
+        measures = self.settings.measures
+        for name in filter(None, (*measures.classifiers, measures.embedding_model)):
             yield from folder_files(name)
         for labelled in self.settings.measures.labelled:
             with suppress(FairnessError):
