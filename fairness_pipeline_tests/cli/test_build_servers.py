@@ -33,13 +33,30 @@ def audit_step() -> dict[str, Any]:
     return next(step for step in ACTION["runs"]["steps"] if step.get("id") == "audit")
 
 
+def filled(text: str, values: dict[str, str]) -> str:
+    """A text with what a runner puts in the place of its variables."""
+    for name, value in values.items():
+        text = text.replace(name, value)
+    assert "$" not in text
+    return text
+
+
+def variables_of_gitlab(folder: Path, **inputs: str) -> dict[str, str]:
+    known = {name: own.get("default", "") for name, own in SPEC["spec"]["inputs"].items()} | inputs
+    values = {f"$[[ inputs.{name} ]]": value for name, value in known.items()}
+    values |= {"$CI_PROJECT_DIR": f"{folder}/checkout", "$CI_BUILDS_DIR": f"{folder}/builds", "$CI_JOB_ID": "1"}
+    return {name: filled(value, values) for name, value in TEMPLATE["fairness"]["variables"].items()}
+
+
 @pytest.mark.kills
 def test_the_step_of_github_audits_and_tells(quick: Project, tmp_path: Path) -> None:
     step = audit_step()
     assert set(step["env"]) == {"MODEL", "DIMENSION", "FAIL_ON", "MEASURES", "FURTHER", "FAIRNESS_HOME"}
     home = tmp_path / "checkout"
     home.mkdir()
-    given = {"DIMENSION": "gender", "MEASURES": "offense_rate", "FAIRNESS_HOME": str(home / "fairness")}
+    temporary = {"${{ runner.temp }}": str(tmp_path / "temporary")}
+    kept_at = {"FAIRNESS_HOME": filled(step["env"]["FAIRNESS_HOME"], temporary)}
+    given = {"DIMENSION": "gender", "MEASURES": "offense_rate"} | kept_at
     with serve(bot(rude)) as address:
         further = "--name\nour bot; touch pwned\n--workers\n1\n"  # words stay words
         wrong = shell(step["run"], home, MODEL=f"{address}/v1", FAIL_ON="biased", FURTHER=further, **given)
@@ -53,12 +70,16 @@ def test_the_step_of_github_audits_and_tells(quick: Project, tmp_path: Path) -> 
         )
         assert again.returncode == 0, again.stderr
     assert not list(home.rglob("pwned"))
-    told = ACTION["runs"]["steps"][3]["run"]
+    assert not list(home.iterdir())
+    told, comment, kept = ACTION["runs"]["steps"][3:]
+    assert told["env"] == {"FAIRNESS_HOME": step["env"]["FAIRNESS_HOME"]}
     summary = tmp_path / "summary.md"
-    assert shell(told, home, GITHUB_STEP_SUMMARY=str(summary)).returncode == 0
+    assert shell(told["run"], home, GITHUB_STEP_SUMMARY=str(summary), **kept_at).returncode == 0
     assert "## Fairness, profile audit" in summary.read_text(encoding="utf-8")
-    kept = ACTION["runs"]["steps"][-1]["with"]["path"]
-    assert (home / kept / "index.html").is_file()
+    assert comment["env"]["FAIRNESS_HOME"] == step["env"]["FAIRNESS_HOME"]
+    told_by = 'gh() { test "$1 $2 $3 $4" = "pr comment 7 --body-file" && cat "$5"; }\n'
+    assert shell(told_by + comment["run"], home, NUMBER="7", **kept_at).stdout == summary.read_text(encoding="utf-8")
+    assert (Path(filled(kept["with"]["path"], temporary)) / "index.html").is_file()
 
 
 @pytest.mark.kills
@@ -66,28 +87,45 @@ def test_the_component_of_gitlab_audits_and_tells(quick: Project, tmp_path: Path
     home = tmp_path / "checkout"
     home.mkdir()
     job = TEMPLATE["fairness"]
-    inputs = {name: own.get("default", "") for name, own in SPEC["spec"]["inputs"].items()}
     with serve(bot(rude)) as address:
-        inputs |= {"model": f"{address}/v1", "dimension": "gender", "measures": "offense_rate"}
-        variables = {
-            name: re.sub(r"\$\[\[ inputs\.(\w+) \]\]", lambda found: inputs[found[1]], value).replace(
-                "$CI_PROJECT_DIR", str(home)
-            )
-            for name, value in job["variables"].items()
-        }
+        variables = variables_of_gitlab(tmp_path, model=f"{address}/v1", dimension="gender", measures="offense_rate")
         done = shell("\n".join(job["script"]), home, **variables)
     assert done.returncode == 3, done.stderr
+    assert not list(home.iterdir())
+    assert shell("\n".join(job["after_script"]), home, **variables).returncode == 0
     assert ET.parse(home / job["artifacts"]["reports"]["junit"]).getroot().findall(".//failure")
     summary, reports = job["artifacts"]["paths"]
     assert (home / summary).is_file()
     assert (home / reports / "index.html").is_file()
 
 
+def test_a_checkout_brings_neither_verdicts_nor_options(tmp_path: Path) -> None:
+    home = tmp_path / "checkout"
+    forged = home / "fairness" / "verdicts.md"
+    forged.parent.mkdir(parents=True)
+    forged.write_text("all is fair", encoding="utf-8")
+
+    step, told = audit_step(), ACTION["runs"]["steps"][3]
+    place = filled(step["env"]["FAIRNESS_HOME"], {"${{ runner.temp }}": str(tmp_path / "temporary")})
+    none = dict.fromkeys(("DIMENSION", "FAIL_ON", "MEASURES", "FURTHER"), "")
+    done = shell(step["run"], home, **none, MODEL="--help", FAIRNESS_HOME=place)
+    assert (done.returncode, "MODEL: '--help' cannot be loaded" in done.stderr) == (1, True), done.stderr
+    summary = tmp_path / "summary.md"
+    assert shell(told["run"], home, GITHUB_STEP_SUMMARY=str(summary), FAIRNESS_HOME=place).returncode == 0
+    assert not summary.exists()
+
+    job, variables = TEMPLATE["fairness"], variables_of_gitlab(tmp_path, model="--help")
+    done = shell("\n".join(job["script"]), home, **variables)
+    assert (done.returncode, "MODEL: '--help' cannot be loaded" in done.stderr) == (1, True), done.stderr
+    assert shell("\n".join(job["after_script"]), home, **variables).returncode == 0
+    assert not forged.exists()
+
+
 def test_no_input_stands_in_a_shell_command() -> None:
     """An input in a command would be run as a command; they come as variables of the environment."""
     for step in ACTION["runs"]["steps"]:
         assert "${{" not in step.get("run", "")
-    for line in (*TEMPLATE["fairness"]["script"], *TEMPLATE["fairness"]["before_script"]):
+    for line in (line for part in ("before_script", "script", "after_script") for line in TEMPLATE["fairness"][part]):
         assert "$[[" not in line
     assert set(SPEC["spec"]["inputs"]) >= {"model", "fail_on", "measures", "dimension"}
 
