@@ -2,9 +2,7 @@
 
 import re
 
-_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
-_OPENED_IN_PROMPT = re.compile(r"\A(?:(?!<think>).)*?</think>", re.DOTALL)
-_CUT_SHORT = re.compile(r"<(think|thinking|reasoning)>.*\Z", re.DOTALL)
+_OPENING = re.compile(r"<(think|thinking|reasoning)>")
 
 
 def without_thoughts(text: str) -> str:
@@ -18,6 +16,28 @@ def without_thoughts(text: str) -> str:
     """
     if "<" not in text:
         return text
-    for pattern in (_THOUGHTS, _OPENED_IN_PROMPT, _CUT_SHORT):
-        text = pattern.sub("", text)
+    text = _without_closed(text)
+    before, closing, after = text.partition("</think>")
+    if closing and "<think>" not in before:  # the prompt had opened them
+        text = after
+    if cut_short := _OPENING.search(text):
+        text = text[: cut_short.start()]
     return text.strip()
+
+
+def _without_closed(text: str) -> str:
+    """A text without the thoughts that end. Linear in its length: what a server writes is not read again and again."""
+    kept: list[str] = []
+    unclosed: set[str] = set()
+    at = 0
+    for opening in _OPENING.finditer(text):
+        name, closing = opening[1], f"</{opening[1]}>"
+        if opening.start() < at or name in unclosed:
+            continue
+        end = text.find(closing, opening.end())
+        if end < 0:  # none of this name ends any more
+            unclosed.add(name)
+            continue
+        kept.append(text[at : opening.start()])
+        at = end + len(closing)
+    return "".join([*kept, text[at:]])

@@ -1,0 +1,44 @@
+"""What a reasoning model writes before its answer: removed as regular expressions say it, in linear time."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairness_pipeline.models.thoughts import without_thoughts
+
+PIECES = [f"<{slash}{name}>" for name in ("think", "thinking", "reasoning") for slash in ("", "/")]
+SAID = (
+    re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL),  # thoughts
+    re.compile(r"\A(?:(?!<think>).)*?</think>", re.DOTALL),  # that the prompt has opened
+    re.compile(r"<(think|thinking|reasoning)>.*\Z", re.DOTALL),  # that were cut short
+)
+"""Plain, and quadratic."""
+MANY = 400_000
+
+
+@settings(max_examples=2000)
+@given(st.lists(st.sampled_from([*PIECES, "<", "think>", "</", "a", " ", "\n"]), max_size=12).map("".join))
+def test_thoughts_are_removed_as_expressions_say_it(text: str) -> None:
+    expected = text
+    for pattern in SAID:
+        expected = pattern.sub("", expected)
+    assert without_thoughts(text) == (expected.strip() if "<" in text else text)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("".join(PIECES[::2]), ""),
+        ("</reasoning><think>", "</reasoning>"),
+        ("<think></thinking>", ""),
+        ("<thinking><think>a</think>", ""),
+        ("<think>a</think>b", "b" * MANY),
+        ("</think>", "</think>" * (MANY - 1)),
+        ("<", "<" * MANY),
+    ],
+)  # fmt: skip
+def test_a_server_that_writes_megabytes_of_tags_does_not_stop_an_audit(text: str, answer: str) -> None:
+    """Read again from each tag, they would take hours."""
+    assert without_thoughts(text * MANY) == answer
