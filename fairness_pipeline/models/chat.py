@@ -450,9 +450,19 @@ def _journal(path: Path) -> Iterable[tuple[str, Reply]]:
 async def _whole_reply(
     client: httpx.AsyncClient, method: str, address: str, body: dict[str, Any] | None = None
 ) -> httpx.Response:
-    """The whole reply, as far as it is not longer than any answer."""
+    """The whole reply, as far as it is not longer than any answer.
+
+    Raises:
+        httpx.HTTPError: it did not come, is longer, or is packed more than once: 2 kB could then unpack to gigabytes.
+    """
     content = bytearray()
     async with client.stream(method, address, json=body) as reply:
+        packed = ", ".join(reply.headers.get_list("Content-Encoding"))
+        if "," in packed:
+            raise httpx.DecodingError(
+                f"Content-Encoding: expected one encoding at most, found '{packed[:_SHOWN_ANSWER]}'; "
+                "let the server pack a reply once, or not at all"
+            )
         async for piece in reply.aiter_bytes():
             content += piece
             if len(content) > _LARGEST:

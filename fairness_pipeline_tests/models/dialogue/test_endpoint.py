@@ -293,6 +293,19 @@ def test_an_answer_that_trickles_or_never_ends_is_none(tmp_path: Path, monkeypat
         ask(specification(address), tmp_path / "huge", "a")
 
 
+def test_an_answer_that_is_packed_twice_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    def twice(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        answer(request, 200, b"not gzip", Content_Encoding="gzip, gzip")
+
+    refused = r"no answer \(Content-Encoding: expected one encoding at most, found 'gzip, gzip'; let the server"
+    with serve(twice) as address:
+        with pytest.raises(FairnessError, match=rf"endpoint {address}/v1, model 'm': {refused}"):
+            ask(specification(address), tmp_path, "a")
+        with pytest.raises(FairnessError, match=rf"{address}/v1: {refused}"):
+            chat.only_model(f"{address}/v1", None)
+
+
 def test_answers_that_are_on_their_way_land_when_another_fails(tmp_path: Path) -> None:
     class Failing(ChatServer):
         def __call__(self, request: BaseHTTPRequestHandler) -> None:
