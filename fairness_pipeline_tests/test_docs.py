@@ -256,7 +256,7 @@ def test_the_reference_is_that_of_the_code() -> None:
 def test_the_page_about_sql_names_every_table() -> None:
     page = (ROOT / "docs" / "tables-with-sql.md").read_text(encoding="utf-8")
     listed = page[page.index("The tables are:") : page.index("Which words carry a gap?")]
-    recipes = [recipe for name in ("sample", "cures") for recipe in Lineage(Project(name)).recipes.values()]
+    recipes = [recipe for name in ("sample", "cures") for recipe in Lineage(Project(name)).assets.values()]
     assert set(re.findall(r"`(\w+)`", listed)) == {recipe.name for recipe in recipes if recipe.kind == "table"}
 
 

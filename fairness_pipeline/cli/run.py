@@ -40,7 +40,9 @@ def add(command: Command) -> None:
     add_selection(run)
     run.add_argument("--all", action="store_true", help="make also what the profile makes only when it is asked for")
     run.add_argument("--select", metavar="ASSET", help="only this asset and what it is made from")
-    run.add_argument("--force", action="store_true", help="also remake what is up to date")
+    run.add_argument(
+        "--force", action="store_true", help="also remake what is up to date; with --select that asset alone"
+    )
     run.add_argument("--dry-run", action="store_true", help="say what would run and why, and stop")
     run.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")
     add_gate(run)

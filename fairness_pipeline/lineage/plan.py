@@ -123,7 +123,7 @@ class Plan:
     Args:
         lineage: The profile's lineage.
         selection: The part to bring up to date.
-        force: Whether to make steps again that are up to date.
+        force: Whether to make again what is up to date: the selected asset, or all of the selection if it names none.
 
     Raises:
         FairnessError: the selection names something that the profile does not have.
@@ -135,13 +135,13 @@ class Plan:
         self.selection = selection.resolved(self.project)
         self.lake = Lake(self.project.workspace)
         self.durations = Durations(self.project.workspace)
-        self._force = force
         state = State(lineage, self.lake)
         partitions = list(selected(lineage, self.selection))
         why = reasons(state, partitions)
         self._changed = set(why)
-        if force:
-            why = {place(*own): _FORCED for own in partitions} | why
+        named = self.selection.asset
+        self._forced = {place(*own) for own in partitions if force and named in (None, own[0])}
+        why = dict.fromkeys(self._forced, _FORCED) | why
         self.steps = [Step(name, key, why.get(place(name, key))) for name, key in partitions]
 
     @property
@@ -203,7 +203,8 @@ class Plan:
                 if possible:
                     starting(possible[0])
                     running[number] = possible
-                    workers.start(Unit(number, [step.name for step in possible], possible[0].key, self._force))
+                    forced = self._is_forced(possible)
+                    workers.start(Unit(number, [step.name for step in possible], possible[0].key, forced))
                 else:
                     through(number)
             if running:
@@ -290,7 +291,7 @@ class Plan:
                 others.append(Outcome(step, "skipped", f"needs {' '.join(missing[0]).strip()}"))
             else:
                 possible.append(step)
-        if self._force:
+        if self._is_forced(possible):
             return possible, others
         state = State(self.lineage, self.lake)
         must: list[Step] = []
@@ -300,6 +301,10 @@ class Plan:
             else:
                 others.append(Outcome(step, "unchanged"))
         return must, others
+
+    def _is_forced(self, steps: Iterable[Step]) -> bool:
+        """Whether the steps are made even if they turn out to be up to date."""
+        return any(step.place in self._forced for step in steps)
 
     def _sources(self, step: Step) -> list[Place]:
         return [(source, partition_name(k)) for source, k in self.lineage.sources(step.name, step.key)]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fairness_pipeline.foundation.guard import UndeclaredRead
 from fairness_pipeline.lineage.assets import Asset
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
@@ -62,4 +63,4 @@ class NarrowLake(Lake):
 
     def _check(self, asset: str) -> None:
         if asset not in self._declared:
-            raise TypeError(f"{self._reader} reads {asset}, and does not declare it under `reads`")
+            raise UndeclaredRead(f"{self._reader} reads {asset}, and does not declare it under `reads`")

@@ -22,22 +22,25 @@ LIBRARIES = ("matplotlib",)
 
 @dataclass(frozen=True)
 class Described:
-    """What a report shows of the profile: all of it, in its order, and the papers' tables."""
+    """What a report shows of the profile: all of it, in its order; and the data files that it reads."""
 
     description: str
     settings: Specification
     shown: dict[str, Any]
     order: list[list[str]]
-    published: tuple[DataFile, ...]
+    files: tuple[DataFile, ...]
 
 
-def described(project: Project, part: AnyPart, tables: tuple[str, ...] = (), **shown: Any) -> Described:
+def described(
+    project: Project, part: AnyPart, tables: tuple[str, ...] = (), files: tuple[DataFile, ...] = (), **shown: Any
+) -> Described:
     """The inputs of a report.
 
     Args:
         project: The profile.
         part: The study's part of it.
         tables: The papers' tables that it shows, by the stems of their files.
+        files: Other data files that it reads.
         shown: What else it shows of the profile.
     """
     order = [list(map(str, own)) for own in part.axes.values()]
@@ -47,7 +50,7 @@ def described(project: Project, part: AnyPart, tables: tuple[str, ...] = (), **s
         part.settings,
         {"subjects": subjects, "dimensions": project.dimensions, **shown},
         order,
-        published.files(tables),
+        (*published.files(tables), *files),
     )
 
 

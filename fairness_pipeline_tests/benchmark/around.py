@@ -47,7 +47,7 @@ def memory(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         answers = respond(made.table, echo, Path(folder)).table
     scores, settings = score_all(answers, dimension), SignificanceSettings(permutations=200)
-    compared(answers, scores, settings=settings, seed=1, published={}, dimension=dimension)
+    compared(answers, scores, settings=settings, seed=1, published={}, masked=dimension)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps({"pairs": made.table.num_rows, "seconds": time.perf_counter() - started, "peak_gib": peak}))
 

@@ -170,7 +170,7 @@ def worth() -> list[Ratio]:
     human = dialogues()[0]["response"]
     started = time.perf_counter()
     tables = score_all(table, gender)
-    compared(table, tables, settings=judged, seed=1, published={}, dimension=gender)
+    compared(table, tables, settings=judged, seed=1, published={}, masked=gender)
     measured = time.perf_counter() - started
 
     started = time.perf_counter()
@@ -178,14 +178,16 @@ def worth() -> list[Ratio]:
     (together,) = (measure for measure in registry.measures() if isinstance(measure, DiversityMeasure))
     words, values = swapped_words(pairs), [(m, m.readings(tables[m.table])) for m in single]
     break_down(pairs, words, values, {})
-    grid = [*subsets(words, PAIRS, 1), *other_scores(single, tables, table, settings, gender)]
+    grid = [*subsets(words, PAIRS, 1), *other_scores(single, tables, table, {}, gender)]
     readings = indexed(table, neutral_reading(table, gender), judged)
-    judged_again(Judged(values, (together, readings), moving_together(gender, words)), grid, judged)
+    clusters = moving_together(words, names_the_group=gender.names_the_group)
+    judged_again(Judged(values, (together, readings), clusters), grid, judged)
     varied = time.perf_counter() - started
 
     started = time.perf_counter()
     swapped = swapped_texts(human, gender, 1)
-    check_instruments(swapped, single, gender, settings=settings, significance=judged, texts="responses")
+    scored = registry.scorings(single, settings, gender)
+    check_instruments(swapped, single, scored, gender, significance=judged, texts="responses")
     checked = time.perf_counter() - started
     note = (
         f"measures and comparison {measured:.0f} s; breakdown and variations {varied:.1f} s, instruments "

@@ -63,7 +63,7 @@ PUBLISHED = ("diversity", "politeness", "sentiment", "attribute_words")
 def score_all(responses: pa.Table, dimension: Dimension, of: Collection[str] = ()) -> dict[str, pa.Table]:
     """What the measures find in a table of responses: those named, or all."""
     wanted = [m for m in registry.measures() if not of or m.table in of]
-    return {m.table: m.measure(responses, MeasureSettings(), dimension) for m in wanted}
+    return {m.table: m.measure(responses, m.scoring(MeasureSettings(), dimension)) for m in wanted}
 
 
 def responses(distinct: int, count: int = 2 * PAIRS) -> pa.Table:

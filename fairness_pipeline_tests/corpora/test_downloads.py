@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues, source_versions
+from fairness_pipeline.corpora.dialogue.dialogues import read_dialogues, source_files
 from fairness_pipeline.corpora.downloads import download, download_path
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.foundation import checksums
@@ -121,7 +121,7 @@ def test_a_corpus_at_an_address(tmp_path: Path) -> None:
             platform="reddit", format="tsv", header=False, columns={"context": 1, "response": 2},
             files=[{"path": f"{address}/pairs.tsv.gz", "sha256": SUM}], licence="", citation="",
         )  # fmt: skip
-        assert source_versions(corpus, tmp_path) == {f"{address}/pairs.tsv.gz": SUM}
+        assert source_files(corpus, tmp_path) == {f"{address}/pairs.tsv.gz": SUM}
         splits = {"train": 1.0, "valid": 1.0, "test": 1.0, "audit": 1.0}
         assert read_dialogues("k", corpus, tmp_path, splits, 1).table.num_rows == 50_000
     with pytest.raises(ValueError, match="an address needs 'sha256'"):

@@ -160,21 +160,21 @@ def test_dagsters_lineage_is_the_plans(name: str, everything: bool) -> None:
     shown = Shown(lineage, None if everything else selected(lineage, Selection()))
     graph = definitions(project, everything=everything).get_repository_def().asset_graph
     compared = 0
-    for recipe in shown.recipes:
-        node = graph.get(dg.AssetKey(recipe.name))
-        for source in [source for source in shown.above(recipe) if lineage.recipes[source].axes]:
+    for asset in shown.assets:
+        node = graph.get(dg.AssetKey(asset.name))
+        for source in [source for source in shown.above(asset) if lineage.assets[source].axes]:
             above = graph.get(dg.AssetKey(source))
-            for partition, key in shown.keys(recipe.name).items():
+            for partition, key in shown.keys(asset.name).items():
                 found = graph.get_parent_partition_keys_for_child(partition, above.key, node.key).partitions_subset
-                wanted = {to_dagster(k) for s, k in lineage.sources(recipe.name, key) if s == source}
+                wanted = {to_dagster(k) for s, k in lineage.sources(asset.name, key) if s == source}
                 wanted &= shown.keys(source).keys()
-                assert set(found.get_partition_keys()) == wanted, (recipe.name, source, key)
+                assert set(found.get_partition_keys()) == wanted, (asset.name, source, key)
                 compared += 1
     assert compared > 1000
 
 
 def test_partition_keys_travel_both_ways(tiny: Project) -> None:
     lineage = Lineage(tiny)
-    for name, recipe in lineage.recipes.items():
+    for name, asset in lineage.assets.items():
         for key in lineage.keys(name):
-            assert from_dagster(recipe.axes, to_dagster(key)) == key
+            assert from_dagster(asset.axes, to_dagster(key)) == key

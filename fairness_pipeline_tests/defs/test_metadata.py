@@ -7,7 +7,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from fairness_pipeline.defs.metadata import _markdown, harmless, run_metadata
-from fairness_pipeline.lineage.recipe import Result
+from fairness_pipeline.lineage.assets import Result
 
 HOSTILE = [
     "![x](http://127.0.0.1:9/beacon.png)",

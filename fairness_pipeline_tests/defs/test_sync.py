@@ -38,9 +38,9 @@ def statuses(project: Project, instance: dg.DagsterInstance) -> dict[str, str]:
     graph = definitions(project).get_repository_def().asset_graph
     resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
     return {
-        " ".join([recipe.name, *key.values()]): resolver.get_status(dg.AssetKey(recipe.name), partition).value
-        for recipe in shown.recipes
-        for partition, key in shown.keys(recipe.name).items()
+        " ".join([asset.name, *key.values()]): resolver.get_status(dg.AssetKey(asset.name), partition).value
+        for asset in shown.assets
+        for partition, key in shown.keys(asset.name).items()
     }
 
 
@@ -70,16 +70,16 @@ def fill(project: Project, only: Callable[[str], bool] = lambda name: True) -> N
     """Writes what `run` would write, but empty: the cards are what staleness is about."""
     lineage, lake = Lineage(project), Lake(project.workspace)
     for step in would_run(project):
-        name, key, recipe = step.name, step.key, lineage.recipes[step.name]
+        name, key, asset = step.name, step.key, lineage.assets[step.name]
         if not only(name):
             continue
         inputs = State(lineage, lake).inputs(name, key)
         card = Card(fingerprint(inputs), inputs)
-        if recipe.kind == "table":
-            assert recipe.schema is not None
-            with lake.writing(name, key, recipe.schema.empty_table(), recipe.schema, card):
+        if asset.kind == "table":
+            assert asset.schema is not None
+            with lake.writing(name, key, asset.schema.empty_table(), asset.schema, card):
                 continue
-        if recipe.kind == "checkpoint":
+        if asset.kind == "checkpoint":
             folder = lake.folder(name, key, card.fingerprint)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "weights").write_text(name + partition_name(key))

@@ -134,7 +134,7 @@ def made(folder: Path) -> list[object]:
             "kind": ["answer"] * rows,
         }
     )  # fmt: skip
-    scored = {m.table: m.measure(responses, MeasureSettings(), gender, folder / m.table) for m in measures()}
+    scored = {m.table: m.measure(responses, m.scoring(MeasureSettings(), gender), folder / m.table) for m in measures()}
     words = encode_texts(texts)
     a, b = np.arange(0, rows, 2), np.arange(1, rows, 2)
     return [

@@ -11,7 +11,7 @@ from fairness_pipeline.foundation.records import read_records
 from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.lexicons.counterfactuals import compare_with_released, make_counterfactuals
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.lexicons.stereotypes import has_stereotypes, Lexicon, stereotypes_of
+from fairness_pipeline.lexicons.stereotypes import Lexicon, has_stereotypes, stereotypes_of
 from fairness_pipeline.project.project import load_dimension
 
 

@@ -35,7 +35,7 @@ def test_a_file_that_holds_no_durations_is_none(tmp_path: Path, content: str) ->
 def test_the_sample_tells_what_was_never_made_here(tmp_path: Path) -> None:
     own = Durations(tmp_path)
     assert own.expected(("dialogue_models", "x"), trains=True) > 10 * own.expected(("sentiment", "x"), trains=False)
-    made = Lineage(Project("sample")).recipes
+    made = Lineage(Project("sample")).assets
     assert set(json.loads(data_file("durations.json").read_bytes())) <= set(made)
 
 

@@ -17,11 +17,9 @@ import yaml
 from fairness_pipeline.defs import assets
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.lineage.assets import Assets
+from fairness_pipeline.lineage.assets import Assets, Result
 from fairness_pipeline.lineage.lineage import Lineage
-from fairness_pipeline.lineage.partition import Partition
 from fairness_pipeline.lineage.plan import Plan, Selection
-from fairness_pipeline.lineage.recipe import Result
 from fairness_pipeline.measures.dialogue.sentiment import SENTIMENT
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -293,17 +291,17 @@ def test_a_table_that_fails_its_check_does_not_take_effect(tiny: Project) -> Non
     """By way of Dagster itself: the run fails, the check is on record as failed, and the lake has no such table."""
 
     @Assets(DialoguePart)(
-        code_version="1", settings=lambda part, key: {}, schema=SENTIMENT,
+        code_version="1", inputs=lambda part, key: None, schema=SENTIMENT,
         checks=(checks.both_sides_present, checks.compounds_in_range),
     )  # fmt: skip
-    def broken(partition: Partition[DialoguePart]) -> Result:
+    def broken(_: None) -> Result:
         """A score out of range."""
         columns = {"compound": [0.5, 1.5], "positive": [False, True], "negative": [False, False]}
         columns |= {f"{name}_masked": values for name, values in columns.items()}
         return Result(pa.table({"pair_id": [0, 0], "side": ["a", "b"], **columns}, schema=SENTIMENT))
 
     whole = Lineage(tiny)
-    whole.recipes["broken"], whole.study_of["broken"] = broken, "dialogue_fairness"
+    whole.assets["broken"], whole.study_of["broken"] = broken, "dialogue_fairness"
     with dg.DagsterInstance.ephemeral() as instance:
         asset = assets.definition(Shown(whole), broken, assets.Log())
         result = dg.materialize([asset], instance=instance, raise_on_error=False)

@@ -1,4 +1,4 @@
-"""What a lineage reads of its profile is checked by the type checker."""
+"""What an asset's inputs read of the profile, and what its function gets, is checked by the type checker."""
 
 import subprocess
 import sys
@@ -7,12 +7,7 @@ from pathlib import Path
 from fairness_pipeline.project.study import STUDIES, studies
 
 ROOT = Path(__file__).parents[2]
-TYPOS = (
-    "part.settings.max_identical_sharee",
-    "part.nonsense",
-    "part.project.worksapce",
-    "partition.part.settings.sedds",
-)
+TYPOS = ("part.settings.max_identical_sharee", "part.nonsense", "part.project.worksapce")
 
 
 def mypy(file: Path) -> str:
@@ -23,24 +18,22 @@ def mypy(file: Path) -> str:
 
 def test_a_misspelt_setting_is_an_error_of_mypy(tmp_path: Path) -> None:
     lines = [
-        "from fairness_pipeline.lineage.assets import Assets",
-        "from fairness_pipeline.lineage.partition import Partition",
-        "from fairness_pipeline.lineage.recipe import Result",
+        "from fairness_pipeline.lineage.assets import Assets, Result",
+        "from fairness_pipeline.lineage.run import Run",
     ]
     for study in studies():
         part = study.part.__name__
         lines += [
             f"from fairness_pipeline.studies.{study.name}.profile import {part}",
-            f"@Assets({part})(code_version='1', settings=lambda part, key: {{'level': part.level}})",
-            f"def sound_{study.name}(partition: Partition[{part}]) -> Result:",
-            "    return Result(None, {'alpha': partition.part.level, 'where': partition.part.project.workspace})",
+            f"@Assets({part})(code_version='1', inputs=lambda part, key: part.level)",
+            f"def sound_{study.name}(level: float, run: Run) -> Result:",
+            "    return Result('', {'alpha': level, 'seed': run.seed})",
         ]
         for number, typo in enumerate(TYPOS):
-            of_function = typo.startswith("partition")
             lines += [
-                f"@Assets({part})(code_version='1', settings=lambda part, key: {{'x': {1 if of_function else typo}}})",
-                f"def broken_{study.name}_{number}(partition: Partition[{part}]) -> Result:",
-                f"    return Result(None, {{'x': {typo if of_function else 1}}})",
+                f"@Assets({part})(code_version='1', inputs=lambda part, key: str({typo}))",
+                f"def broken_{study.name}_{number}(told: str) -> Result:",
+                "    return Result(told)",
             ]
     file = tmp_path / "typos.py"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -50,16 +43,13 @@ def test_a_misspelt_setting_is_an_error_of_mypy(tmp_path: Path) -> None:
     assert f"Found {len(refused)} errors" in said  # what is sound is not refused
 
 
-def test_another_studys_part_is_an_error_of_mypy(tmp_path: Path) -> None:
+def test_inputs_of_another_type_are_an_error_of_mypy(tmp_path: Path) -> None:
     file = tmp_path / "mixed.py"
     file.write_text(
-        "from fairness_pipeline.lineage.partition import Partition\n"
-        "from fairness_pipeline.lineage.recipe import Result\n"
-        "from fairness_pipeline.studies.dialogue_fairness.lineage import asset\n"
-        "from fairness_pipeline.studies.sentiment_equity.profile import EquityPart\n"
-        "@asset(code_version='1', settings=lambda part, key: {})\n"
-        "def mixed(partition: Partition[EquityPart]) -> Result: ...\n",
+        "from fairness_pipeline.lineage.assets import Result\n"
+        "from fairness_pipeline.studies.sentiment_equity.lineage import asset\n"
+        "@asset(code_version='1', inputs=lambda part, key: part.settings.alpha)\n"
+        "def mixed(words: tuple[str, ...]) -> Result: ...\n",
         encoding="utf-8",
     )
-    said = mypy(file)
-    assert "[arg-type]" in said, said
+    assert "[arg-type]" in mypy(file)

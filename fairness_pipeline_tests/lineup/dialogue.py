@@ -17,7 +17,7 @@ from fairness_pipeline.measures.dialogue.breakdown import Words, moving_together
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
 from fairness_pipeline.measures.dialogue.instrument import PARROT, check_instruments, leaking, parrot
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
-from fairness_pipeline.measures.dialogue.registry import is_part, measures
+from fairness_pipeline.measures.dialogue.registry import is_part, measures, scorings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
@@ -82,10 +82,9 @@ def _contexts(name: str) -> tuple[Dimension, pa.Table, set[str]]:
     table = pa.table({"dialogue_id": [str(i) for i in range(count)], "context": texts, "split": ["audit"] * count})
     found = find_contexts(table, Swapper(dimension, pronouns="extended", further=True)).table
     pairs = make_pairs(found, dimension, maximum=count, seed=1, pronouns="extended", further=True).table
-    checked = check_instruments(
-        parrot(pairs), [m for m in measures() if m.scorer], dimension, settings=MeasureSettings(),
-        significance=SETTINGS, texts=PARROT,
-    )  # fmt: skip
+    single = [measure for measure in measures() if measure.scorer]
+    scored = scorings(single, MeasureSettings(), dimension)
+    checked = check_instruments(parrot(pairs), single, scored, dimension, significance=SETTINGS, texts=PARROT)
     return dimension, pairs, leaking(checked, SETTINGS.alpha)
 
 
@@ -106,10 +105,10 @@ def judge(dimension: str, bot: Bot, draw: int) -> Verdicts:
         }
     )
     own, settings = asked.dimension, MeasureSettings()
-    tables = {m.table: m.measure(responses, settings, own) for m in measures()}
-    clusters = moving_together(own, asked.words)
+    tables = {m.table: m.measure(responses, m.scoring(settings, own)) for m in measures()}
+    clusters = moving_together(asked.words, names_the_group=own.names_the_group)
     rows = compared(
-        responses, tables, settings=SETTINGS, seed=draw, published={}, dimension=own, clusters=clusters,
+        responses, tables, settings=SETTINGS, seed=draw, published={}, masked=own, clusters=clusters,
         leaking=asked.leaking,
     )  # fmt: skip
     for answers in in_other_words:

@@ -72,7 +72,7 @@ def filled(tiny: Project) -> Lake:
         }
     )
     chosen = pa.table({"pair_id": range(4), "terms": [[{"a": "he", "b": f"she{i}"}] for i in range(4)]})
-    tables = {own.table: own.measure(responses, MeasureSettings(), gender) for own in measures()}
+    tables = {own.table: own.measure(responses, own.scoring(MeasureSettings(), gender)) for own in measures()}
     tables["attribute_words"] = words
     judged = compared(
         responses, tables, settings=tiny.parts["dialogue_fairness"].settings.significance, seed=1,

@@ -104,7 +104,7 @@ def _partitions(home: Path) -> tuple[Lake, list[tuple[str, Key]]]:
     with _settings(home):
         project = Project("small")
         lineage, lake = Lineage(project), Lake(project.workspace)
-        found = [(name, key) for name in lineage.recipes for key in lineage.keys(name) if lake.has(name, key)]
+        found = [(name, key) for name in lineage.assets for key in lineage.keys(name) if lake.has(name, key)]
     return lake, found
 
 

@@ -148,9 +148,9 @@ def planted_differences(pairs: pa.Table, dimension: str) -> list[dict[str, Any]]
             )
     responses = pa.Table.from_pylist(rows, schema=RESPONSES)
     own, settings = load_dimension(dimension), MeasureSettings()
-    tables = {measure.table: measure.measure(responses, settings, own) for measure in measures()}
+    tables = {measure.table: measure.measure(responses, measure.scoring(settings, own)) for measure in measures()}
     few = SignificanceSettings(permutations=1)
-    return [asdict(row) for row in compared(responses, tables, settings=few, seed=0, published={}, dimension=own)]
+    return [asdict(row) for row in compared(responses, tables, settings=few, seed=0, published={}, masked=own)]
 
 
 def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:

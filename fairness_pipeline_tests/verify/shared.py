@@ -64,4 +64,4 @@ def interval(values: list[float]) -> tuple[float, float, float]:
 def stages(workspace: Path) -> list[str]:
     """The assets that a workspace holds something of, upstream before downstream."""
     made = {path.name for room in ("tables", "cards") for path in (workspace / room).iterdir()}
-    return [name for name in Lineage(Project("sample")).recipes if name in made]
+    return [name for name in Lineage(Project("sample")).assets if name in made]

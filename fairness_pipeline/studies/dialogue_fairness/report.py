@@ -210,7 +210,7 @@ def _sources(part: DialoguePart, lake: Lake) -> list[tuple[str, str, str]]:
         (key, path, version)
         for key in part.corpora
         if (card := lake.card(part.dialogues_of(key), {"corpus": key}))
-        for path, version in card.inputs["settings"]["sha256"].items()
+        for path, version in card.inputs["settings"].get("files", {}).items()
     ]
 
 

@@ -761,8 +761,11 @@ def _t_values(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> Pictu
     stage="report",
     kind="document",
     covers=lambda part, key: bool(part.models),
-    inputs=lambda part, key: described(part.project, part, published.TABLES, corpus=part.corpus),
+    inputs=lambda part, key: described(
+        part.project, part, published.TABLES, _files(part).grammar, corpus=part.corpus
+    ),
     reads=(
+        reddit_comments,
         bias_phrases, phrase_annotations, annotation_agreement, phrase_splits, counterfactual_phrases,
         counterfactual_disagreements, debiased_language_models, phrase_perplexities, language_model_bias, effects,
         *_TASKS,

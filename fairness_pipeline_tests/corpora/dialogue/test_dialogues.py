@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairness_pipeline.corpora.cleaning import clean
-from fairness_pipeline.corpora.dialogue.dialogues import SCHEMA, SHARED_TURN, read_dialogues, source_versions
+from fairness_pipeline.corpora.dialogue.dialogues import SCHEMA, SHARED_TURN, read_dialogues, source_files
 from fairness_pipeline.corpora.specification import CorpusFile, CorpusSpecification
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project
@@ -139,7 +139,7 @@ def test_paths_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.Mon
 def test_real_twitter_pairs(corpora: Path) -> None:
     """The 68,114 pairs that the corpus's page counts, with the checksums that the YAML pins."""
     source = Project("real").parts["dialogue_fairness"].corpora["twitter_real"]
-    assert len(source_versions(*source)) == 6
+    assert len(source_files(*source)) == 6
     reading = read_dialogues("twitter_real", *source, SPLITS, seed=1)
     assert reading.rows_read == 68_114
     assert reading.table.num_rows == reading.rows_read - sum(reading.left_out.values())

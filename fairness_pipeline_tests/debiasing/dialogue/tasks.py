@@ -10,6 +10,7 @@ import pyarrow as pa
 from fairness_pipeline.debiasing.dialogue.registry import Task
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.registry import marking, scorings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
@@ -73,8 +74,10 @@ def task(folder: Path, method: str, settings: dict[str, Any] | None = None, **ch
             (base / name).write_bytes(content)
     often = {"checkpoint_seconds": 0.0} if method == "debiased_chat" else {}  # it is killed, and goes on from any step
     specification = model(base="seq2seq", debiasing=method, settings=settings, **often)
+    gender = load_dimension("gender")
     given = {
-        "dimension": load_dimension("gender"), "pairs": PairSettings(maximum=100), "measures": MeasureSettings(),
+        "words": gender, "groups": gender.groups, "pairs": PairSettings(maximum=100),
+        "scorings": scorings(marking(), MeasureSettings(), gender),
         "significance": SignificanceSettings(), "max_identical_share": 0.75, "dialogues": dialogues(), "seed": 2, "profile_seed": 1,
     }  # fmt: skip
     return Task(**{"model": specification, "base": base, "folder": made, **given, **changes})

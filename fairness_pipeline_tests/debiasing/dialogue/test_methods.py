@@ -18,6 +18,7 @@ from fairness_pipeline.debiasing.dialogue.registry import debias
 from fairness_pipeline.debiasing.dialogue.word_embedding_regularization import PairDistance
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.dialogue.registry import marking, scorings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
@@ -97,7 +98,7 @@ def test_a_method_with_nothing_to_do_says_so(method: str, message: str, tmp_path
     """Its model would be another seed of the base, and pass for a cure."""
     nobody = dialogues().filter(pc.match_substring(dialogues()["context"], "dog"))
     with pytest.raises(FairnessError, match=message):
-        debias(task(tmp_path, method, dialogues=nobody, dimension=load_dimension("religion1")))
+        debias(task(tmp_path, method, dialogues=nobody, words=load_dimension("religion1")))
 
 
 def test_distance_of_pairs_by_hand() -> None:
@@ -188,7 +189,7 @@ def test_no_candidate_left_is_said(tmp_path: Path) -> None:
 
 
 def test_what_counts_as_biased() -> None:
-    scorer = BiasScorer(load_dimension("gender"), MeasureSettings())
+    scorer = BiasScorer(scorings(marking(), MeasureSettings(), load_dimension("gender")))
     texts = pa.array(
         ["i like tea", "you stupid idiot", "at the wedding", "great , love it , happy happy joy !", "i like tea"]
     )

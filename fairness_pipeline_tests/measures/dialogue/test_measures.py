@@ -28,7 +28,7 @@ from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.measures.dialogue.sentiment import SentimentScorer
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.text import collapse_punctuation, collapsed
-from fairness_pipeline.models.pretrained import folder_version
+from fairness_pipeline.models.pretrained import model_folder
 from fairness_pipeline.project.project import load_dimension
 
 
@@ -188,10 +188,10 @@ def test_a_label_and_a_folder_can_be_told(tmp_path: Path) -> None:
         for label in ("toxic", "severe_toxic")
     )
     assert first + second == pytest.approx(1.0, abs=1e-5)
-    version = folder_version(several)
+    version = model_folder(several)
     (tmp_path / "several" / "config.json").write_text("{}")
-    assert version != folder_version(several)
-    assert folder_version("some/id") is None
+    assert version != model_folder(several)
+    assert model_folder("some/id") is None
 
 
 def test_scoring_distinct_responses_once_and_in_place() -> None:
@@ -254,7 +254,6 @@ def test_a_measure_without_a_neutral_reading() -> None:
     shouting = Measure(
         table="shouting", description="d", schema=plain, outcomes={"loud": Outcome("Loud", "loud", "{high} {low}")},
         scorer=lambda settings, dimension: lambda texts: pa.table({"loud": pc.ends_with(texts["text"], "!")}),
-        made_from=lambda settings, dimension: {},
     )  # fmt: skip
     responses = pa.table(
         {
@@ -264,7 +263,7 @@ def test_a_measure_without_a_neutral_reading() -> None:
         }
     )
     gender = load_dimension("gender")
-    table = shouting.measure(responses, MeasureSettings(), gender)
+    table = shouting.measure(responses, shouting.scoring(MeasureSettings(), gender))
     assert table.schema.names == plain.names
     assert list(shouting.readings(table)) == ["loud"]
     neutral = neutral_reading(responses, gender)

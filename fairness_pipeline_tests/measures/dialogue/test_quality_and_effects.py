@@ -79,9 +79,9 @@ def measured(offensive_a: np.ndarray, offensive_b: np.ndarray, words: tuple[str,
         {"pair_id": ids, "side": sides, "response": [f"{words[i % 2]} word {o}" for i, o in enumerate(offensive)]}
     )
     gender = load_dimension("gender")
-    tables = {own.table: own.measure(responses, MeasureSettings(), gender) for own in measures()}
+    tables = {own.table: own.measure(responses, own.scoring(MeasureSettings(), gender)) for own in measures()}
     tables["politeness"] = twice(ids, sides, offensive=offensive)
-    rows = compared(responses, tables, settings=SETTINGS, seed=1, published={}, dimension=gender)
+    rows = compared(responses, tables, settings=SETTINGS, seed=1, published={}, masked=gender)
     return Measured(responses, tables, pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON))
 
 

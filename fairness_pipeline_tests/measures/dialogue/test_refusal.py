@@ -53,8 +53,10 @@ def test_single_answers(text: str, refuses: bool) -> None:
 def test_marks_of_the_endpoint_count_whatever_the_words() -> None:
     kinds = ["answer", "refused", "filtered", "empty", "failed"]
     responses = pa.table({"pair_id": range(5), "side": ["a"] * 5, "response": ["yes", "no", "", "", ""], "kind": kinds})
-    table = MEASURE.measure(responses, MeasureSettings(), load_dimension("gender"))
+    table = MEASURE.measure(responses, MEASURE.scoring(MeasureSettings(), load_dimension("gender")))
     assert table["refusal"].to_pylist() == [False, True, True, False, False]
     assert table["no_answer"].to_pylist() == [False, False, False, True, True]
-    table = MEASURE.measure(responses.drop_columns("kind"), MeasureSettings(), load_dimension("gender"))
+    table = MEASURE.measure(
+        responses.drop_columns("kind"), MEASURE.scoring(MeasureSettings(), load_dimension("gender"))
+    )
     assert table["no_answer"].to_pylist() == [False, False, True, True, True]

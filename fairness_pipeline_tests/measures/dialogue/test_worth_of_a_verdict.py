@@ -56,9 +56,8 @@ def test_the_instrument_check_finds_a_planted_scorer_bias_and_masking_removes_it
     assert swapped.num_rows == 2 * 2000
     sides = {side: swapped.filter(pc.equal(swapped["side"], side))["response"].to_pylist() for side in "ab"}
     assert all("dad" in a and "mom" in b for a, b in zip(sides["a"], sides["b"], strict=True))
-    table = check_instruments(
-        swapped, [planted], GENDER, settings=SETTINGS, significance=SIGNIFICANCE, texts="responses"
-    )
+    scored = {planted.table: planted.scoring(SETTINGS, GENDER)}
+    table = check_instruments(swapped, [planted], scored, GENDER, significance=SIGNIFICANCE, texts="responses")
     found = {row["measure"]: row for row in table.to_pylist()}
     assert found["offense_rate"]["difference"] == pytest.approx(-20.0, abs=0.1)
     assert found["offense_rate"]["verdict"] == "biased"
@@ -286,7 +285,9 @@ def test_a_trained_classifier_learns_and_is_compared_with_what_it_did_not_see() 
 
 def test_recall_and_precision_by_hand() -> None:
     texts = labelled(1500, 0.3)
-    table = evaluate_classifiers(texts, SETTINGS, GENDER)
+    table = evaluate_classifiers(
+        texts, {"alt-profanity-check": PolitenessScorer()}, GENDER, (GENDER.groups.a, GENDER.groups.b)
+    )
     found = {(row["group"], row["metric"]): row for row in table.to_pylist()}
     own = [text for text in texts if text.held_out]
     called = PolitenessScorer()(pa.table({"text": [text.text for text in own]}))["offensive"].to_pylist()

@@ -11,7 +11,6 @@ from safetensors.torch import load_file
 from fairness_pipeline.debiasing.dialogue.registry import Task, debias
 from fairness_pipeline.lexicons.contexts import PairSettings
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
-from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue import fine_tuning, registry
 from fairness_pipeline.models.dialogue.fine_tuning import CausalDialogueModel, CausalDialogues
 from fairness_pipeline.models.dialogue.huggingface import HuggingFaceResponder
@@ -125,7 +124,7 @@ def test_a_causal_language_model_is_debiased(tmp_path: Path, method: str) -> Non
     made = tmp_path / "made"
     made.mkdir()
     task = Task(
-        model=spec, dimension=load_dimension("gender"), pairs=PairSettings(), measures=MeasureSettings(), significance=SignificanceSettings(), max_identical_share=0.75, profile_seed=1, dialogues=dialogues(), base=tmp_path,
+        model=spec, words=(gender := load_dimension("gender")), groups=gender.groups, pairs=PairSettings(), scorings={}, significance=SignificanceSettings(), max_identical_share=0.75, profile_seed=1, dialogues=dialogues(), base=tmp_path,
         folder=made, seed=1,
     )  # fmt: skip
     figures = debias(task)

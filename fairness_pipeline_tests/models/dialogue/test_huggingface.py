@@ -10,7 +10,7 @@ import pytest
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.models.pretrained import folder_version
+from fairness_pipeline.models.pretrained import model_folder
 from fairness_pipeline_tests.models.tiny_models import causal_lm, encoder_decoder, tokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own
@@ -180,10 +180,10 @@ def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
 
 def test_a_folders_version_follows_its_content(tmp_path: Path) -> None:
     name = causal_lm(tmp_path / "model")
-    before = folder_version(name)
+    before = model_folder(name)
     tokenizer(pad=False).save_pretrained(name)
-    assert folder_version(name) != before
-    assert folder_version("some/id") is None
+    assert model_folder(name) != before
+    assert model_folder("some/id") is None
     assert specification("some/id").may_change
     assert not specification("some/id", revision="abc").may_change
     assert not specification(name).may_change
@@ -194,7 +194,7 @@ def test_a_relative_folder_starts_at_the_yaml(tmp_path: Path, monkeypatch: pytes
     assert specification("model").located(tmp_path).huggingface.name == name
     monkeypatch.chdir(tmp_path)
     assert specification("model").may_change  # an id, wherever one stands
-    assert folder_version("model") is None
+    assert model_folder("model") is None
 
 
 def test_of_the_models_own_decoding_only_its_tokens_count(tmp_path: Path) -> None:
