@@ -4,9 +4,11 @@ Inputs are frozen dataclasses and `Specification`s of plain values. A file is am
 file in a data folder that is not declared this way cannot be opened (`foundation/guard.py`).
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -84,12 +86,20 @@ _checksum = lru_cache(256)(lambda path, state: checksum(path))
 """Partitions share data files; each is hashed once a process while it is unchanged."""
 
 
-def canonical(value: object) -> Json:
+Known = dict[int, tuple[object, Json]]
+"""By identity: objects that were turned into JSON before, with the result. It must not outlive a look at them."""
+
+
+def canonical(value: object, known: Known | None = None) -> Json:
     """The inputs as JSON can hold them, by the type that each value has at run time.
 
-    A dataclass with a `section` is part of a YAML file of that kind; a reader is told the file that changed. A
-    `Specification` leaves out fields that are None, so that a new optional key makes nothing stale, and those that
-    its class lists in `unhashed`. The file of a model says itself what decides its answers (`Identified`).
+    A dataclass with a `section` is part of a YAML file of that kind: a reader is told which of its keys changed, so each
+    is hashed. A `Specification` leaves out fields that are None, so that a new optional key makes nothing stale, and
+    those that its class lists in `unhashed`. The file of a model says itself what decides its answers (`Identified`).
+
+    Args:
+        value: Inputs, or a part of them.
+        known: Keeps the result of what several inputs share.
 
     Raises:
         TypeError: a value is no input: a function, a path, a set, or an object that is not frozen.
@@ -98,31 +108,43 @@ def canonical(value: object) -> Json:
         >>> canonical({"level": 0.05, "files": (DataFile("lexicon/common_words.txt", "2c26"),)})
         {'level': 0.05, 'files': {'lexicon/common_words.txt': '2c26'}}
     """
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, str | int | float):
         return value
-    if isinstance(value, File):
-        return value.sha256
-    if isinstance(value, Identified):
-        return canonical(value.identity())
-    if isinstance(value, Specification):
-        left_out = type(value).unhashed
-        keys = {name: getattr(value, name) for name in type(value).model_fields if name not in left_out}
-        return {name: canonical(each) for name, each in keys.items() if each is not None}
-    if isinstance(value, Mapping):
-        return {str(name): canonical(each) for name, each in value.items()}
     if isinstance(value, tuple | list):
         if value and all(isinstance(each, DataFile) for each in value):
             return {each.name: each.sha256 for each in value}
-        return [canonical(each) for each in value]
-    if is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen:  # noqa: B009
-        found: dict[str, Any] = {}
-        for own in fields(value):
-            each = getattr(value, own.name)
-            if _UNHASHED not in own.metadata and not (each is None and _OPTIONAL in own.metadata):
-                found[own.name] = canonical(each)
-        section = getattr(value, "section", None)
-        return {section: found} if section else found
-    raise TypeError(f"{value!r:.80} ({type(value).__name__}) is no input: expected plain values or frozen dataclasses")
+        return [canonical(each, known) for each in value]
+    if isinstance(value, File):
+        return value.sha256
+    if known is None:
+        return _fields(value, None)
+    if id(value) not in known:
+        known[id(value)] = value, _fields(value, known)
+    return known[id(value)][1]
+
+
+def _fields(value: object, known: Known | None) -> Json:
+    if isinstance(value, Identified):
+        return canonical(value.identity(), known)
+    if isinstance(value, Specification):
+        keys = {name: getattr(value, name) for name in type(value).model_fields if name not in type(value).unhashed}
+        return {name: canonical(each, known) for name, each in keys.items() if each is not None}
+    if isinstance(value, Mapping):
+        return {str(name): canonical(each, known) for name, each in value.items()}
+    if not (is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen):  # noqa: B009
+        kind = type(value).__name__
+        raise TypeError(f"{value!r:.80} ({kind}) is no input: expected plain values or frozen dataclasses")
+    found: dict[str, Any] = {}
+    for own in fields(value):
+        each = getattr(value, own.name)
+        if _UNHASHED not in own.metadata and not (each is None and _OPTIONAL in own.metadata):
+            found[own.name] = canonical(each, known)
+    section = getattr(value, "section", None)
+    return {section: {name: _digest(each) for name, each in found.items()}} if section else found
+
+
+def _digest(value: Json) -> str:
+    return sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def files_of(value: object) -> Iterator[File | DataFile]:

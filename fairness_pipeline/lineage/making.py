@@ -82,7 +82,7 @@ def make(
         arguments = _arguments(asset, lineage, lake, key, run)
         with turn_ends(progress), only([*files_of(given)]):
             result = asset.function(given, **arguments)
-        if state.described(name, key, asset.inputs(part, key)) != described:
+        if State(lineage, lake).inputs(name, key) != described:
             raise FairnessError(f"{name}: what it is made from changed while it was made; run again")
         glance = asset.show(part, key, result)
         still_ours = lake.still_ours(name, key)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.inputs import canonical
+from fairness_pipeline.foundation.inputs import Known, canonical
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.schemas import without_texts
 from fairness_pipeline.lineage.assets import Asset, Place
@@ -32,6 +32,8 @@ class State:
         self.lake = lake
         self._stale: dict[Place, bool] = {}
         self._cards: dict[Place, Card | None] = {}
+        self._changes: dict[Place, list[str]] = {}
+        self._known: Known = {}
 
     def card(self, name: str, key: Key) -> Card | None:
         """The card of a partition, read once; None if it was not made, or is damaged."""
@@ -52,7 +54,7 @@ class State:
     def described(self, name: str, key: Key, given: object) -> dict[str, Any]:
         """The same for inputs that are there: the object that is handed to the asset's function."""
         asset = self.lineage.assets[name]
-        settings: Any = canonical(given) or {}
+        settings: Any = canonical(given, self._known) or {}
         if asset.libraries:
             versions = settings.get("versions", {})
             settings = {**settings, "versions": {**versions, **library_versions(*asset.libraries)}}
@@ -74,6 +76,12 @@ class State:
 
         Changes that are still to come from upstream do not count.
         """
+        place = name, partition_name(key)
+        if place not in self._changes:
+            self._changes[place] = self._found_changes(name, key)
+        return self._changes[place]
+
+    def _found_changes(self, name: str, key: Key) -> list[str]:
         card = self.card(name, key)
         if card is None and self.lineage.sources(name, key):
             return ["not made yet"]
@@ -157,11 +165,10 @@ def changes_between(before: Any, now: Any, key: Mapping[str, str], path: tuple[s
     elif before != now:
         if path[0] == "upstream":
             yield f"{path[1].replace('/', ' ')} changed"
+        elif "dimension" in path[:-1]:
+            yield f"{key.get('dimension', 'dimension')}.yaml: {path[-1]} changed"
         elif any(isinstance(value, str) and _DIGEST.fullmatch(value) for value in (before, now)):
             yield f"{path[-1].rpartition('/')[2] if path[-1][:1] == '/' else path[-1]} changed"
-        elif "dimension" in path:
-            where = path.index("dimension")
-            yield f"{key.get('dimension', 'dimension')}.yaml: {'.'.join(path[where + 1 :])} changed"
         elif isinstance(before, list | dict) or isinstance(now, list | dict):
             yield f"{'.'.join(path)} changed"
         else:
