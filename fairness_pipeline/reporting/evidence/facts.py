@@ -26,13 +26,13 @@ class Rates:
     Attributes:
         groups: The names of both groups.
         rates: Of each the share of its cases, in percent.
-        impact_ratio: The lower rate divided by the higher one; None where nobody gets the outcome.
+        ratio: The lower rate divided by the higher one; None where nobody gets the outcome.
         n: On how many cases, or pairs of cases, they rest.
     """
 
     groups: tuple[str, str]
     rates: tuple[float, float]
-    impact_ratio: float | None
+    ratio: float | None
     n: int
 
 
@@ -127,9 +127,18 @@ class Facts:
         own = (doubt.means for subject in self.subjects for verdict in subject.verdicts for doubt in verdict.doubts)
         return list(dict.fromkeys(own))
 
+    @property
+    def about_rates(self) -> str:
+        """Which cases the rates are of."""
+        return (
+            "The texts are balanced: both groups have the same contexts, as many texts of each label, or the same "
+            "items. These are not the rates of all cases as they come, so no law's ratio (of selection rates, say) can "
+            "be read off them."
+        )
+
     def as_json(self) -> dict[str, Any]:
         """The same for machines."""
-        return {**asdict(self), "made": self.made.isoformat()}
+        return {**asdict(self), "made": self.made.isoformat(), "about_rates": self.about_rates}
 
 
 def facts(lineage: Lineage, lake: Lake) -> Facts:
