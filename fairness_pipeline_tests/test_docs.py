@@ -231,6 +231,17 @@ def test_there_are_commands_to_run() -> None:
     assert sum(len(commands(page)) for page in PAGES) > 40
 
 
+def test_every_gate_that_is_shown_looks_at_all_measures() -> None:
+    """A gate on one measure that a reader copies exits with 0 beside biased rows."""
+    gates = 0
+    for path in (*PAGES, ROOT / "action.yml", *(ROOT / "templates").iterdir()):
+        text = path.read_text(encoding="utf-8")
+        gates += text.count("--fail-on biased")
+        narrow = re.search(r"--fail-on \S+ .*--measures \w|--measures \w+ .*--fail-on|\bmeasures: \w+[,}\n]", text)
+        assert not narrow, (path.name, narrow and narrow.group())
+    assert gates > 5
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8")):
