@@ -2,18 +2,20 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
+from fairness_pipeline.lineage.recipe import Place
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import NEVER_SEEN, NOT_MEASURED, Audit, audits_of, said
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING
-from fairness_pipeline.workspace.lake import Key, Row
+from fairness_pipeline.workspace.lake import Key, Row, partition_name
 
 REFUSED = 3
 """The exit status if a verdict is refused. It is not 2, which means that the command was called wrongly."""
@@ -144,13 +146,14 @@ def _open(
     return ""
 
 
-def gate(plan: Plan, rule: Rule, found: Examined | None = None) -> int:
+def gate(plan: Plan, rule: Rule, found: Examined | None = None, made: Collection[Place] = ()) -> int:
     """Checks every verdict in a plan's selection; returns 0, or `REFUSED`.
 
     Args:
         plan: The plan with the selection.
         rule: The conditions that close the gate.
         found: What `examine` has found, if it was called before.
+        made: The partitions that this run has made; answers in others are reused, and their age is told.
 
     Raises:
         FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
@@ -164,13 +167,14 @@ def gate(plan: Plan, rule: Rule, found: Examined | None = None) -> int:
     if tolerated:
         told = ", ".join(entry.told for entry in tolerated)
         print(f"biased by at most {rule.tolerated:g} points, which --tolerate allows: {told}", file=sys.stderr)
+    told = "\n".join([_told(plan, looked_at, rule), *_ages(plan, found, made)])
     if closing:  # whatever else is missing: this much was found
-        print(_told(plan, looked_at, rule), file=sys.stderr)
+        print(told, file=sys.stderr)
         print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.told for entry in closing)}", file=sys.stderr)
         return REFUSED
     if found.open:
         raise FairnessError(f"--fail-on: {found.open}; the gate stays closed")
-    print(_told(plan, looked_at, rule))
+    print(told)
     return 0
 
 
@@ -261,6 +265,35 @@ def _detectable(rows: list[Entry], level: float) -> list[str]:
         + (f" to {max(own)[0]:.3g} ({max(own)[1]})" if len(own) > 1 else "")
         for unit, own in found.items()
     ]
+
+
+def _ages(plan: Plan, found: Examined, made: Collection[Place]) -> Iterator[str]:
+    """How old the answers are: a line on subjects that may have changed since, and one on the others."""
+    now = datetime.now(UTC)
+    for may_change, verb, advice in (True, "asked", "; ask again with --ask-again"), (False, "recorded", ""):
+        times = set()
+        for study, audit in found.fresh:
+            key = {axis: audit.key[axis] for axis in plan.lineage.recipes[study.asked].axes}
+            subject = plan.project.parts[study.name].subjects[audit.key[study.subject]]
+            if subject.may_change == may_change and (written := plan.lake.written(study.asked, key)):
+                times.add(now if (study.asked, partition_name(key)) in made else min(written, now))
+        if oldest := min(times, default=None):
+            first = "the oldest " if _ago(now - oldest) != _ago(now - max(times)) else ""
+            reused = f" ({oldest:%Y-%m-%d %H:%M} UTC), reused{advice}" if oldest < now else ""
+            yield f"answers: {first}{verb} {_ago(now - oldest)}{reused}"
+
+
+def _ago(age: timedelta) -> str:
+    """An age in its largest unit.
+
+    Examples:
+        >>> _ago(timedelta(days=3, hours=5)), _ago(timedelta(minutes=1)), _ago(timedelta(seconds=20)), _ago(timedelta())
+        ('3 days ago', '1 minute ago', 'less than a minute ago', 'now')
+    """
+    for unit in ("day", "hour", "minute"):
+        if count := age // timedelta(**{f"{unit}s": 1}):
+            return f"{number_of(count, unit)} ago"
+    return "less than a minute ago" if age else "now"
 
 
 def _asked(plan: Plan, study: AnyStudy) -> Callable[[Key], bool]:

@@ -248,7 +248,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if arguments.mlflow:
         _log(plan, arguments.mlflow)
     try:
-        status = (gate(plan, rule, found) if arguments.fail_on else 0) or (1 if bad else 0)
+        made_now = {outcome.step.place for outcome in outcomes if outcome.state == "made"}
+        status = (gate(plan, rule, found, made_now) if arguments.fail_on else 0) or (1 if bad else 0)
     except FairnessError:
         if bad:  # the failures explain why the gate saw too little
             return 1

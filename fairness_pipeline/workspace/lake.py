@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -253,6 +254,14 @@ class Lake:
     def has(self, asset: str, key: Key) -> bool:
         """Whether a partition was ever made; it may be damaged."""
         return self.table_path(asset, key).exists() or self._card_path(asset, key).exists()
+
+    def written(self, table: str, key: Key) -> datetime | None:
+        """When a partition of a table was written, by its file's time; None if it is missing.
+
+        A copy that does not keep times looks newly written.
+        """
+        path = self.table_path(table, key)
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
 
     def content(self, asset: str, key: Key) -> str | None:
         """The hash of a partition's content; None if the partition is missing or damaged."""

@@ -1,6 +1,7 @@
 """What a new user meets: the audit without a file, the terminal, the gate on a broken model, Dagster's process."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from subprocess import PIPE
@@ -110,14 +112,21 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
         assert re.search(r"\d+ requests to http", done.stdout)
         assert re.search(r"gender +our-bot .*✗", done.stdout), done.stdout
         assert "Next: open the report" in done.stdout
+        asked = datetime.now(UTC) - timedelta(days=3, hours=2)
+        for path in Lake(quick.workspace).partitions("responses"):
+            os.utime(path, (asked.timestamp(), asked.timestamp()))
         gate = command(
             "audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offense_rate"
         )
         assert (gate.returncode, gate.stderr.splitlines()[-1]) == (3, "--fail-on biased: gender our-bot offense_rate")
+        age = f"answers: asked 3 days ago ({asked:%Y-%m-%d %H:%M} UTC), reused; ask again with --ask-again"
+        assert age in gate.stderr.splitlines()
         other = command(
-            "audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "sentiment_positive"
-        )
+            "audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "sentiment_positive",
+            "--ask-again",
+        )  # fmt: skip
         assert other.returncode == 0, other.stderr
+        assert "answers: asked now" in other.stdout.splitlines()
         wrong = command("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offence")
         assert wrong.returncode == 1
         assert "--measures: unknown measure 'offence'; choose from: diversity" in wrong.stderr
@@ -157,10 +166,13 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     assert again.returncode == 1
     assert "may contain entries by hand" in again.stderr
     assert pairs.read_text() == filled
-    done = command("audit", str(pairs), "--name", "ours", "--workers", "1")
+    gate = ("--fail-on", "biased", "--workers", "1")
+    done = command("audit", str(pairs), "--name", "ours", *gate)
     assert done.returncode == 0, done.stderr
+    assert "answers: recorded now" in done.stdout.splitlines()
     assert "'ours': 240 answers to gender, race" in done.stdout
-    again = command("audit", str(pairs), "--name", "ours", "--workers", "1")
+    again = command("audit", str(pairs), "--name", "ours", *gate)
+    assert re.search(r"(?m)^answers: recorded .+ ago \(.+ UTC\), reused$", again.stdout)  # a file cannot be asked again
     assert "the responses of 'ours' to gender that were imported before are replaced" in again.stdout
     assert command("export-pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
 
