@@ -30,6 +30,8 @@ lint: $(VENV)/.installed
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+# Bytecode is kept, whatever the shell says: each process that a test starts would compile the package anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: lint
 	@$(BIN)/pytest -rs --durations=8 -n $(WORKERS) --dist load --maxschedchunk 1 $(ARGS)
 

@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -151,20 +151,28 @@ def _no_runs_yet() -> Path:
     return folder
 
 
+class Once(NamedTuple):
+    """A workspace after its first run, and what the run said."""
+
+    workspace: Path
+    said: str
+
+
 @pytest.fixture(scope="session")
-def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The workspace of `tiny` after its first run."""
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """`tiny` after its first run."""
     folder = tmp_path_factory.mktemp("made_once")
     with pytest.MonkeyPatch.context() as patch:
         project = tiny_project(empty_data(folder, patch), patch)
-        run()
-    return project.workspace
+        return Once(project.workspace, run().stdout)
 
 
 @pytest.fixture
-def made(tiny: Project, made_once: Path) -> Project:
+def made(tiny: Project, made_once: Once) -> Project:
     """`tiny` after its first run: a copy of one, which takes longer than most tests that begin with it."""
-    shutil.copytree(made_once, tiny.workspace, ignore=shutil.ignore_patterns("dagster.yaml"), dirs_exist_ok=True)
+    shutil.copytree(
+        made_once.workspace, tiny.workspace, ignore=shutil.ignore_patterns("dagster.yaml"), dirs_exist_ok=True
+    )
     return tiny
 
 

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from fairness_pipeline.reporting.results import said
 from fairness_pipeline.statistics.units import with_unit
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
 
 _SHARED = Path(__file__).parent
 
@@ -26,6 +27,14 @@ def template(folder: Path, name: str, **filters: Callable[..., Any]) -> "Templat
         name: The file.
         filters: Its own, beside those for numbers, p values, pictures and settings.
     """
+    environment = _environment(folder)
+    environment.filters |= filters
+    return environment.get_template(name)
+
+
+@cache
+def _environment(folder: Path) -> "Environment":
+    """It keeps the templates that it has compiled, which takes longer than to render them."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -45,9 +54,8 @@ def template(folder: Path, name: str, **filters: Callable[..., Any]) -> "Templat
         "in_words": in_words,
         "capitalize_first": lambda text: text[:1].upper() + text[1:],
         "with_unit": with_unit,
-        **filters,
     }
-    return environment.get_template(name)
+    return environment
 
 
 def _image(png: bytes, alternative: str) -> Markup:

@@ -104,6 +104,7 @@ def test_on_the_pages_setting_effects_totals_and_truths_are_recovered() -> None:
 NULL = {name: {"sensitivity": [0.5, 0.5], "specificity": [0.55, 0.55]} for name in ("one", "other")}
 
 
+@pytest.mark.kills
 def test_intervals_hold_and_nothing_is_called_where_nothing_is_planted() -> None:
     """make verify has 200 draws of each; here 12: three standard errors are 0.09 of the 48 intervals together."""
     held, called = [], []

@@ -127,12 +127,13 @@ def test_group_effects_of_each_class_are_recovered_and_none_is_found_where_none_
         model = GroupAnno(people).fit(data, classes=3)
         assert (np.diff(model.loss_history_) <= 1e-9).all()
         assert (model.labels_ == truth[model.labels_.index]).mean() > 0.8
+        contrasts = model.contrasts()
         for number, planted in enumerate(effect):
-            own = model.contrasts()["age", str(number)]
+            own = contrasts["age", str(number)]
             low, high = own.interval(0.95)
             errors.append(own.centre - planted)
             covered.append(low <= planted <= high)
-        called += [model.contrasts()["age", "2"].p_zero() < 0.05]
+        called += [contrasts["age", "2"].p_zero() < 0.05]
     assert abs(np.mean(errors)) < 0.03 and np.abs(errors).mean() < 0.06
     assert np.mean(covered) >= 0.8 and np.mean(called) < 0.5
     assert np.abs(model.wrong_ - SAID_INSTEAD).max() < 0.2

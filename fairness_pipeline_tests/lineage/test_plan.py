@@ -25,17 +25,22 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, process, run
+from fairness_pipeline_tests.conftest import Once
 
 
-def test_from_corpus_to_report(tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One long story, because every chapter of it needs the lake that the one before left."""
+def test_a_dry_run_makes_nothing(tiny: Project) -> None:
     assert "not made yet" in run("--dry-run").stdout
     assert not tiny.workspace.exists() or not content(tiny.workspace)
 
-    first = run()
-    assert "32 made, 0 up to date, 0 not made" in first.stdout
+
+@pytest.mark.usefixtures("made")
+def test_from_corpus_to_report(
+    tiny: Project, made_once: Once, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One long story, because every chapter of it needs the lake that the one before left."""
+    assert "32 made, 0 up to date, 0 not made" in made_once.said
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
-    assert f"Report: {report}" in first.stdout
+    assert f"Report: {made_once.workspace / report.relative_to(tiny.workspace)}" in made_once.said
     assert command("report").stdout.splitlines() == [str(report.with_name("index.html")), str(report)]
     made = content(tiny.workspace)
     assert not list(tiny.workspace.rglob("*.part"))

@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.dialogue import recipe_effects
 from fairness_pipeline.measures.dialogue.recipe_effects import (
     CURE,
     EFFECTS,
@@ -23,6 +24,12 @@ from fairness_pipeline.measures.dialogue.recipe_effects import (
 SEEDS, MEASURES, REPEATS = 5, 5, 150
 OF_CONTEXTS, OF_SEEDS = 1.5, 2.0
 """Standard errors of a difference: that of the contexts, which all seeds share, and between seeds (points)."""
+
+
+@pytest.fixture
+def no_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for the seeds needed takes most of the time, and a count of effects does not look at it."""
+    monkeypatch.setattr(recipe_effects, "_power", lambda *given: {"power": 0.5, "seeds_needed": None})
 
 
 def tables(differences: np.ndarray, error: float = OF_CONTEXTS) -> list[pa.Table]:
@@ -129,6 +136,7 @@ def test_a_control_that_does_as_much_takes_the_cure_away() -> None:
     assert {CURE, SMALLER, LARGER, NONE_SHOWN, NO_GAP} == set(EFFECTS)
 
 
+@pytest.mark.usefixtures("no_power")
 @pytest.mark.parametrize(
     ("gaps", "drawn"),
     [
@@ -151,6 +159,7 @@ def test_what_is_no_cure_is_hardly_ever_called_one(
     assert rate(CURE, gaps, seed=3, **drawn) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
 
 
+@pytest.mark.usefixtures("no_power")
 @pytest.mark.parametrize(("seeds", "of_seeds"), [(5, 2.0), (5, 8.0), (3, 8.0), (2, 8.0)])
 def test_a_method_that_makes_answers_alike_cures_nothing_where_nothing_is_wrong(seeds: int, of_seeds: float) -> None:
     """Its differences are nearly 0 in every seed, the base's vary about 0: smaller by chance alone, and no cure."""
@@ -163,6 +172,7 @@ def test_a_method_that_makes_answers_alike_cures_nothing_where_nothing_is_wrong(
     assert found / REPEATS <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
 
 
+@pytest.mark.usefixtures("no_power")
 @pytest.mark.parametrize(
     ("gap", "error", "measures", "least"), [(15.0, 0.3, 12, 0.1), (10.0, 0.3, 6, 0.05), (85.0, 1.2, 1, 0.05)]
 )
@@ -196,6 +206,7 @@ def test_too_few_seeds_are_refused(of_base: int, of_method: int, of_control: int
         compare_recipes(base, own, [Control("mle", other)], controlled=True, alpha=0.05)
 
 
+@pytest.mark.usefixtures("no_power")
 def test_a_cure_is_found() -> None:
     """Power: gaps of 15 points of which 2 are left, beside a control that leaves them all."""
     assert rate(CURE, (15.0, 2.0, 15.0), seed=4) > 0.95
