@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.lineage.assets import Place
 from fairness_pipeline.lineage.plan import Plan
-from fairness_pipeline.lineage.recipe import Place
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import NEVER_SEEN, NOT_MEASURED, Audit, audits_of, said
@@ -273,7 +273,7 @@ def _ages(plan: Plan, found: Examined, made: Collection[Place]) -> Iterator[str]
     for may_change, verb, advice in (True, "asked", "; ask again with --ask-again"), (False, "recorded", ""):
         times = set()
         for study, audit in found.fresh:
-            key = {axis: audit.key[axis] for axis in plan.lineage.recipes[study.asked].axes}
+            key = {axis: audit.key[axis] for axis in plan.lineage.assets[study.asked].axes}
             subject = plan.project.parts[study.name].subjects[audit.key[study.subject]]
             if subject.may_change == may_change and (written := plan.lake.written(study.asked, key)):
                 times.add(now if (study.asked, partition_name(key)) in made else min(written, now))
