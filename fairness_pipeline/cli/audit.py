@@ -104,7 +104,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     if arguments.ask_again:
         begin_query_epochs(plan, name, keep=True)
         plan = Plan(plan.lineage, chosen)
-    for line in project.parts[study.name].power_forecast(plan.lake, arguments.dimension):
+    for line in study.power_forecast(project.parts[study.name], plan.lake, arguments.dimension):
         print(line, flush=True)
     requests, _ = plan.endpoint_requests()
     if requests:

@@ -187,7 +187,7 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     )
     if told:
         shown.print(f"[dim]{told}. {note}[/dim]")
-    for warning in part.warnings(Lake(project.workspace)):
+    for warning in study.warnings(part, Lake(project.workspace)):
         shown.print(f"[yellow]{escape(warning)}[/yellow]", soft_wrap=True)
     for audit in audits:
         if audit.degenerate:

@@ -195,7 +195,7 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
         print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {_requests(plan)}")
         for study in project.studies:
             if chosen.study in (None, study.name):
-                for line in project.parts[study.name].power_forecast(plan.lake, chosen.dimension):
+                for line in study.power_forecast(project.parts[study.name], plan.lake, chosen.dimension):
                     print(visible(line))
         return 0
     return bring_up_to_date(project, chosen, plan, arguments)

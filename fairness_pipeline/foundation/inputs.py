@@ -93,9 +93,10 @@ Known = dict[int, tuple[object, Json]]
 def canonical(value: object, known: Known | None = None) -> Json:
     """The inputs as JSON can hold them, by the type that each value has at run time.
 
-    A dataclass with a `section` is part of a YAML file of that kind: a reader is told which of its keys changed, so each
-    is hashed. A `Specification` leaves out fields that are None, so that a new optional key makes nothing stale, and
-    those that its class lists in `unhashed`. The file of a model says itself what decides its answers (`Identified`).
+    A dataclass with a `section` is part of a YAML file of that kind: a reader is told which of its keys changed, so
+    each is hashed. A `Specification` leaves out fields that are None, so that a new optional key makes nothing stale,
+    and those that its class lists in `unhashed`. The file of a model says itself what decides its answers
+    (`Identified`).
 
     Args:
         value: Inputs, or a part of them.

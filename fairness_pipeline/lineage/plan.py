@@ -157,7 +157,8 @@ class Plan:
             return (name, partition_name(key)) in self._changed  # a forced step gives the same result as before
 
         for step in self.stale:
-            count = self.lineage.part(step.name).requests(step.name, step.key, self.lake, pending)
+            study, part = self.lineage.study(step.name), self.lineage.part(step.name)
+            count = study.requests(part, step.name, step.key, self.lake, pending)
             known, unknown = (known, unknown + 1) if count is None else (known + count, unknown)
         return known, unknown
 

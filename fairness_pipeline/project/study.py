@@ -105,14 +105,6 @@ class Part(ABC, Generic[S]):
         """Further rows that a gate checks only if they are named: other versions of a measure."""
         return []
 
-    def degenerate(self, key: Key, lake: Lake) -> str | None:
-        """Why the verdicts of a measured partition are degenerate (one answer to everything); None if they are not."""
-        return None
-
-    def warnings(self, lake: Lake) -> list[str]:
-        """Warnings to read before any verdict, one sentence each; they are shown wherever verdicts are shown."""
-        return []
-
     @property
     def corpora_of_all(self) -> Sequence[str]:
         """The keys of the corpora that assets without a corpus axis read."""
@@ -123,17 +115,9 @@ class Part(ABC, Generic[S]):
         """The user's files in the workspace that have no file in `data` (answers, scores), by the subject's key."""
         return {}
 
-    def power_forecast(self, lake: Lake, dimension: str | None = None) -> list[str]:
-        """The expected power of the verdicts in one dimension or all, before anything is queried; one line each."""
-        return []
-
     def files(self) -> Iterator[Path]:
         """The local files that the study's partitions are made from; changes to them are watched."""
         return iter(())
-
-    def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
-        """The number of endpoint requests to make a partition; None if a `pending` partition must be made to know."""
-        return 0
 
 
 AnyPart = Part[Any]
@@ -141,6 +125,10 @@ AnyPart = Part[Any]
 
 P = TypeVar("P", bound=AnyPart)
 """The type of a study's own part, so that the type checker knows its settings."""
+
+
+Pending = Callable[[str, Key], bool]
+"""Whether a partition of an asset is still to be made."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +162,11 @@ class Study(Generic[P]):
         control: Explains why an artefact is not caused by the system, in words, with the control's figure.
         asides: Sentences about other findings in a partition's rows, which are no verdicts on a group.
         harmful: Whether a row counts something bad for whoever gets it; told before other differences.
+        degenerate: Why the verdicts of a measured partition are degenerate (one answer to everything); None if not.
+        warnings: What to read before any verdict, one sentence each; shown wherever verdicts are shown.
+        power_forecast: The expected power of the verdicts in one dimension or all, before anything is queried; one line
+            each.
+        requests: The number of endpoint requests to make a partition; None if a pending partition must be made to know.
         gated: Whether a row's verdict counts for the audit: `run` shows it in its table, and `--fail-on` checks it.
     """
 
@@ -200,6 +193,10 @@ class Study(Generic[P]):
     asides: Callable[[P, Key, list[Row]], list[str]] = lambda part, key, rows: []
     harmful: Callable[[Row], bool] = lambda row: False
     gated: Callable[[Row], bool] = lambda row: True
+    degenerate: Callable[[P, Key, Lake], str | None] = lambda part, key, lake: None
+    warnings: Callable[[P, Lake], list[str]] = lambda part, lake: []
+    power_forecast: Callable[[P, Lake, str | None], list[str]] = lambda part, lake, dimension: []
+    requests: Callable[[P, str, Key, Lake, Pending], int | None] = lambda part, asset, key, lake, pending: 0
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def write_index(project: Project, lake: Lake) -> Path | None:
         description=project.profile.description,
         studies=made,
         lines=sorted(lines, key=lambda line: line.worst),
-        warnings=[told for study in made for told in project.parts[study.name].warnings(lake)],
+        warnings=[told for study in made for told in study.warnings(project.parts[study.name], lake)],
         since=since,
         told=_TOLD,
         waiting=[study.title for study in project.studies if study not in made],

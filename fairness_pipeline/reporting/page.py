@@ -87,7 +87,7 @@ def render(
         dimensions=project.dimensions,
         made=datetime.now(UTC),
         counts=counted(study, audits),
-        warnings=part.warnings(lake),
+        warnings=study.warnings(part, lake),
         findings=[
             (audit, study.finding(part, audit.key, row), study.doubts(part, audit.key, row))
             for audit, row in told

@@ -66,7 +66,7 @@ def audits_of(
         card = lake.card(study.table, key)
         if card or wanted(key):
             rows = lake.read(study.table, key).to_pylist() if card else []
-            degenerate = part.degenerate(key, lake) if rows else None
+            degenerate = study.degenerate(part, key, lake) if rows else None
             if degenerate:
                 rows = [{**row, "verdict": NOTHING_TO_JUDGE} for row in rows]
             audits.append(Audit(key, rows, card, card is not None and key in stale, degenerate))

@@ -11,6 +11,7 @@ import yaml
 from fairness_pipeline.debiasing.dialogue.registry import METHODS
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.lake import Card, Lake
 from fairness_pipeline_tests.commands import change, command, run
 from fairness_pipeline_tests.conftest import write_yaml
@@ -452,4 +453,4 @@ def test_a_model_that_a_rate_too_high_has_broken_is_not_judged(tiny: Project, da
         key = {"dimension": "gender", "model": model}
         with lake.writing("responses", key, RESPONSES.empty_table(), RESPONSES, Card("0" * 64, {}, {})):
             pass  # as if it had not answered alike
-        assert "no better than guessing; try a lower learning rate" in part.degenerate(key, lake)
+        assert "no better than guessing; try a lower learning rate" in STUDY.degenerate(part, key, lake)

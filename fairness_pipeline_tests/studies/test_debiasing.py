@@ -149,7 +149,9 @@ def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data
     assert [key["model"] for key in part.baselines_of(gender)] == [
         "seq2seq", "seq2seq.seed2", "seq2seq-mle", "seq2seq-mle.seed2", "seq2seq-placebo", "seq2seq-placebo.seed2"
     ]  # fmt: skip
-    few, *others = (line for line in part.power_forecast(Lake(project.workspace)) if line.startswith("cures: "))
+    few, *others = (
+        line for line in STUDY.power_forecast(part, Lake(project.workspace), None) if line.startswith("cures: ")
+    )
     named = "seq2seq-leace, seq2seq-mle, seq2seq-placebo, seq2seq-debiased_chat"
     assert few.startswith(f"cures: {named}: a cure needs")
     assert not others
@@ -188,7 +190,7 @@ def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data
     assert page.count("trained on, as a control") == 4  # the two seeds of both
 
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"].pop("seq2seq-mle"))
-    power_forecast = Project("tiny").parts["dialogue_fairness"].power_forecast(lake, "gender")
+    power_forecast = STUDY.power_forecast(Project("tiny").parts["dialogue_fairness"], lake, "gender")
     said = "cures: seq2seq-debiased_chat has no control 'mle' in gender, so it cannot be called a cure; list a model of"
     assert said in power_forecast[-1]
 

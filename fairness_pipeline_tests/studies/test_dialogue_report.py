@@ -177,7 +177,7 @@ def test_a_planted_bias_is_kept_apart_from_what_people_say(tiny: Project, data: 
     for verdicts, unlearned in (({"offense_rate": "biased"}, False), ({"offense_rate_masked": "biased"}, True)):
         judged = pa.Table.from_pylist([], schema=DIALOGUE_SIGNIFICANCE)
         put(lake, "dialogue_significance", KEY, judged, DIALOGUE_SIGNIFICANCE, {"verdicts": verdicts})
-        first, *others = part.warnings(lake)
+        first, *others = STUDY.warnings(part, lake)
         assert first.startswith(planted)
         assert ["Not learned by seq2seq" in warning for warning in others] == [True] * unlearned
 

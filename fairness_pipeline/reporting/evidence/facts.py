@@ -158,7 +158,7 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         version=__version__,
         libraries=library_versions(*_LIBRARIES),
         seed=project.profile.seed,
-        warnings=[told for study in project.studies for told in project.parts[study.name].warnings(lake)],
+        warnings=[told for study in project.studies for told in study.warnings(project.parts[study.name], lake)],
         subjects=subjects(lineage, lake, audits),
         corpora=list(corpora.values()),
         hashes=[

@@ -19,6 +19,7 @@ from fairness_pipeline.studies.dialogue_fairness.models import is_seed
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot, trade_off_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.results import example_pairs
+from fairness_pipeline.studies.dialogue_fairness.standing import degenerate
 from fairness_pipeline.workspace.lake import Key, Lake
 
 QUALITY = {
@@ -133,9 +134,9 @@ def _by_measure(lake: Lake, table: str, key: Key) -> Rows:
 
 def _judged(part: DialoguePart, lake: Lake, key: Key) -> Rows:
     """The verdicts by measure; nothing is judged where a model says nearly one thing."""
-    degenerate = part.degenerate(key, lake)
+    nothing = degenerate(part, key, lake)
     rows = _by_measure(lake, "dialogue_significance", key)
-    return {name: {**row, "verdict": NOTHING_TO_JUDGE if degenerate else said(row)} for name, row in rows.items()}
+    return {name: {**row, "verdict": NOTHING_TO_JUDGE if nothing else said(row)} for name, row in rows.items()}
 
 
 def _recipes(lake: Lake, dimension: str, made: list[str]) -> dict[str, Rows]:

@@ -1,7 +1,6 @@
 """What a profile says of this study: corpora, dialogue models, how they are debiased, and how answers are judged."""
 
-import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -17,21 +16,16 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load
 from fairness_pipeline.lexicons.contexts import PairSettings
-from fairness_pipeline.lexicons.no_effect import changed_contexts
 from fairness_pipeline.measures.dialogue import answer_changes
 from fairness_pipeline.measures.dialogue.measure import MARGINS, MASKED, SignificanceSettings
-from fairness_pipeline.measures.dialogue.recipe_effects import LEAST_SEEDS
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
-from fairness_pipeline.models.dialogue.responding import distinct_contexts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.project.project import Project, each_once, find
 from fairness_pipeline.project.study import Part
-from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.studies.dialogue_fairness.controls import Controls
-from fairness_pipeline.studies.dialogue_fairness.degenerate import degenerate
 from fairness_pipeline.studies.dialogue_fairness.models import (
     NAME,
     answers_in,
@@ -40,7 +34,7 @@ from fairness_pipeline.studies.dialogue_fairness.models import (
     is_seed,
     seed_name,
 )
-from fairness_pipeline.workspace.lake import Key, Lake
+from fairness_pipeline.workspace.lake import Key
 
 
 class DialogueFairness(Specification):
@@ -68,16 +62,6 @@ class DialogueFairness(Specification):
     """Share of a model's answers that are the same from which on nothing is judged, and no fairness test is passed."""
     examples: Positive = 8
     """Pairs of answers shown for each audit."""
-
-
-_FEW_PAIRS = 30
-"""Pairs below which a normal distribution says nothing of what they could show."""
-
-
-def _found_by(pairs: int, rate: float, measures: int = 6) -> float:
-    """The difference of rates, in points, that independent pairs show four times in five at Holm's first step."""
-    error = math.sqrt(2 * rate * (1 - rate) / pairs)
-    return 100 * error * (quantile(1 - 0.05 / (2 * measures)) + quantile(0.8))
 
 
 class Source(NamedTuple):
@@ -215,82 +199,9 @@ class DialoguePart(Part[DialogueFairness]):
         single = [m for m in measures() if m.scorer and m.has_neutral_reading]
         return list(dict.fromkeys(n + MASKED for d in self.dimensions.values() for m in single for n in m.names(d)))
 
-    def degenerate(self, key: Key, lake: Lake) -> str | None:
-        """A model that gives nearly everything the same answer, was never trained, or learned nothing."""
-        first = {"model": (self.base_of(key) or key)["model"]}
-        weights = key if self.models[key["model"]].debiasing else first
-        cards = (
-            lake.card("responses", key),
-            lake.card(self.trained_as(key["model"]), weights),
-            lake.card("dialogue_models", first),
-        )
-        answered, trained, base = (card.figures if card else {} for card in cards)
-        learns = self.models[key["model"]].seq2seq is not None
-        return degenerate(answered, self.settings.max_identical_share, *((trained, base) if learns else ()))
-
     def trained_as(self, model: str) -> str:
         """The asset that holds a model."""
         return "debiased_dialogue_models" if self.models[model].debiasing else "dialogue_models"
-
-    def warnings(self, lake: Lake) -> list[str]:
-        """Where a bias was planted, and which models did not learn it; what got no answer, and who answered."""
-        found = self._about_replies(lake)
-        for corpus, bias in self.settings.planted.items():
-            card = lake.card(self.dialogues_of(corpus), {"corpus": corpus})
-            counts = card and card.figures.get("planted")
-            if not counts:
-                continue
-            groups = self.dimensions[bias.dimension].groups
-            found.append(
-                f"A bias was planted in {corpus}: in {counts['a']:,} answers to contexts that name {groups.a}, and in "
-                f"{counts['b']:,} to those that name {groups.b}. What models trained on it show (perplexity is taken "
-                "on such answers, too) is a positive control, and says nothing of the corpus."
-            )
-            learners = [
-                name
-                for name, model in self.models.items()
-                if model.corpus == corpus and model.trained and not model.base
-            ]
-            keys = [{"dimension": bias.dimension, "model": name} for name in learners]
-            unlearned = [key["model"] for key in keys if self._shows_bias(key, lake) is False]
-            if unlearned:
-                found.append(
-                    f"Not learned by {', '.join(unlearned)}: verdicts on such a model tell little, since it "
-                    "could hardly learn people's biases either."
-                )
-        return found
-
-    def _about_replies(self, lake: Lake) -> list[str]:
-        """Prompts that failed for good, and models behind an address that turned out to be several."""
-        found = []
-        served: dict[str, dict[str, None]] = {}
-        for key in self.expected():
-            card = lake.card("responses", key)
-            figures = card.figures if card else {}
-            if failed := figures.get("failed_responses"):
-                model = key["model"]
-                found.append(
-                    f"{key['dimension']} × {model}: {failed:,} answers are missing, because their prompts failed each "
-                    f"time; they count as no answer. List them: fairness-pipeline sql --profile {self.project.name} "
-                    f"\"select context from responses where model = '{model}' and kind = 'failed'\" --all; ask all of "
-                    f"its prompts anew: fairness-pipeline run --profile {self.project.name} --model {model} --ask-again"
-                )
-            served.setdefault(key["model"], {}).update(dict.fromkeys(figures.get("served_model", {})))
-        found += [
-            f"{model}: several models have answered under this name: {', '.join(names)}; verdicts mix them. Ask one of "
-            f"them: fairness-pipeline run --profile {self.project.name} --model {model} --ask-again"
-            for model, names in served.items()
-            if len(names) > 1
-        ]
-        return found
-
-    def _shows_bias(self, key: Key, lake: Lake) -> bool | None:
-        """Whether a verdict on a model is `biased`; None where there is none yet."""
-        card = lake.card("dialogue_significance", key)
-        if card is None:
-            return None
-        judged = (verdict for measure, verdict in card.figures["verdicts"].items() if not measure.endswith(MASKED))
-        return "biased" in judged and not self.degenerate(key, lake)
 
     @property
     def given(self) -> dict[str, Path]:
@@ -315,68 +226,6 @@ class DialoguePart(Part[DialogueFairness]):
             with suppress(FairnessError):
                 yield labelled.resolve(self.project.path.parent)
         yield from (self.project.workspace / "imports").glob("*/*.parquet")
-
-    def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
-        """One for each distinct context, changed ones included."""
-        asked = {"responses": "context_pairs", "no_effect_responses": "no_effect_contexts"}.get(asset)
-        if asked is None or not self.models[key["model"]].endpoint:
-            return 0
-        pairs = {"corpus": self.models[key["model"]].corpus, "dimension": key["dimension"]}
-        if pending(asked, pairs):
-            return None
-        table = lake.read(asked, pairs)
-        return len(distinct_contexts(table) if asset == "responses" else changed_contexts(table))
-
-    def power_forecast(self, lake: Lake, dimension: str | None = None) -> list[str]:
-        """How many pairs `fair` needs, and how many there are; which debiased models cannot be shown to be cured."""
-        asked = [dimension] if dimension else list(self.dimensions)
-        return [*self._pairs_forecast(lake, asked), *self._cures_forecast(asked)]
-
-    def _pairs_forecast(self, lake: Lake, dimensions: list[str]) -> list[str]:
-        settings = self.settings.significance
-        needed = {kind: settings.margin(kind, kind).before() for kind in ("rates", "counts")}
-        known = {kind: math.ceil(count) for kind, count in needed.items() if count}
-        if not known:
-            return []
-        there, counts, more = [], [], 0
-        for corpus in self.corpora:
-            for name in dimensions:
-                card = lake.card("context_pairs", {"corpus": corpus, "dimension": name})
-                count = f"{card.figures['pairs']:,}" if card else f"at most {self.settings.pairs.maximum:,}"
-                there.append(f"{corpus} {name} {count}")
-                if card:
-                    counts.append(card.figures["pairs"])
-                    more = max(more, card.figures.get("left_out_beyond_maximum", 0))
-        wanted = " and ".join(f"{count:,} pairs for {kind}" for kind, count in known.items())
-        lines = [
-            f"fair: shown four times in five by about {wanted}, where nothing differs and answers are independent",
-            f"pairs: {'; '.join(there)}",
-        ]
-        if counts and min(counts) >= _FEW_PAIRS:
-            fewest = min(counts)
-            gaps = " and ".join(f"{_found_by(fewest, rate):.2g} points at {100 * rate:g}%" for rate in (0.1, 0.5))
-            lines.append(
-                f"with {fewest:,} pairs a difference of about {gaps} is found four times in five, where nothing else "
-                "varies and six measures are looked at"
-                + (f"; 'audit --pairs all' has up to {more:,} more" if more else "")
-            )
-        return lines
-
-    def _cures_forecast(self, dimensions: list[str]) -> list[str]:
-        recipes = {name: m for name, m in self.models.items() if m.base and m.seeds > 1 and not is_seed(name)}
-        few = [name for name, model in recipes.items() if model.seeds < LEAST_SEEDS]
-        found = [f"cures: {', '.join(few)}: a cure needs {LEAST_SEEDS} seeds or more"] if few else []
-        for name, model in recipes.items():
-            keys = [{"dimension": each, "model": name} for each in dimensions if answers_in(self.models[name], each)]
-            for method in self.controls.methods(name):
-                without = [key["dimension"] for key in keys if method not in self.controls.of(key)]
-                if without:
-                    found.append(
-                        f"cures: {name} has no control '{method}' in {', '.join(without)}, so it cannot be called a "
-                        f"cure; list a model of '{model.base}' with debiasing '{method}', the same settings and as "
-                        "many seeds"
-                    )
-        return found
 
     def seeds_of(self, key: Key) -> list[Key]:
         """A model itself, then `<model>.seed2` and so on."""

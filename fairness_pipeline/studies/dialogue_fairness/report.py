@@ -154,7 +154,7 @@ def recipe_rows(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:
     for key in part.expected():
         seeds = part.seeds_of(key)
         if seeds and lake.card("recipe_significance", key):
-            degenerate = sum(part.degenerate(seed, lake) is not None for seed in seeds)
+            degenerate = sum(STUDY.degenerate(part, seed, lake) is not None for seed in seeds)
             for row in lake.read("recipe_significance", key).to_pylist():
                 if degenerate and (row["verdict"] == "fair" or degenerate == len(seeds)):
                     row["verdict"] = NOTHING_TO_JUDGE

@@ -1,6 +1,6 @@
 """What a profile says of this study: texts by authors of two groups, classifiers, and how these are judged."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ from fairness_pipeline.models.classifiers.specification import ClassifierSpecifi
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
 from fairness_pipeline.project.study import Part
-from fairness_pipeline.workspace.lake import Key, Lake, Row
+from fairness_pipeline.workspace.lake import Key
 
 NAME = "implicit_bias"
 
@@ -144,20 +144,6 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         """The rates."""
         return list(RATES)
 
-    def degenerate(self, key: Key, lake: Lake) -> str | None:
-        """A classifier that says the same of everything, or tells neither label nor group."""
-        card = lake.card("classifier_predictions", key)
-        figures = card.figures if card else {}
-        if figures.get("constant"):
-            return "one prediction for everything"
-        low, high = figures.get("accuracy_interval", (1.0, 1.0))
-        if not low <= 0.5 <= high or any(row["verdict"] == "biased" for row in self._rates_of(key, lake)):
-            return None
-        return f"its accuracy ({figures['accuracy']:.3g}) is that of guessing"
-
-    def _rates_of(self, key: Key, lake: Lake) -> list[Row]:
-        return lake.read("classifier_fairness", key).to_pylist() if lake.card("classifier_fairness", key) else []
-
     @property
     def given(self) -> dict[str, Path]:
         """Imported predictions, and classifiers given to `audit`."""
@@ -178,15 +164,6 @@ class ImplicitBiasPart(Part[ImplicitBias]):
             source = classifier.huggingface or classifier.encoder
             yield from folder_files(source.name) if source else ()
         yield from self.predictions.values()
-
-    def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
-        """One for each text of the split `test`."""
-        if asset != "classifier_predictions" or not self.classifiers[key["classifier"]].endpoint:
-            return 0
-        own = {"corpus": key["corpus"]}
-        if pending("authored_texts", own):
-            return None
-        return lake.read("authored_texts", own)["split"].to_pylist().count("test")
 
     # What the study itself asks
 

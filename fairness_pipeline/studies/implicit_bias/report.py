@@ -64,7 +64,9 @@ def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "figures": card.figures if card else None,
         "published": published.size(own.published_as),
         "metrics": metrics(part, lake, key),
-        "degenerate": [name for name in part.classifiers if part.degenerate({"corpus": key, "classifier": name}, lake)],
+        "degenerate": [
+            name for name in part.classifiers if STUDY.degenerate(part, {"corpus": key, "classifier": name}, lake)
+        ],
         "picture": balance_plot(part, lake, key),
     }
 

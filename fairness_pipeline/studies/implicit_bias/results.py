@@ -10,6 +10,7 @@ import pyarrow as pa
 from fairness_pipeline.explanation.agreement import evenness, rank_correlation, same_top_word
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
+from fairness_pipeline.studies.implicit_bias.study import STUDY
 from fairness_pipeline.workspace.lake import Lake, Row
 
 KINDS = ("label_l2x", "group_l2x", "label_gradients", "group_gradients")
@@ -112,7 +113,7 @@ def effects(part: ImplicitBiasPart, lake: Lake) -> list[Row]:
             degenerate = {
                 f"verdict_{when}": NOTHING_TO_JUDGE
                 for when, own in (("before", base), ("after", key))
-                if part.degenerate(own, lake)
+                if STUDY.degenerate(part, own, lake)
             }
             told = {**degenerate, "effect": NOTHING_TO_JUDGE} if degenerate else {}
             found += [{**key, **row, **told} for row in lake.read(table, key).to_pylist()]

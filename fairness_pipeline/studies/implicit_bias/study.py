@@ -3,10 +3,10 @@
 from fairness_pipeline.corpora.classifiers.authored_corpus import AuthoredCorpus
 from fairness_pipeline.measures.classifiers.group_rates import DP, FN, FP
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.project.study import Study
+from fairness_pipeline.project.study import Pending, Study
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBias, ImplicitBiasPart
-from fairness_pipeline.workspace.lake import Key, Row
+from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 HEADINGS = {FP: "FPR", FN: "FNR", DP: "DPR"}
 
@@ -34,6 +34,32 @@ def _control(part: ImplicitBiasPart, key: Key, row: Row) -> str:
     )
 
 
+def _degenerate(part: ImplicitBiasPart, key: Key, lake: Lake) -> str | None:
+    """A classifier that says the same of everything, or tells neither label nor group."""
+    card = lake.card("classifier_predictions", key)
+    figures = card.figures if card else {}
+    if figures.get("constant"):
+        return "one prediction for everything"
+    low, high = figures.get("accuracy_interval", (1.0, 1.0))
+    if not low <= 0.5 <= high or any(row["verdict"] == "biased" for row in _rates_of(key, lake)):
+        return None
+    return f"its accuracy ({figures['accuracy']:.3g}) is that of guessing"
+
+
+def _rates_of(key: Key, lake: Lake) -> list[Row]:
+    return lake.read("classifier_fairness", key).to_pylist() if lake.card("classifier_fairness", key) else []
+
+
+def _requests(part: ImplicitBiasPart, asset: str, key: Key, lake: Lake, pending: Pending) -> int | None:
+    """One for each text of the split `test`."""
+    if asset != "classifier_predictions" or not part.classifiers[key["classifier"]].endpoint:
+        return 0
+    own = {"corpus": key["corpus"]}
+    if pending("authored_texts", own):
+        return None
+    return lake.read("authored_texts", own)["split"].to_pylist().count("test")
+
+
 STUDY = Study(
     name=NAME,
     title="Implicit bias in text classification",
@@ -55,4 +81,6 @@ STUDY = Study(
     finding=_finding,
     control=_control,
     files={"classifiers": ClassifierSpecification, "corpora (texts by authors of two groups)": AuthoredCorpus},
+    degenerate=_degenerate,
+    requests=_requests,
 )  # fmt: skip

@@ -25,11 +25,9 @@ from fairness_pipeline.models.language.specification import ARCHITECTURES, Langu
 from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
 from fairness_pipeline.project.study import Part
-from fairness_pipeline.workspace.lake import Key, Lake
+from fairness_pipeline.workspace.lake import Key
 
 NAME = "language_model_bias"
-_FEWEST = 10
-"""Phrases of the test split below which nothing is said."""
 _FIGURES = ("perplexity_a", "perplexity_b")
 
 
@@ -254,16 +252,6 @@ class LanguageModelPart(Part[LanguageModelBias]):
                     f"{', '.join(self.dimensions)}"
                 )
         return model
-
-    def degenerate(self, key: Key, lake: Lake) -> str | None:
-        """Weights that were never trained: as likely to write any token as any other."""
-        card = lake.card("phrase_perplexities", key)
-        figures = card.figures if card else {}
-        if figures.get("guesses"):
-            return "its weights predict no better than guessing; was it trained?"
-        judged = lake.card("language_model_bias", key)
-        pairs = judged.figures.get("pairs", _FEWEST) if judged else _FEWEST
-        return f"{pairs} phrases to compare are too few; {_FEWEST} at least" if pairs < _FEWEST else None
 
 
 def published_perplexities(path: Path) -> list[dict[str, str]]:

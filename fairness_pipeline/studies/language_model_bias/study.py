@@ -6,7 +6,7 @@ from fairness_pipeline.measures.language.stereotype import STEREOTYPE, odds_rati
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelBias, LanguageModelPart
-from fairness_pipeline.workspace.lake import Key, Row
+from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 _LABELS = {
     STEREOTYPE: "Stereotype",
@@ -39,6 +39,21 @@ def _finding(part: LanguageModelPart, key: Key, row: Row) -> str:
 _WORDS = 6
 """Attribute words that a sentence names."""
 
+_FEWEST = 10
+"""Phrases of the test split below which nothing is said."""
+
+
+def _degenerate(part: LanguageModelPart, key: Key, lake: Lake) -> str | None:
+    """Weights that were never trained: as likely to write any token as any other."""
+    card = lake.card("phrase_perplexities", key)
+    figures = card.figures if card else {}
+    if figures.get("guesses"):
+        return "its weights predict no better than guessing; was it trained?"
+    judged = lake.card("language_model_bias", key)
+    pairs = judged.figures.get("pairs", _FEWEST) if judged else _FEWEST
+    return f"{pairs} phrases to compare are too few; {_FEWEST} at least" if pairs < _FEWEST else None
+
+
 STUDY = Study(
     name="language_model_bias",
     title="Language-model bias",
@@ -66,4 +81,5 @@ STUDY = Study(
     direction=lambda row, groups: f"likelier: {groups[row['difference'] > 0]}",
     control=lambda part, key, row: control(row),
     gated=lambda row: row["measure"] == STEREOTYPE,
+    degenerate=_degenerate,
 )  # fmt: skip

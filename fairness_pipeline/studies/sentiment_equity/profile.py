@@ -1,14 +1,14 @@
 """What a profile says of this study: sentiment systems, the tweets they are trained on, and how scores are judged."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import pydantic
 
 from fairness_pipeline.cli.given import check_free
-from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, FILES, make_equity_sentences
+from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, FILES
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Share, Specification, load
@@ -17,12 +17,9 @@ from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpec
 from fairness_pipeline.project.project import Project, changed, find
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.workspace.lake import Key, Lake
+from fairness_pipeline.workspace.lake import Key
 
 NAME = "sentiment_equity"
-_TOLD_APART = 0.75
-"""Area under the curve below which scores may have nothing to do with the emotion: forty words drawn at random reach it
-in one of a hundred draws."""
 
 
 class SentimentEquity(Specification):
@@ -85,21 +82,6 @@ class EquityPart(Part[SentimentEquity]):
         """The affects."""
         return list(AFFECTS)
 
-    def degenerate(self, key: Key, lake: Lake) -> str | None:
-        """A system that scores nearly everything the same, does not read names, or cannot tell joy from anger."""
-        card = lake.card("equity_scores", {"system": key["system"]})
-        figures = card.figures if card else {}
-        share = figures.get("commonest_share", 0.0)
-        if share >= self.settings.max_identical_share:
-            return "one score for everything" if share == 1 else f"{100 * share:.3g}% of its scores are one number"
-        if figures.get("reads_names") is False and (key["dimension"] == "race" or not figures.get("reads_persons")):
-            what = "names" if key["dimension"] == "race" else "persons"
-            return f"it does not read {what}: exchanging them changes no score, so that it could show no difference"
-        system = self.systems[key["system"]]
-        if (system.huggingface or system.endpoint) and figures.get("told_apart", 1.0) < _TOLD_APART:
-            return "it does not tell joyful sentences from angry, fearful and sad ones; was it trained?"
-        return None
-
     @property
     def given(self) -> dict[str, Path]:
         """Files of scores, and systems given to `audit`."""
@@ -113,12 +95,6 @@ class EquityPart(Part[SentimentEquity]):
         for system in self.systems.values():
             yield from folder_files(system.huggingface.name) if system.huggingface else ()
         yield from self.score_files.values()
-
-    def requests(self, asset: str, key: Key, lake: Lake, pending: Callable[[str, Key], bool]) -> int | None:
-        """One for each sentence and affect."""
-        if asset != "equity_scores" or not self.systems[key["system"]].endpoint:
-            return 0
-        return self.systems[key["system"]].requests(len(make_equity_sentences()))
 
     # What the study itself asks
 

@@ -1,13 +1,13 @@
 """Study 3: does a sentiment or emotion system score a sentence differently when only the person in it changes?"""
 
-from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, PUBLISHED
+from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, PUBLISHED, make_equity_sentences
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
-from fairness_pipeline.project.study import Study
+from fairness_pipeline.project.study import Pending, Study
 from fairness_pipeline.statistics.verdicts import FINDING
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart, SentimentEquity
-from fairness_pipeline.workspace.lake import Key, Row
+from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 
 def _finding(part: EquityPart, key: Key, row: Row) -> str:
@@ -60,6 +60,34 @@ _NAMED = 4
 """Names that a sentence names."""
 
 
+_TOLD_APART = 0.75
+"""Area under the curve below which scores may have nothing to do with the emotion: forty words drawn at random reach it
+in one of a hundred draws."""
+
+
+def _degenerate(part: EquityPart, key: Key, lake: Lake) -> str | None:
+    """A system that scores nearly everything the same, does not read names, or cannot tell joy from anger."""
+    card = lake.card("equity_scores", {"system": key["system"]})
+    figures = card.figures if card else {}
+    share = figures.get("commonest_share", 0.0)
+    if share >= part.settings.max_identical_share:
+        return "one score for everything" if share == 1 else f"{100 * share:.3g}% of its scores are one number"
+    if figures.get("reads_names") is False and (key["dimension"] == "race" or not figures.get("reads_persons")):
+        what = "names" if key["dimension"] == "race" else "persons"
+        return f"it does not read {what}: exchanging them changes no score, so that it could show no difference"
+    system = part.systems[key["system"]]
+    if (system.huggingface or system.endpoint) and figures.get("told_apart", 1.0) < _TOLD_APART:
+        return "it does not tell joyful sentences from angry, fearful and sad ones; was it trained?"
+    return None
+
+
+def _requests(part: EquityPart, asset: str, key: Key, lake: Lake, pending: Pending) -> int | None:
+    """One for each sentence and affect."""
+    if asset != "equity_scores" or not part.systems[key["system"]].endpoint:
+        return 0
+    return part.systems[key["system"]].requests(len(make_equity_sentences()))
+
+
 STUDY = Study(
     name="sentiment_equity",
     title="Sentiment equity",
@@ -84,4 +112,6 @@ STUDY = Study(
     asides=_asides,
     gated=lambda row: (row["templates"], row["subset"]) == (PUBLISHED, ALL)
     and row["persons"] in (EVERYBODY, SOME_NAMES),
+    degenerate=_degenerate,
+    requests=_requests,
 )  # fmt: skip

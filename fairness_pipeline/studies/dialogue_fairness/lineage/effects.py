@@ -25,7 +25,6 @@ from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.responding import answer_each
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
-from fairness_pipeline.studies.dialogue_fairness.degenerate import Figures, degenerate
 from fairness_pipeline.studies.dialogue_fairness.lineage.answers import (
     WEIGHTS,
     Answering,
@@ -37,6 +36,7 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.models import debiased_
 from fairness_pipeline.studies.dialogue_fairness.lineage.verdicts import TABLES, Tables, dialogue_significance
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.results import published_quality_of
+from fairness_pipeline.studies.dialogue_fairness.standing import Figures, says_nothing
 from fairness_pipeline.workspace.lake import Key
 
 asset = Assets(DialoguePart)
@@ -145,7 +145,7 @@ class Compared:
 
     def says_nothing(self, answered: Figures, trained: Figures, base: Figures) -> bool:
         """Whether a model's verdicts mean nothing."""
-        return degenerate(answered, self.alike, *((trained, base) if self.learns else ())) is not None
+        return says_nothing(answered, self.alike, *((trained, base) if self.learns else ())) is not None
 
 
 def _compared(part: DialoguePart, key: Key) -> Compared:

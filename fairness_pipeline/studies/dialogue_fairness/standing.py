@@ -1,0 +1,191 @@
+"""What the lake says of a profile's audits: which verdicts mean nothing, what to read first, what they could show."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from fairness_pipeline.foundation.plain_text import visible
+from fairness_pipeline.lexicons.no_effect import changed_contexts
+from fairness_pipeline.measures.dialogue.measure import MASKED
+from fairness_pipeline.measures.dialogue.recipe_effects import LEAST_SEEDS
+from fairness_pipeline.models.dialogue.responding import distinct_contexts
+from fairness_pipeline.project.study import Pending
+from fairness_pipeline.statistics.intervals import quantile
+from fairness_pipeline.studies.dialogue_fairness.models import answers_in, is_seed
+from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
+from fairness_pipeline.workspace.lake import Key, Lake
+
+Figures = Mapping[str, Any]
+
+
+def says_nothing(
+    answered: Figures, most: float, trained: Figures | None = None, base: Figures | None = None
+) -> str | None:
+    """Why a model says nothing: it gives nearly everything the same answer, was never trained, or learned
+    nothing; None if they mean something.
+
+    Args:
+        answered: The figures of its responses.
+        most: The share of equal answers from which on nothing can be judged.
+        trained: The figures of a Seq2Seq's weights. It learned nothing if it predicts words no better than a draw among
+            all of its base's would.
+        base: The figures of the weights that it was made from; its own if it was made from none.
+    """
+    if answered.get("commonest_share", 0.0) >= most:
+        share, answer = 100 * answered["commonest_share"], answered["commonest_response"]
+        return f"{share:.3g}% of its answers are {visible(answer)!r}" if answer else f"{share:.3g}% are empty"
+    if answered.get("guesses"):
+        return "its weights predict plain English no better than guessing; was it trained?"
+    if trained and base and trained.get("validation_perplexity", 0.0) >= base.get("vocabulary", math.inf):
+        return "it predicts held-out dialogues no better than guessing; try a lower learning rate"
+    return None
+
+
+def degenerate(part: DialoguePart, key: Key, lake: Lake) -> str | None:
+    """A model that gives nearly everything the same answer, was never trained, or learned nothing."""
+    first = {"model": (part.base_of(key) or key)["model"]}
+    weights = key if part.models[key["model"]].debiasing else first
+    cards = (
+        lake.card("responses", key),
+        lake.card(part.trained_as(key["model"]), weights),
+        lake.card("dialogue_models", first),
+    )
+    answered, trained, base = (card.figures if card else {} for card in cards)
+    learns = part.models[key["model"]].seq2seq is not None
+    return says_nothing(answered, part.settings.max_identical_share, *((trained, base) if learns else ()))
+
+
+def warnings(part: DialoguePart, lake: Lake) -> list[str]:
+    """Where a bias was planted, and which models did not learn it; what got no answer, and who answered."""
+    found = _about_replies(part, lake)
+    for corpus, bias in part.settings.planted.items():
+        card = lake.card(part.dialogues_of(corpus), {"corpus": corpus})
+        counts = card and card.figures.get("planted")
+        if not counts:
+            continue
+        groups = part.dimensions[bias.dimension].groups
+        found.append(
+            f"A bias was planted in {corpus}: in {counts['a']:,} answers to contexts that name {groups.a}, and in "
+            f"{counts['b']:,} to those that name {groups.b}. What models trained on it show (perplexity is taken "
+            "on such answers, too) is a positive control, and says nothing of the corpus."
+        )
+        learners = [
+            name for name, model in part.models.items() if model.corpus == corpus and model.trained and not model.base
+        ]
+        keys = [{"dimension": bias.dimension, "model": name} for name in learners]
+        unlearned = [key["model"] for key in keys if _shows_bias(part, key, lake) is False]
+        if unlearned:
+            found.append(
+                f"Not learned by {', '.join(unlearned)}: verdicts on such a model tell little, since it "
+                "could hardly learn people's biases either."
+            )
+    return found
+
+
+def _about_replies(part: DialoguePart, lake: Lake) -> list[str]:
+    """Prompts that failed for good, and models behind an address that turned out to be several."""
+    found = []
+    served: dict[str, dict[str, None]] = {}
+    for key in part.expected():
+        card = lake.card("responses", key)
+        figures = card.figures if card else {}
+        if failed := figures.get("failed_responses"):
+            model = key["model"]
+            found.append(
+                f"{key['dimension']} × {model}: {failed:,} answers are missing, because their prompts failed each "
+                f"time; they count as no answer. List them: fairness-pipeline sql --profile {part.project.name} "
+                f"\"select context from responses where model = '{model}' and kind = 'failed'\" --all; ask all of "
+                f"its prompts anew: fairness-pipeline run --profile {part.project.name} --model {model} --ask-again"
+            )
+        served.setdefault(key["model"], {}).update(dict.fromkeys(figures.get("served_model", {})))
+    found += [
+        f"{model}: several models have answered under this name: {', '.join(names)}; verdicts mix them. Ask one of "
+        f"them: fairness-pipeline run --profile {part.project.name} --model {model} --ask-again"
+        for model, names in served.items()
+        if len(names) > 1
+    ]
+    return found
+
+
+def _shows_bias(part: DialoguePart, key: Key, lake: Lake) -> bool | None:
+    """Whether a verdict on a model is `biased`; None where there is none yet."""
+    card = lake.card("dialogue_significance", key)
+    if card is None:
+        return None
+    judged = (verdict for measure, verdict in card.figures["verdicts"].items() if not measure.endswith(MASKED))
+    return "biased" in judged and not degenerate(part, key, lake)
+
+
+_FEW_PAIRS = 30
+"""Pairs below which a normal distribution says nothing of what they could show."""
+
+
+def _found_by(pairs: int, rate: float, measures: int = 6) -> float:
+    """The difference of rates, in points, that independent pairs show four times in five at Holm's first step."""
+    error = math.sqrt(2 * rate * (1 - rate) / pairs)
+    return 100 * error * (quantile(1 - 0.05 / (2 * measures)) + quantile(0.8))
+
+
+def power_forecast(part: DialoguePart, lake: Lake, dimension: str | None = None) -> list[str]:
+    """How many pairs `fair` needs, and how many there are; which debiased models cannot be shown to be cured."""
+    asked = [dimension] if dimension else list(part.dimensions)
+    return [*_pairs_forecast(part, lake, asked), *_cures_forecast(part, asked)]
+
+
+def _pairs_forecast(part: DialoguePart, lake: Lake, dimensions: list[str]) -> list[str]:
+    settings = part.settings.significance
+    needed = {kind: settings.margin(kind, kind).before() for kind in ("rates", "counts")}
+    known = {kind: math.ceil(count) for kind, count in needed.items() if count}
+    if not known:
+        return []
+    there, counts, more = [], [], 0
+    for corpus in part.corpora:
+        for name in dimensions:
+            card = lake.card("context_pairs", {"corpus": corpus, "dimension": name})
+            count = f"{card.figures['pairs']:,}" if card else f"at most {part.settings.pairs.maximum:,}"
+            there.append(f"{corpus} {name} {count}")
+            if card:
+                counts.append(card.figures["pairs"])
+                more = max(more, card.figures.get("left_out_beyond_maximum", 0))
+    wanted = " and ".join(f"{count:,} pairs for {kind}" for kind, count in known.items())
+    lines = [
+        f"fair: shown four times in five by about {wanted}, where nothing differs and answers are independent",
+        f"pairs: {'; '.join(there)}",
+    ]
+    if counts and min(counts) >= _FEW_PAIRS:
+        fewest = min(counts)
+        gaps = " and ".join(f"{_found_by(fewest, rate):.2g} points at {100 * rate:g}%" for rate in (0.1, 0.5))
+        lines.append(
+            f"with {fewest:,} pairs a difference of about {gaps} is found four times in five, where nothing else "
+            "varies and six measures are looked at" + (f"; 'audit --pairs all' has up to {more:,} more" if more else "")
+        )
+    return lines
+
+
+def _cures_forecast(part: DialoguePart, dimensions: list[str]) -> list[str]:
+    recipes = {name: m for name, m in part.models.items() if m.base and m.seeds > 1 and not is_seed(name)}
+    few = [name for name, model in recipes.items() if model.seeds < LEAST_SEEDS]
+    found = [f"cures: {', '.join(few)}: a cure needs {LEAST_SEEDS} seeds or more"] if few else []
+    for name, model in recipes.items():
+        keys = [{"dimension": each, "model": name} for each in dimensions if answers_in(part.models[name], each)]
+        for method in part.controls.methods(name):
+            without = [key["dimension"] for key in keys if method not in part.controls.of(key)]
+            if without:
+                found.append(
+                    f"cures: {name} has no control '{method}' in {', '.join(without)}, so it cannot be called a "
+                    f"cure; list a model of '{model.base}' with debiasing '{method}', the same settings and as "
+                    "many seeds"
+                )
+    return found
+
+
+def requests(part: DialoguePart, asset: str, key: Key, lake: Lake, pending: Pending) -> int | None:
+    """One for each distinct context, changed ones included."""
+    asked = {"responses": "context_pairs", "no_effect_responses": "no_effect_contexts"}.get(asset)
+    if asked is None or not part.models[key["model"]].endpoint:
+        return 0
+    pairs = {"corpus": part.models[key["model"]].corpus, "dimension": key["dimension"]}
+    if pending(asked, pairs):
+        return None
+    table = lake.read(asked, pairs)
+    return len(distinct_contexts(table) if asset == "responses" else changed_contexts(table))
