@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -42,12 +42,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def remembered(size: int) -> Callable[[F], F]:
     """`lru_cache` for what is read from data files. It is emptied when other files, or other versions of them, are
-    declared: what one asset read may neither hide that the next did not declare it, nor outlive a change."""
+    declared: what one asset read may neither hide that the next did not declare it, nor outlive a change. What is read
+    where all files are allowed is kept apart."""
 
     def decorate(function: F) -> F:
-        cached = lru_cache(size)(function)
-        _caches.append(cached.cache_clear)
-        return cached  # type: ignore[return-value]
+        anywhere, guarded = lru_cache(size)(function), lru_cache(size)(function)
+        _caches.append(guarded.cache_clear)
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            return (anywhere if _allowed.get() is None else guarded)(*arguments)
+
+        return call  # type: ignore[return-value]
 
     return decorate
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairness_pipeline.foundation.guard import UndeclaredRead
+from fairness_pipeline.foundation.guard import UndeclaredRead, only
 from fairness_pipeline.lineage.assets import Asset
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
@@ -36,7 +36,8 @@ class Shelf:
     def stale(self, table: str) -> list[Key]:
         """The partitions of an upstream table that are not up to date with the profile."""
         state = State(self.lineage, self.whole)
-        return [key for key in self.lineage.keys(table) if state.stale(table, key)]
+        with only(None):  # what is up to date is found out by reading all that there is
+            return [key for key in self.lineage.keys(table) if state.stale(table, key)]
 
 
 class NarrowLake(Lake):

@@ -5,6 +5,7 @@ from typing import Any
 
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.origins import _said, label, origins_of, why
+from fairness_pipeline.lineage.state import changes_between
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 
@@ -45,5 +46,13 @@ def test_reasons(made: Project) -> None:
 
 def test_a_reason_is_what_happened() -> None:
     assert _said("settings.round: None -> 2026-11-26T13:47:33+00:00") == "the model was asked again"
-    assert _said("settings.files./tmp/x/labels.csv: c2877 -> d6de7") == "labels.csv changed"
     assert _said("seed: 1 -> 2") == "seed: 1 -> 2"
+    old, new = "0" * 64, "1" * 64
+    for before, now, told in (
+        ({"files": {"/tmp/x/labels.csv": old}}, {"files": {"/tmp/x/labels.csv": new}}, "labels.csv changed"),
+        ({"files": {}}, {"files": {"lexicon/common_words.txt": new}}, "lexicon/common_words.txt changed"),
+        ({"masked": {"dimension": {"pairs": old}}}, {"masked": {"dimension": {"pairs": new}}}, "gender.yaml: pairs changed"),
+        ({"scorer": {"least": 10}}, {"scorer": {"least": 20}}, "settings.scorer.least: 10 -> 20"),
+        ({"words": ["a"]}, {"words": ["b"]}, "settings.words changed"),
+    ):
+        assert list(changes_between({"settings": before}, {"settings": now}, {"dimension": "gender"})) == [told]

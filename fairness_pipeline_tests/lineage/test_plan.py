@@ -81,7 +81,7 @@ def test_from_corpus_to_report(
         "dialogue_significance dialect seq2seq",
         "dialogue_fairness_report",
     ]
-    assert "settings.permutations: 50 -> 60" in run("--dry-run").stdout
+    assert "settings.significance.permutations: 50 -> 60" in run("--dry-run").stdout
     change(profile, lambda document: document["dialogue_fairness"]["significance"].update(permutations=50))
     assert planned() == []
     words = data / "dimensions" / "gender.yaml"

@@ -1,0 +1,158 @@
+"""What is hashed is what is used: inputs as JSON, and files that were not declared."""
+
+import gzip
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.guard import UndeclaredRead, declared, only, remembered
+from fairness_pipeline.foundation.inputs import DataFile, File, canonical, files_of, optional, unhashed
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.side_by_side import allow_cores, in_processes, in_threads
+from fairness_pipeline.foundation.yaml_files import Specification
+from fairness_pipeline.lexicons import dictionary, lemmas
+from fairness_pipeline.measures.dialogue.attribute_words import AttributeWordScorer
+from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
+from fairness_pipeline.workspace.distinct import HERE, each_distinct
+
+WORDS = dictionary.FILES[1]
+
+
+class Sizes(Specification):
+    width: int
+    note: str | None = None
+    seconds: float = 1.0
+    unhashed = frozenset({"seconds"})
+
+
+@dataclass(frozen=True)
+class Narrow:
+    width: int
+
+
+@dataclass(frozen=True)
+class Wide(Narrow):
+    height: int
+    place: str = unhashed("")
+    later: str | None = optional()
+
+
+def test_inputs_are_hashed_by_the_type_that_they_have() -> None:
+    """A subclass's fields count, wherever the base class is declared: pydantic would leave them out."""
+    assert canonical((Wide(1, 2, "elsewhere"),)) == [{"width": 1, "height": 2}]
+    assert canonical(Wide(1, 2, later="now")) == {"width": 1, "height": 2, "later": "now"}
+    assert canonical({"sizes": Sizes(width=3, seconds=9)}) == {"sizes": {"width": 3}}
+    assert canonical(File(Path("/x/labels.csv"), "2c26")) == "2c26"
+
+
+@pytest.mark.parametrize("value", [{1, 2}, Path("x"), print, object(), lambda part: part], ids=repr)
+def test_what_cannot_be_hashed_is_refused(value: object) -> None:
+    with pytest.raises(TypeError, match="is no input"):
+        canonical({"of": [value]})
+
+
+def test_what_is_not_frozen_is_refused() -> None:
+    @dataclass
+    class Loose:
+        width: int
+
+    with pytest.raises(TypeError, match=r"Loose.*is no input"):
+        canonical(Loose(1))
+
+
+def test_what_several_inputs_share_is_turned_into_json_once() -> None:
+    known: dict[int, tuple[object, Any]] = {}
+    shared = Sizes(width=1)
+    first, second = canonical({"a": shared}, known), canonical({"b": shared}, known)
+    assert first["a"] is second["b"]
+
+
+def test_files_are_found_wherever_they_stand(tmp_path: Path) -> None:
+    file, own = File(tmp_path, "1"), DataFile(WORDS, "2")
+    found = [*files_of({"a": (file, {"b": AttributeWordScorer({"x": ("y",)}, (own,))}), "c": PolitenessScorer()})]
+    assert found == [file, own]
+
+
+def test_a_scorer_is_pickled_without_what_it_has_loaded() -> None:
+    scorer = AttributeWordScorer({"family": ("wedding",)})
+    assert scorer(pa.table({"text": ["two weddings"]}))["family"].to_pylist() == [1]
+    copy = pickle.loads(pickle.dumps(scorer))
+    assert copy == scorer
+    assert vars(copy).keys() < vars(scorer).keys()
+
+
+def opened(name: str) -> int:
+    with gzip.open(data_file(name), "rb") if name.endswith("gz") else data_file(name).open("rb") as stream:
+        return len(stream.read())
+
+
+@pytest.fixture
+def two_cores() -> Iterator[None]:
+    allow_cores(lambda: 2)
+    yield
+    allow_cores(lambda: 1)
+
+
+def test_a_file_that_is_not_declared_is_refused(tmp_path: Path) -> None:
+    with only([DataFile.of(WORDS)]):
+        assert opened(WORDS)
+        with pytest.raises(UndeclaredRead, match="wordnet/noun.exc is read, and is no input of the asset"):
+            opened("wordnet/noun.exc")
+        (tmp_path / "own.txt").write_text("what lies elsewhere is nobody's data file")
+    with only([File(data_file(WORDS).parent, "a folder")]):
+        assert opened("lexicon/refusals.yaml")
+    assert opened("wordnet/noun.exc")
+    assert declared() is None
+
+
+def test_it_is_refused_in_threads_and_processes_too(two_cores: None) -> None:
+    names = [WORDS, "wordnet/noun.exc"]
+    for work in (lambda: list(in_threads(opened, iter(names))), lambda: list(in_processes(opened, names))):
+        assert all(work())
+        with only([DataFile.of(WORDS)]), pytest.raises(UndeclaredRead, match="noun.exc"):
+            work()
+
+
+def test_a_warm_cache_hides_nothing() -> None:
+    """A lexicon that one asset has loaded is not there for the next, which did not declare it."""
+    assert dictionary.is_word("stopped")
+    assert lemmas.lemmatize("weddings") == "wedding"
+    with only([DataFile.of(WORDS)]):
+        with pytest.raises(UndeclaredRead, match="wordnet"):
+            dictionary.is_word("stopped")
+        with pytest.raises(UndeclaredRead, match="wordnet"):
+            lemmas.lemmatize("weddings")
+    with only(lemmas.files()):
+        assert lemmas.lemmatize("weddings") == "wedding"
+
+
+def test_what_is_remembered_does_not_outlive_a_change() -> None:
+    calls: list[int] = []
+
+    @remembered(1)
+    def loaded() -> int:
+        calls.append(1)
+        return len(calls)
+
+    for sha256, expected in (("a", 1), ("a", 1), ("b", 2)):
+        with only([DataFile(WORDS, sha256)]):
+            assert loaded() == expected
+
+
+def test_a_scorer_that_does_not_declare_its_lexicon_is_refused() -> None:
+    texts = pa.array(["two weddings", "a car"])
+    with only(()), pytest.raises(UndeclaredRead, match="wordnet"):
+        each_distinct(texts, AttributeWordScorer({"family": ("wedding",)}), engine=HERE)
+    scorer = AttributeWordScorer({"family": ("wedding",)})
+    with only([*files_of(scorer)]):
+        assert each_distinct(texts, scorer, engine=HERE)["family"].to_pylist() == [1, 0]
+
+
+def test_a_data_file_names_its_content() -> None:
+    assert DataFile.of(WORDS).sha256 == checksum(data_file(WORDS))
