@@ -27,7 +27,11 @@ _API = {
         "fairness_pipeline.measures.language.stereotype",
         "fairness_pipeline.measures.classifiers.group_rates",
     ),
-    "A recipe": ("fairness_pipeline.lineage.recipe",),
+    "An asset": (
+        "fairness_pipeline.lineage.assets",
+        "fairness_pipeline.lineage.run",
+        "fairness_pipeline.foundation.inputs",
+    ),
 }
 
 

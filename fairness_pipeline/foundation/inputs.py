@@ -94,9 +94,9 @@ def canonical(value: object, known: Known | None = None) -> Json:
     """The inputs as JSON can hold them, by the type that each value has at run time.
 
     A dataclass with a `section` is part of a YAML file of that kind: a reader is told which of its keys changed, so
-    each is hashed. A `Specification` leaves out fields that are None, so that a new optional key makes nothing stale,
-    and those that its class lists in `unhashed`. The file of a model says itself what decides its answers
-    (`Identified`).
+    each is hashed by itself. A `Specification` leaves out fields that are None, so that a new optional key makes
+    nothing stale, and those that its class lists in `unhashed`. The file of a model says itself what decides its
+    answers (`Identified`).
 
     Args:
         value: Inputs, or a part of them.
@@ -141,7 +141,10 @@ def _fields(value: object, known: Known | None) -> Json:
         if _UNHASHED not in own.metadata and not (each is None and _OPTIONAL in own.metadata):
             found[own.name] = canonical(each, known)
     section = getattr(value, "section", None)
-    return {section: {name: _digest(each) for name, each in found.items()}} if section else found
+    if section is None:
+        return found
+    files = {name: found.pop(name) for name in [*found] if any(True for _ in files_of(getattr(value, name)))}
+    return {section: {name: _digest(each) for name, each in found.items()}, **files}
 
 
 def _digest(value: Json) -> str:

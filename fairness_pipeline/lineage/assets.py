@@ -191,6 +191,10 @@ class Assets(Generic[P]):
     Args:
         part: The study's part of a profile. Mypy checks which settings an asset's inputs are made from: a misspelt
             setting is an error of the type checker and not of a run.
+        stage: The stage of the assets that name none, one word; it is a group in the UI.
+        axes: The axes of the partitions of those that name none.
+        covers: Which combinations of the axes exist as partitions, for those that do not say it themselves; Dagster's
+            grid has holes for the others.
 
     Example:
         asset = Assets(DialoguePart)
@@ -199,8 +203,16 @@ class Assets(Generic[P]):
         def pairs(inputs: PairSettings, texts: pa.Table, run: Run) -> Result: ...
     """
 
-    def __init__(self, part: type[P]) -> None:
+    def __init__(
+        self,
+        part: type[P],
+        *,
+        stage: str = "",
+        axes: Axes = (),
+        covers: Callable[[P, Key], bool] = lambda part, key: True,
+    ) -> None:
         del part  # only the type checker needs it
+        self._stage, self._axes, self._covers = stage, axes, covers
 
     def __call__(
         self,
@@ -210,15 +222,15 @@ class Assets(Generic[P]):
         name: str | None = None,
         description: str | None = None,
         kind: Kind = "table",
-        axes: Axes = (),
+        axes: Axes | None = None,
         reads: Mapping[str, Read | Asset] | tuple[Asset, ...] = (),
         libraries: tuple[str, ...] = (),
         schema: pa.Schema | None = None,
         checks: tuple[Check, ...] = (),
-        covers: Callable[[P, Key], bool] = lambda part, key: True,
+        covers: Callable[[P, Key], bool] | None = None,
         show: Callable[[P, Key, Result], Glance] = lambda part, key, result: Glance(),
         arrows: tuple[Asset, ...] | None = None,
-        stage: str = "",
+        stage: str | None = None,
         trains: bool = False,
     ) -> Callable[[Callable[Concatenate[I, ...], Result]], Asset]:
         """Turns a function into an asset.
@@ -229,16 +241,16 @@ class Assets(Generic[P]):
             name: The name of the asset; by default that of the function.
             description: The description in the UI; by default the function's docstring.
             kind: A Parquet table, a checkpoint folder, or an HTML document.
-            axes: The axes of its partitions.
+            axes: The axes of its partitions, if not those of the other assets.
             reads: The assets that it reads, by the name of the function's argument: an asset, or `one_of`, `each_of`,
                 `of_base` and so on. What a partition does not have is None. A report names the assets alone.
             libraries: The libraries whose versions decide the result.
             schema: The schema of a table.
             checks: The checks of a table before it takes effect; if one fails, the table does not take effect.
-            covers: Says which combinations of the axes exist as partitions; Dagster's grid has holes for the others.
+            covers: Which partitions it has, if not those of the other assets.
             show: What the UI shows beside the result.
             arrows: The upstream assets that the UI draws an arrow from; by default all of them.
-            stage: The stage of the study that it belongs to, one word; it is a group in the UI.
+            stage: Its stage, if not that of the other assets.
             trains: Whether making it trains a network, though it is a table: it then takes as long as a checkpoint.
 
         Raises:
@@ -252,7 +264,7 @@ class Assets(Generic[P]):
                 name=name or function.__name__,
                 description=description or function.__doc__ or "",
                 kind=kind,
-                axes=axes,
+                axes=self._axes if axes is None else axes,
                 inputs=inputs,
                 reads=own,
                 function=function,
@@ -260,10 +272,10 @@ class Assets(Generic[P]):
                 libraries=libraries,
                 schema=schema,
                 checks=checks,
-                covers=covers,
+                covers=covers or self._covers,
                 show=show,
                 arrows=tuple(each.name for each in arrows) if arrows else None,
-                stage=stage,
+                stage=self._stage if stage is None else stage,
                 trains=trains or kind == "checkpoint",
             )
             if kind != "document":

@@ -54,7 +54,8 @@ class State:
     def described(self, name: str, key: Key, given: object) -> dict[str, Any]:
         """The same for inputs that are there: the object that is handed to the asset's function."""
         asset = self.lineage.assets[name]
-        settings: Any = canonical(given, self._known) or {}
+        inputs = canonical(given, self._known)
+        settings: dict[str, Any] = inputs if isinstance(inputs, dict) else {"inputs": inputs}
         if asset.libraries:
             versions = settings.get("versions", {})
             settings = {**settings, "versions": {**versions, **library_versions(*asset.libraries)}}

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 
 import dagster as dg
@@ -13,6 +15,7 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 
+from fairness_pipeline.defs import assets
 from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
 from fairness_pipeline.defs.at_rest import is_told
 from fairness_pipeline.defs.definitions import definitions
@@ -20,6 +23,7 @@ from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.defs.sync import Told, sync
 from fairness_pipeline.foundation import paths
+from fairness_pipeline.foundation.guard import only
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.plan import Plan, Selection, Step
 from fairness_pipeline.lineage.state import State
@@ -246,3 +250,29 @@ def test_what_failed_to_be_made_anew_stays_failed(tiny: Project) -> None:
         storage = instance.event_log_storage
         tried = storage.get_latest_asset_partition_materialization_attempts_without_materializations(asset)
     assert set(tried) == {key}
+
+
+def test_a_tick_inside_a_step_leaves_the_runs_record(made: Project, data: Path) -> None:
+    """The sensor ticks while a run of the UI makes a partition, and tells the version that it still has."""
+    change(data / "profiles" / "tiny.yaml", lambda own: own["dialogue_fairness"]["significance"].update(alpha=0.04))
+    lineage, name, partition = Lineage(Project("tiny")), "dialogue_significance", "gender|seq2seq"
+    asset = lineage.assets[name]
+    with open_instance(made) as instance:
+
+        @wraps(asset.function)
+        def ticked(*arguments: object, **named: object) -> object:
+            with only(None):  # it is another process
+                sync(Lineage(Project("tiny")), instance)
+            return asset.function(*arguments, **named)
+
+        shown = Shown(lineage)
+        definition = assets.definition(shown, replace(asset, function=ticked), assets.Log())
+        lineage.assets[name] = replace(asset, function=ticked)
+        sync(lineage, instance)
+        done = dg.materialize([definition], partition_key=partition, instance=instance)
+        assert done.success
+        assert sync(Lineage(Project("tiny")), instance).made == 0
+        asked = dg.AssetRecordsFilter(dg.AssetKey(name), asset_partitions=[partition])
+        (last,) = instance.fetch_materializations(asked, limit=1).records
+    assert last.run_id == done.run_id
+    assert last.asset_materialization and "found" in last.asset_materialization.metadata

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 
 TEXTS = pa.array([f"text number {number}" for number in range(60)] * 2)
@@ -31,6 +32,21 @@ def lengths(folder: Path, deadly: str = "", times: int = 0, refused: str = "") -
 def load(folder: Path, deadly: str, times: int, refused: str) -> Scorer:
     """What the process loads."""
     return _Lengths(folder, deadly, times, refused)
+
+
+def reading(name: str) -> LazyScorer:
+    """Opens a data file for every chunk."""
+    scorer = LazyScorer(partial(_Reading, name), device="cpu")
+    scorer.CHUNK = CHUNK  # type: ignore[attr-defined]
+    return scorer
+
+
+class _Reading:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, texts: pa.Table) -> pa.Table:
+        return pa.table({"bytes": [len(data_file(self._name).read_bytes())] * texts.num_rows})
 
 
 class _Lengths:

@@ -16,9 +16,11 @@ from fairness_pipeline.engines.ray_rows import RayRows
 from fairness_pipeline.engines.rows import engine_of
 from fairness_pipeline.engines.settings import ADDRESS, ENGINE, EngineSettings, RaySettings, ray_of
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.guard import only
+from fairness_pipeline.foundation.inputs import DataFile
 from fairness_pipeline.workspace.distinct import HERE, Chunks, LazyScorer, each_distinct
 from fairness_pipeline_tests.commands import command
-from fairness_pipeline_tests.engines.scorers import CHUNK, TEXTS, lengths, scored
+from fairness_pipeline_tests.engines.scorers import CHUNK, TEXTS, lengths, reading, scored
 from fairness_pipeline_tests.local_server import answer, serve
 
 LOCAL = RaySettings(address="local")
@@ -75,6 +77,18 @@ def test_a_refusal_arrives_as_it_is_and_what_was_scored_is_kept(cluster: None, f
         on_ray(folder, lengths(folder), check=check)
     assert len(list(folder.glob("scored-*.parquet"))) >= kept
     on_ray(folder, lengths(folder))
+
+
+@pytest.mark.kills
+def test_a_file_that_is_not_declared_is_refused_there_too(cluster: None, folder: Path) -> None:
+    name = "wordnet/noun.exc"
+    with (
+        only([DataFile.of("lexicon/common_words.txt")]),
+        pytest.raises(FairnessError, match="noun.exc is read, and is no"),
+    ):
+        on_ray(folder, reading(name))
+    with only([DataFile.of(name)]):
+        assert on_ray(folder, reading(name))["bytes"][0].as_py() > 0
 
 
 @pytest.mark.kills

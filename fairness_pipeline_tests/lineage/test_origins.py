@@ -51,7 +51,11 @@ def test_a_reason_is_what_happened() -> None:
     for before, now, told in (
         ({"files": {"/tmp/x/labels.csv": old}}, {"files": {"/tmp/x/labels.csv": new}}, "labels.csv changed"),
         ({"files": {}}, {"files": {"lexicon/common_words.txt": new}}, "lexicon/common_words.txt changed"),
-        ({"masked": {"dimension": {"pairs": old}}}, {"masked": {"dimension": {"pairs": new}}}, "gender.yaml: pairs changed"),
+        (
+            {"masked": {"dimension": {"pairs": old}}},
+            {"masked": {"dimension": {"pairs": new}}},
+            "gender.yaml: pairs changed",
+        ),
         ({"scorer": {"least": 10}}, {"scorer": {"least": 20}}, "settings.scorer.least: 10 -> 20"),
         ({"words": ["a"]}, {"words": ["b"]}, "settings.words changed"),
     ):

@@ -176,7 +176,7 @@ class Measure:
     schema: pa.Schema
     outcomes: Mapping[str, Outcome]
     scorer: Callable[[MeasureSettings, Dimension], Scorer] | None
-    version: str = "1"
+    version: str = "2"
     libraries: tuple[str, ...] = ()
     checks: tuple[Check, ...] = field(default=())
     thresholds: tuple[float, ...] = ()

@@ -46,6 +46,11 @@ from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.published import PublishedRate
 
 asset = Assets(AnnotatorBiasPart)
+of_labels = Assets(AnnotatorBiasPart, stage="labels", axes=("corpus",))
+of_verdicts = Assets(
+    AnnotatorBiasPart, stage="verdicts", axes=("corpus",), covers=lambda part, key: part.grouped(key["corpus"])
+)
+of_a_method = Assets(AnnotatorBiasPart, axes=("corpus", "method"), covers=lambda part, key: part.infers(key))
 
 
 @dataclass(frozen=True)
@@ -67,9 +72,7 @@ def _first_draw(table: pa.Table) -> pa.Table:
     return table.filter(pc.equal(table["draw"], 1))
 
 
-@asset(
-    stage="labels",
-    axes=("corpus",),
+@of_labels(
     inputs=_source,
     code_version="1",
     schema=ANNOTATIONS,
@@ -96,9 +99,7 @@ def annotations(source: Source, run: Run) -> Result:
     return Result(found.annotations, figures, tables={"sample": first.slice(0, 5)})
 
 
-@asset(
-    stage="labels",
-    axes=("corpus",),
+@of_labels(
     inputs=_source,
     code_version="1",
     schema=ITEMS,
@@ -110,9 +111,7 @@ def annotated_items(source: Source, run: Run) -> Result:
     return Result(table, {"gold": table.num_rows - table["gold"].null_count}, tables={"sample": table.slice(0, 5)})
 
 
-@asset(
-    stage="labels",
-    axes=("corpus",),
+@of_labels(
     inputs=_source,
     code_version="1",
     schema=ANNOTATORS,
@@ -140,10 +139,7 @@ class Compared:
     published: Mapping[str, PublishedRate]
 
 
-@asset(
-    stage="verdicts",
-    axes=("corpus",),
-    covers=lambda part, key: part.grouped(key["corpus"]),
+@of_verdicts(
     inputs=lambda part, key: Compared(
         part.settings.significance,
         _classes(part, key),
@@ -182,9 +178,7 @@ class Variance:
     published: Lines
 
 
-@asset(
-    stage="verdicts",
-    axes=("corpus",),
+@of_verdicts(
     covers=lambda part, key: part.grouped(key["corpus"]) and not part.corpora[key["corpus"]].several,
     inputs=lambda part, key: Variance(
         len(_classes(part, key)),
@@ -221,10 +215,8 @@ def _method(part: AnnotatorBiasPart, key: Key) -> Inference:
     return Inference(key["method"], part.settings.methods[key["method"]], part.modelled(key), len(_classes(part, key)))
 
 
-@asset(
+@of_a_method(
     stage="truths",
-    axes=("corpus", "method"),
-    covers=lambda part, key: part.infers(key),
     inputs=_method,
     reads={"labels": annotations, "who": annotators},
     code_version="2",
@@ -248,10 +240,8 @@ class Estimated:
     published: Lines
 
 
-@asset(
+@of_a_method(
     stage="truths",
-    axes=("corpus", "method"),
-    covers=lambda part, key: part.infers(key),
     inputs=lambda part, key: Estimated(
         _method(part, key),
         part.corpora[key["corpus"]].without("licence", "citation", "published_as", "task", "modelled"),
@@ -283,9 +273,8 @@ class Learning:
     seeds: int
 
 
-@asset(
+@of_a_method(
     stage="scores",
-    axes=("corpus", "method"),
     covers=lambda part, key: part.learns(key),
     inputs=lambda part, key: Learning(_method(part, key), part.settings.classifier, part.settings.seeds),
     reads={"labels": annotations, "who": annotators, "items": annotated_items},
@@ -313,10 +302,8 @@ class Scored:
     published: Mapping[str, float]
 
 
-@asset(
+@of_a_method(
     stage="scores",
-    axes=("corpus", "method"),
-    covers=lambda part, key: part.infers(key),
     inputs=lambda part, key: Scored(
         len(_classes(part, key)),
         part.settings.agreement,
@@ -324,6 +311,7 @@ class Scored:
     ),
     reads={"labels": annotations, "items": annotated_items, "truths": truth_inference, "learned": learned_classifiers},
     code_version="1",
+    libraries=("scipy",),
     schema=TRUTH_SCORES,
 )
 def truth_inference_scores(

@@ -79,6 +79,10 @@ from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.published import PublishedRate
 
 asset = Assets(ImplicitBiasPart)
+of_texts = Assets(ImplicitBiasPart, stage="texts", axes=("corpus",))
+of_verdicts = Assets(
+    ImplicitBiasPart, stage="verdicts", axes=("corpus", "classifier"), covers=lambda part, key: part.predicts(key)
+)
 
 if TYPE_CHECKING:
     from fairness_pipeline.models.classifiers.network import TextNetwork
@@ -121,9 +125,7 @@ class Balanced:
     maximum: int | None
 
 
-@asset(
-    stage="texts",
-    axes=("corpus",),
+@of_texts(
     inputs=lambda part, key: Balanced(_source(part, key), part.settings.splits, part.settings.maximum),
     code_version="2",
     schema=AUTHORED_TEXTS,
@@ -148,9 +150,7 @@ def authored_texts(inputs: Balanced, run: Run) -> Result:
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
-@asset(
-    stage="texts",
-    axes=("corpus",),
+@of_texts(
     covers=lambda part, key: part.corpora[key["corpus"]].groups.dialect is not None,
     inputs=_source,
     reads={"texts": authored_texts, "read": figures_of(authored_texts)},
@@ -346,10 +346,7 @@ class Judged:
     published: Mapping[str, PublishedRate]
 
 
-@asset(
-    stage="verdicts",
-    axes=("corpus", "classifier"),
-    covers=lambda part, key: part.predicts(key),
+@of_verdicts(
     inputs=lambda part, key: Judged(part.settings.significance, published.rates(*_published_as(part, key))),
     reads={"predictions": classifier_predictions, "inferred": masked_groups},
     code_version="3",
@@ -365,33 +362,20 @@ def classifier_fairness(inputs: Judged, predictions: pa.Table, inferred: pa.Tabl
     return Result(table, tables={"significance": shown})
 
 
-@dataclass(frozen=True)
-class Printed:
-    """Tables 4.4 to 4.7, by metric."""
-
-    published: Mapping[str, float]
-
-
-@asset(
-    stage="verdicts",
-    axes=("corpus", "classifier"),
-    covers=lambda part, key: part.predicts(key),
-    inputs=lambda part, key: Printed(published.metrics(*_published_as(part, key))),
+@of_verdicts(
+    inputs=lambda part, key: published.metrics(*_published_as(part, key)),
     reads={"predictions": classifier_predictions},
     code_version="1",
     schema=CLASSIFIER_METRICS,
     checks=(checks.not_empty, checks.values_not_negative),
 )
-def classifier_metrics(inputs: Printed, predictions: pa.Table) -> Result:
+def classifier_metrics(printed: dict[str, float], predictions: pa.Table) -> Result:
     """Accuracy, F1, FPED, FNED and DPD, each seed's, with intervals over seeds (tables 4.4 to 4.7)."""
-    table = measure_performance(predictions, inputs.published)
+    table = measure_performance(predictions, printed)
     return Result(table, tables={"metrics": table.drop_columns(["seeds"])})
 
 
-@asset(
-    stage="verdicts",
-    axes=("corpus", "classifier"),
-    covers=lambda part, key: part.predicts(key),
+@of_verdicts(
     inputs=lambda part, key: None,
     reads={"predictions": classifier_predictions},
     code_version="1",
@@ -405,18 +389,9 @@ def classifier_probabilities(_: None, predictions: pa.Table) -> Result:
     return Result(table, tables={"areas": areas})
 
 
-@dataclass(frozen=True)
-class Level:
-    """The level of the tests."""
-
-    alpha: float
-
-
-@asset(
-    stage="verdicts",
-    axes=("corpus", "classifier"),
+@of_verdicts(
     covers=lambda part, key: part.classifiers[key["classifier"]].base is not None,
-    inputs=lambda part, key: Level(part.level),
+    inputs=lambda part, key: part.level,
     reads={
         "before": of_base(classifier_predictions),
         "after": classifier_predictions,
@@ -427,11 +402,11 @@ class Level:
     schema=DEBIASING_EFFECTS,
 )
 def classifier_debiasing_effects(
-    inputs: Level, before: pa.Table, after: pa.Table, judged_before: pa.Table, judged_after: pa.Table
+    alpha: float, before: pa.Table, after: pa.Table, judged_before: pa.Table, judged_after: pa.Table
 ) -> Result:
     """Whether a method made the differences smaller, on the same texts."""
     was, now = ({row["measure"]: row["verdict"] for row in each.to_pylist()} for each in (judged_before, judged_after))
-    table = compare_methods(before, after, (was, now), inputs.alpha)
+    table = compare_methods(before, after, (was, now), alpha)
     return Result(table, tables={"effects": table})
 
 

@@ -126,6 +126,14 @@ def _has_phrases(part: LanguageModelPart, key: Key) -> bool:
     return part.has_phrases(key["dimension"])
 
 
+of_comments = Assets(LanguageModelPart, stage="phrases", axes=("dimension",), covers=_has_comments)
+of_phrases = Assets(LanguageModelPart, stage="phrases", axes=("dimension",), covers=_has_phrases)
+of_a_task = Assets(LanguageModelPart, stage="tasks")
+of_a_model = Assets(
+    LanguageModelPart, stage="verdicts", axes=("dimension", "model"), covers=lambda part, key: part.measured(key)
+)
+
+
 @dataclass(frozen=True)
 class Reading:
     """The sections of a corpus that are read, their files, and how much of them is kept."""
@@ -150,10 +158,7 @@ def reddit_comments(inputs: Reading, run: Run) -> Result:
     return Result(found.table, figures, tables={"sample": found.table.slice(0, 5)})
 
 
-@asset(
-    stage="phrases",
-    axes=("dimension",),
-    covers=_has_comments,
+@of_comments(
     inputs=_lexicon,
     reads={"comments": reddit_comments},
     code_version="1",
@@ -165,10 +170,7 @@ def bias_candidates(terms: StereotypeTerms, comments: pa.Table) -> Result:
     return Result(table, {"candidates": table.num_rows, "left_out": left_out}, tables={"sample": table.slice(0, 5)})
 
 
-@asset(
-    stage="phrases",
-    axes=("dimension",),
-    covers=_has_comments,
+@of_comments(
     inputs=_lexicon,
     reads={"candidates": bias_candidates},
     code_version="1",
@@ -207,10 +209,7 @@ def _annotating(part: LanguageModelPart, key: Key) -> Annotating:
     )
 
 
-@asset(
-    stage="phrases",
-    axes=("dimension",),
-    covers=_has_phrases,
+@of_phrases(
     inputs=_annotating,
     reads={"phrases": bias_phrases},
     code_version="2",
@@ -247,26 +246,16 @@ def phrase_annotations(inputs: Annotating, phrases: pa.Table | None) -> Result:
     return Result(table, figures)
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Whether the paper's alpha stands beside ours."""
-
-    published: bool
-
-
-@asset(
-    stage="phrases",
-    axes=("dimension",),
-    covers=_has_phrases,
-    inputs=lambda part, key: Agreement(part.corpus.published_as is not None),
+@of_phrases(
+    inputs=lambda part, key: part.corpus.published_as is not None,
     reads={"annotations": phrase_annotations},
     code_version="2",
     libraries=("krippendorff",),
     schema=AGREEMENT,
 )
-def annotation_agreement(inputs: Agreement, annotations: pa.Table) -> Result:
+def annotation_agreement(published: bool, annotations: pa.Table) -> Result:
     """Krippendorff's alpha of what two annotators labelled; no row where nobody shared items (section 2.3)."""
-    table = agreement(annotations, published=inputs.published)
+    table = agreement(annotations, published=published)
     return Result(table, tables={"agreement": table})
 
 
@@ -289,10 +278,7 @@ def _splitting(part: LanguageModelPart, key: Key) -> Splitting:
     )
 
 
-@asset(
-    stage="phrases",
-    axes=("dimension",),
-    covers=_has_phrases,
+@of_phrases(
     inputs=_splitting,
     reads={"annotations": phrase_annotations},
     code_version="1",
@@ -312,10 +298,7 @@ def phrase_splits(inputs: Splitting, annotations: pa.Table, run: Run) -> Result:
     return Result(table, {**figures, "phrases": dict(Counter(table["split"].to_pylist()))})
 
 
-@asset(
-    stage="phrases",
-    axes=("dimension",),
-    covers=_has_phrases,
+@of_phrases(
     inputs=_lexicon,
     reads={"splits": phrase_splits},
     code_version="2",
@@ -353,9 +336,7 @@ def _released(part: LanguageModelPart, key: Key) -> Released:
     )
 
 
-@asset(
-    stage="phrases",
-    axes=("dimension",),
+@of_phrases(
     covers=_has_counterfactuals,
     inputs=_released,
     code_version="1",
@@ -373,8 +354,7 @@ def counterfactual_disagreements(inputs: Released) -> Result:
     return Result(table, figures, tables={"disagreements": table.slice(0, 10)})
 
 
-@asset(
-    stage="tasks",
+@of_a_task(
     covers=lambda part, key: bool(part.corpus.grammar or part.corpus.references),
     inputs=lambda part, key: Reading(_corpus(part, "references"), _files(part, part.corpus.references)),
     code_version="1",
@@ -393,8 +373,7 @@ def _task_data(part: LanguageModelPart, task: DownstreamTask) -> Reading:
     return Reading(_corpus(part, task), _files(part, *((*own.train, *own.test) if own else ())), maximum)
 
 
-@asset(
-    stage="tasks",
+@of_a_task(
     covers=lambda part, key: bool(part.corpus.grammar or part.corpus.state_tracking),
     inputs=lambda part, key: _task_data(part, "state_tracking"),
     code_version="1",
@@ -408,8 +387,7 @@ def state_turns(inputs: Reading, run: Run) -> Result:
     return Result(table, {"turns": dict(Counter(table["split"].to_pylist()))}, tables={"sample": table.slice(0, 5)})
 
 
-@asset(
-    stage="tasks",
+@of_a_task(
     covers=lambda part, key: bool(part.corpus.grammar or part.corpus.responses),
     inputs=lambda part, key: _task_data(part, "responses"),
     code_version="1",
@@ -605,10 +583,7 @@ def _judged(part: LanguageModelPart, key: Key) -> Judged:
     )
 
 
-@asset(
-    stage="verdicts",
-    axes=("dimension", "model"),
-    covers=lambda part, key: part.measured(key),
+@of_a_model(
     inputs=_judged,
     reads={"perplexities": phrase_perplexities, "of_its_base": of_base(phrase_perplexities)},
     code_version="3",
@@ -632,19 +607,10 @@ def language_model_bias(inputs: Judged, perplexities: pa.Table, of_its_base: pa.
     return Result(table, {"pairs": pairs}, tables={"significance": shown})
 
 
-@dataclass(frozen=True)
-class Level:
-    """The level of the tests."""
-
-    alpha: float
-
-
-@asset(
+@of_a_model(
     name="language_model_debiasing_effects",
-    stage="verdicts",
-    axes=("dimension", "model"),
     covers=_is_debiased,
-    inputs=lambda part, key: Level(part.settings.significance.alpha),
+    inputs=lambda part, key: part.level,
     reads={
         "before": of_base(phrase_perplexities),
         "after": phrase_perplexities,
@@ -654,15 +620,13 @@ class Level:
     code_version="2",
     schema=DEBIASING_EFFECTS,
 )
-def effects(
-    inputs: Level, before: pa.Table, after: pa.Table, judged_before: pa.Table, judged_after: pa.Table
-) -> Result:
+def effects(alpha: float, before: pa.Table, after: pa.Table, judged_before: pa.Table, judged_after: pa.Table) -> Result:
     """Whether the gap got smaller, paired on the same phrases."""
     was, now = (
         {row["measure"]: row["verdict"] for row in each.to_pylist()}[STEREOTYPE]
         for each in (judged_before, judged_after)
     )
-    table = debiasing_effect(before, after, (was, now), inputs.alpha)
+    table = debiasing_effect(before, after, (was, now), alpha)
     return Result(table, tables={"effects": table})
 
 

@@ -50,13 +50,7 @@ from fairness_pipeline.studies.sentiment_equity.study import STUDY
 from fairness_pipeline.workspace.lake import Key
 
 asset = Assets(EquityPart)
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What the sentences are generated from."""
-
-    files: tuple[DataFile, ...]
+of_verdicts = Assets(EquityPart, stage="verdicts", axes=("dimension", "system"))
 
 
 def _has_systems(part: EquityPart, key: Key) -> bool:
@@ -66,12 +60,12 @@ def _has_systems(part: EquityPart, key: Key) -> bool:
 @asset(
     stage="sentences",
     covers=_has_systems,
-    inputs=lambda part, key: Recipe(tuple(map(DataFile.of, FILES))),
+    inputs=lambda part, key: tuple(map(DataFile.of, FILES)),
     code_version="2",
     schema=EQUITY_SENTENCES,
     checks=(checks.not_empty,),
 )
-def equity_sentences(recipe: Recipe) -> Result:
+def equity_sentences(files: tuple[DataFile, ...]) -> Result:
     """The Equity Evaluation Corpus, generated from its recipe (Kiritchenko and Mohammad 2018), and in other words."""
     table = make_equity_sentences()
     return Result(
@@ -79,24 +73,17 @@ def equity_sentences(recipe: Recipe) -> Result:
     )
 
 
-@dataclass(frozen=True)
-class Tweets:
-    """The files of tweets."""
-
-    files: tuple[File, ...]
-
-
 @asset(
     stage="systems",
     covers=lambda part, key: any(system.trained for system in part.systems.values()),
-    inputs=lambda part, key: Tweets(tuple(map(File.of, part.tweet_files()))),
+    inputs=lambda part, key: tuple(map(File.of, part.tweet_files())),
     code_version="1",
     schema=AFFECT_TWEETS,
     checks=(checks.not_empty,),
 )
-def affect_tweets(tweets: Tweets) -> Result:
+def affect_tweets(files: tuple[File, ...]) -> Result:
     """Tweets with the intensity of an affect, to train systems on (Kiritchenko and Mohammad 2018, section 4)."""
-    table = read_affect_tweets([file.path for file in tweets.files])
+    table = read_affect_tweets([file.path for file in files])
     return Result(table, {"tweets": dict(Counter(table["affect"].to_pylist()))}, tables={"sample": table.slice(0, 5)})
 
 
@@ -178,12 +165,11 @@ class Compared:
     dimension: str
 
 
-@asset(
-    stage="verdicts",
-    axes=("dimension", "system"),
+@of_verdicts(
     inputs=lambda part, key: Compared(key["dimension"]),
     reads={"sentences": equity_sentences, "scores": equity_scores},
     code_version="1",
+    libraries=("scipy",),
     schema=EQUITY_PAIRS,
     checks=(checks.not_empty,),
     show=lambda part, key, result: Glance(
@@ -205,9 +191,7 @@ class Judged(Compared):
     margin: Margin
 
 
-@asset(
-    stage="verdicts",
-    axes=("dimension", "system"),
+@of_verdicts(
     inputs=lambda part, key: Judged(key["dimension"], part.settings.alpha, part.settings.margin),
     reads={"sentences": equity_sentences, "scores": equity_scores},
     code_version="3",

@@ -32,7 +32,7 @@ from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 from fairness_pipeline.workspace.lake import Key
 
-asset = Assets(DialoguePart)
+asset = Assets(DialoguePart, stage="answers", axes=("dimension", "model"))
 
 WEIGHTS = one_of(dialogue_models, debiased_dialogue_models)
 """The folder of a model, debiased or not."""
@@ -62,8 +62,6 @@ def answering_of(part: DialoguePart, key: Key) -> Answering:
 
 
 @asset(
-    stage="answers",
-    axes=("dimension", "model"),
     covers=lambda part, key: part.answers(key),
     inputs=answering_of,
     reads={"pairs": context_pairs, "weights": WEIGHTS},
@@ -119,8 +117,6 @@ def has_controls(part: DialoguePart, key: Key) -> bool:
 
 
 @asset(
-    stage="answers",
-    axes=("dimension", "model"),
     covers=has_controls,
     inputs=answering_of,
     reads={"contexts": no_effect_contexts, "weights": WEIGHTS},

@@ -39,11 +39,12 @@ from fairness_pipeline.studies.dialogue_fairness.results import published_qualit
 from fairness_pipeline.studies.dialogue_fairness.standing import Figures, says_nothing
 from fairness_pipeline.workspace.lake import Key
 
-asset = Assets(DialoguePart)
-
 
 def _is_debiased(part: DialoguePart, key: Key) -> bool:
     return part.answers(key) and part.models[key["model"]].debiasing is not None
+
+
+asset = Assets(DialoguePart, stage="verdicts", axes=("dimension", "model"), covers=_is_debiased)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,6 @@ def _quality(part: DialoguePart, key: Key) -> Quality:
 
 
 @asset(
-    stage="verdicts",
     axes=("model",),
     covers=lambda part, key: part.models[key["model"]].trained and part.models[key["model"]].debiasing is None,
     inputs=_quality,
@@ -75,8 +75,6 @@ def base_response_quality(inputs: Quality, dialogues: pa.Table, weights: Path, t
 
 
 @asset(
-    stage="verdicts",
-    axes=("dimension", "model"),
     covers=lambda part, key: _is_debiased(part, key) and part.models[key["model"]].trained,
     inputs=_quality,
     reads={
@@ -155,9 +153,6 @@ def _compared(part: DialoguePart, key: Key) -> Compared:
 
 
 @asset(
-    stage="verdicts",
-    axes=("dimension", "model"),
-    covers=_is_debiased,
     inputs=_compared,
     reads={
         "answers": responses,
@@ -230,8 +225,6 @@ def _seeds(part: DialoguePart, key: Key) -> Seeds:
 
 
 @asset(
-    stage="verdicts",
-    axes=("dimension", "model"),
     covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
     inputs=_seeds,
     reads={

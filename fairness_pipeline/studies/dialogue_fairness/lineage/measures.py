@@ -38,7 +38,8 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import context_pa
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.lake import Key
 
-asset = Assets(DialoguePart)
+asset = Assets(DialoguePart, stage="measures", axes=("dimension", "model"), covers=has_controls)
+of_a_corpus = Assets(DialoguePart, stage="measures", axes=("corpus", "dimension"))
 
 
 def _measured(measure: Measure) -> Asset:
@@ -47,14 +48,12 @@ def _measured(measure: Measure) -> Asset:
         return Result(table, tables={} if measure.scorer else {measure.table: table})
 
     return asset(
-        stage="measures",
         name=measure.table,
         description=measure.description,
-        axes=("dimension", "model"),
         covers=lambda part, key: part.answers(key),
         inputs=lambda part, key: measure.scoring(part.settings.measures, part.dimensions[key["dimension"]]),
         reads={"answers": responses},
-        code_version="2",
+        code_version=measure.version,
         schema=measure.schema,
         checks=measure.checks,
     )(measured)
@@ -76,9 +75,6 @@ class Changes:
 
 
 @asset(
-    stage="measures",
-    axes=("dimension", "model"),
-    covers=has_controls,
     inputs=lambda part, key: Changes(part.dimensions[key["dimension"]].masked, Encoder.of(part.settings.measures)),
     reads={"answers": responses, "others": no_effect_responses},
     code_version="1",
@@ -110,9 +106,6 @@ def _compared(part: DialoguePart, key: Key) -> Compared:
 
 
 @asset(
-    stage="measures",
-    axes=("dimension", "model"),
-    covers=has_controls,
     inputs=_compared,
     reads={"answers": responses, "others": no_effect_responses},
     code_version="1",
@@ -148,9 +141,7 @@ def _instruments(part: DialoguePart, key: Key) -> Instruments:
     )
 
 
-@asset(
-    stage="measures",
-    axes=("corpus", "dimension"),
+@of_a_corpus(
     inputs=_instruments,
     reads={"dialogues": one_of(*DIALOGUES)},
     code_version="3",
@@ -197,9 +188,7 @@ def _parrot(part: DialoguePart, key: Key) -> Parrot:
     return Parrot(scorings(measures(), part.settings.measures, dimension), significance, dimension.masked)
 
 
-@asset(
-    stage="measures",
-    axes=("corpus", "dimension"),
+@of_a_corpus(
     inputs=_parrot,
     reads={"pairs": context_pairs},
     code_version="1",

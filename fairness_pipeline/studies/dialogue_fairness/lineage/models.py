@@ -30,7 +30,7 @@ from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.lake import Key
 
-asset = Assets(DialoguePart)
+asset = Assets(DialoguePart, stage="models")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,6 @@ def model_of(part: DialoguePart, key: Key) -> Model:
 
 
 @asset(
-    stage="models",
     kind="checkpoint",
     axes=("model",),
     covers=lambda part, key: part.models[key["model"]].debiasing is None,
@@ -177,7 +176,6 @@ class Disentangling(Debiasing):
 
 
 @asset(
-    stage="models",
     kind="checkpoint",
     axes=("dimension", "model"),
     covers=_disentangles,
@@ -201,7 +199,6 @@ def disentanglement(inputs: Disentangling, dialogues: pa.Table, base: Path, run:
 
 
 @asset(
-    stage="models",
     kind="checkpoint",
     axes=("dimension", "model"),
     covers=_is_debiased,

@@ -18,7 +18,7 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUE
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.lake import Key
 
-asset = Assets(DialoguePart)
+asset = Assets(DialoguePart, stage="pairs", axes=("corpus", "dimension"))
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,6 @@ def _search(part: DialoguePart, key: Key) -> Search:
 
 
 @asset(
-    stage="pairs",
-    axes=("corpus", "dimension"),
     inputs=_search,
     reads={"dialogues": one_of(*DIALOGUES)},
     code_version="2",
@@ -84,8 +82,6 @@ def _pairing(part: DialoguePart, key: Key) -> Pairing:
 
 
 @asset(
-    stage="pairs",
-    axes=("corpus", "dimension"),
     inputs=_pairing,
     reads={"found": contexts},
     code_version="4",
@@ -109,8 +105,6 @@ class NoEffect:
 
 
 @asset(
-    stage="pairs",
-    axes=("corpus", "dimension"),
     covers=lambda part, key: part.settings.pairs.no_effect > 0,
     inputs=lambda part, key: NoEffect(part.dimensions[key["dimension"]].fitting, part.settings.pairs.no_effect),
     reads={"pairs": context_pairs},

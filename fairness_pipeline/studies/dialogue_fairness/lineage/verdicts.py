@@ -58,25 +58,17 @@ from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.distinct import Scorer
 from fairness_pipeline.workspace.lake import Key
 
-asset = Assets(DialoguePart)
+asset = Assets(DialoguePart, stage="verdicts", axes=("dimension", "model"), covers=lambda part, key: part.answers(key))
 
 Tables = Mapping[str, pa.Table]
 """The table of each measure, by name."""
 TABLES = each_of(*MEASURED)
 
 
-def _answers(part: DialoguePart, key: Key) -> bool:
-    """Whether a model answers in a dimension."""
-    return part.answers(key)
-
-
 _FACTORS = {"source_file": "source", "topic": "topic"}
 
 
 @asset(
-    stage="verdicts",
-    axes=("dimension", "model"),
-    covers=_answers,
     inputs=lambda part, key: None,
     reads={"dialogues": one_of(*DIALOGUES), "pairs": context_pairs, "tables": TABLES},
     code_version="1",
@@ -124,9 +116,6 @@ def _varied(part: DialoguePart, key: Key) -> Varied:
 
 
 @asset(
-    stage="verdicts",
-    axes=("dimension", "model"),
-    covers=_answers,
     inputs=_varied,
     reads={"pairs": context_pairs, "answers": responses, "tables": TABLES, "weights": WEIGHTS},
     arrows=(context_pairs, responses, *MEASURED),
@@ -188,9 +177,6 @@ JUDGED = (*MEASURED, answer_changes, no_effect_differences, verdict_variations, 
 
 
 @asset(
-    stage="verdicts",
-    axes=("dimension", "model"),
-    covers=_answers,
     inputs=lambda part, key: Significance(
         part.settings.significance, part.dimensions[key["dimension"]].masked, published_rows_of(part, **key)
     ),
@@ -255,26 +241,17 @@ def dialogue_significance(
     return Result(table, {**differences, "verdicts": verdicts}, tables={"significance": shown})
 
 
-@dataclass(frozen=True)
-class Level:
-    """The level of the tests."""
-
-    alpha: float
-
-
 @asset(
-    stage="verdicts",
-    axes=("dimension", "model"),
     covers=lambda part, key: part.answers(key) and bool(part.seeds_of(key)),
-    inputs=lambda part, key: Level(part.level),
+    inputs=lambda part, key: part.level,
     reads={"seeds": of_seeds(dialogue_significance)},
     code_version="1",
     libraries=("numpy", "scipy"),
     schema=RECIPE_SIGNIFICANCE,
     checks=(checks.not_empty,),
 )
-def recipe_significance(inputs: Level, seeds: Mapping[str, pa.Table]) -> Result:
+def recipe_significance(alpha: float, seeds: Mapping[str, pa.Table]) -> Result:
     """The verdict on a recipe: the model trained with several seeds, with the variance between them in the interval."""
-    table = judge_recipe(list(seeds.values()), inputs.alpha)
+    table = judge_recipe(list(seeds.values()), alpha)
     shown = table.select(["measure", "seeds", "difference", "sd_seeds", "ci_low", "ci_high", "verdict", "verdicts"])
     return Result(table, {"seeds": len(seeds)}, tables={"recipe": shown})
