@@ -25,12 +25,14 @@ class UndeclaredRead(FairnessError):
 
 
 class _Allowed(NamedTuple):
-    """The declared files; where they lie; the data folders; and the folder of outputs, which may lie in one."""
+    """The declared files; where they lie; the data folders; the folder of outputs, which may lie in one; and what was
+    refused."""
 
     files: frozenset[File | DataFile]
     paths: tuple[str, ...]
     folders: tuple[str, ...]
     home: str
+    refused: list[str]
 
 
 _allowed: ContextVar[_Allowed | None] = ContextVar("allowed", default=None)
@@ -71,7 +73,7 @@ def declare(files: Files | None) -> Token[_Allowed | None]:
         declared = frozenset(files)
         paths = tuple(str(file.path.resolve()) for file in declared)
         folders = tuple(f"{folder}{os.sep}" for folder in data_folders())
-        allowed = _Allowed(declared, paths, folders, f"{home_folder()}{os.sep}")
+        allowed = _Allowed(declared, paths, folders, f"{home_folder()}{os.sep}", [])
         if declared != _last:
             _last = declared
             for clear in _caches:
@@ -81,12 +83,19 @@ def declare(files: Files | None) -> Token[_Allowed | None]:
 
 @contextmanager
 def only(files: Files | None) -> Iterator[None]:
-    """`declare` while the block runs."""
+    """`declare` while the block runs.
+
+    Raises:
+        UndeclaredRead: another file was opened, even if the block has taken that for a missing file.
+    """
     token = declare(files)
+    allowed = _allowed.get()
     try:
         yield
     finally:
         _allowed.reset(token)
+    if allowed and allowed.refused:
+        raise UndeclaredRead(allowed.refused[0])
 
 
 def declared() -> Files | None:
@@ -108,7 +117,8 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if not any(path == own or path.startswith(own + os.sep) for own in allowed.paths):
         folder = next(folder for folder in allowed.folders if path.startswith(folder))
-        raise UndeclaredRead(
+        allowed.refused.append(
             f"{path.removeprefix(folder)} is read, and is no input of the asset: a change of it would go unnoticed; "
             "declare it as a DataFile among the asset's inputs"
         )
+        raise UndeclaredRead(allowed.refused[-1])

@@ -21,7 +21,7 @@ from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.lineage.shelf import Shelf
-from fairness_pipeline.lineage.state import State, made_from
+from fairness_pipeline.lineage.state import State
 from fairness_pipeline.models.usage import note_in
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint
 
@@ -66,7 +66,7 @@ def make(
         given = asset.inputs(part, key)
         described = state.described(name, key, given)
         card = lake.card(name, key)
-        if card and only_if_stale and made_from(card, described):
+        if card and only_if_stale and state.made_from(name, key, card, described):
             beginning(card.fingerprint)
             return Made(card)
         stamp = fingerprint(described)
@@ -80,9 +80,11 @@ def make(
         note_in(lake.root)
         run = Run(name, key, profile.seed, progress, engine_of(profile.engine, lake.root), work)
         arguments = _arguments(asset, lineage, lake, key, run)
+        if asset.kind != "document" and State(lineage, lake).described(name, key, given) != described:
+            raise FairnessError(f"{name}: what it is made from was made anew while it was read; run again")
         with turn_ends(progress), only([*files_of(given)]):
             result = asset.function(given, **arguments)
-        if State(lineage, lake).inputs(name, key) != described:
+        if State(lineage, lake).settings(name, asset.inputs(part, key)) != described["settings"]:
             raise FairnessError(f"{name}: what it is made from changed while it was made; run again")
         glance = asset.show(part, key, result)
         still_ours = lake.still_ours(name, key)

@@ -54,23 +54,43 @@ class State:
     def described(self, name: str, key: Key, given: object) -> dict[str, Any]:
         """The same for inputs that are there: the object that is handed to the asset's function."""
         asset = self.lineage.assets[name]
-        inputs = canonical(given, self._known)
-        settings: dict[str, Any] = inputs if isinstance(inputs, dict) else {"inputs": inputs}
-        if asset.libraries:
-            versions = settings.get("versions", {})
-            settings = {**settings, "versions": {**versions, **library_versions(*asset.libraries)}}
         return {
             "asset": name,
             "code_version": asset.code_version,
             **({"schema": _columns(asset)} if asset.schema else {}),
             "partition": key,
             "seed": self.lineage.project.profile.seed,
-            "settings": settings,
+            "settings": self.settings(name, given),
             "upstream": {
                 "/".join([source, *k.values()]): self._upstream(asset, source, k)
                 for source, k in self.lineage.sources(name, key)
             },
         }
+
+    def settings(self, name: str, given: object) -> dict[str, Any]:
+        """An asset's inputs and the versions of its libraries, as JSON can hold them."""
+        inputs, libraries = canonical(given, self._known), self.lineage.assets[name].libraries
+        settings: dict[str, Any] = inputs if isinstance(inputs, dict) else {"inputs": inputs}
+        if libraries:
+            settings = {**settings, "versions": {**settings.get("versions", {}), **library_versions(*libraries)}}
+        return settings
+
+    def made_from(self, name: str, key: Key, card: Card, described: dict[str, Any]) -> bool:
+        """Whether a partition with this card was made from these inputs.
+
+        Cards of earlier versions name no schema, and keys that say nothing. They are taken over, so that nobody trains
+        or pays again for what did not change.
+        """
+        if card.fingerprint == fingerprint(described):
+            return True
+        older = {name: value for name, value in described.items() if name != "schema"}
+        if "schema" in card.inputs or _spoken(card.inputs) != _spoken(json.loads(json.dumps(older))):
+            return False
+        schema = self.lineage.assets[name].schema
+        if schema is None:
+            return True
+        written = pq.read_schema(self.lake.table_path(name, key)).remove_metadata()
+        return bool(written.equals(without_texts(schema)))
 
     def changes(self, name: str, key: Key) -> list[str]:
         """The reasons why a partition must be made; empty if it is up to date.
@@ -94,7 +114,7 @@ class State:
             return ["not made yet"]
         # A missing upstream partition is no change yet: it may come out as before.
         now["upstream"] = {k: content or card.inputs["upstream"].get(k) for k, content in now["upstream"].items()}
-        if made_from(card, now) and ("schema" in card.inputs or self._has_schema(name, key)):
+        if self.made_from(name, key, card, now):
             return []
         return list(changes_between(card.inputs, json.loads(json.dumps(now)), key)) or ["made from something else"]
 
@@ -106,14 +126,6 @@ class State:
                 self.stale(source, k) for source, k in self.lineage.sources(name, key)
             )
         return self._stale[place]
-
-    def _has_schema(self, name: str, key: Key) -> bool:
-        """Whether a table that was made before schemas were inputs has the schema that it would have now."""
-        asset = self.lineage.assets[name]
-        if asset.schema is None:
-            return True
-        written = pq.read_schema(self.lake.table_path(name, key)).remove_metadata()
-        return bool(written.equals(without_texts(asset.schema)))
 
     def _upstream(self, asset: Asset, source: str, key: Key) -> str | None:
         card = self.card(source, key)
@@ -127,18 +139,6 @@ def _columns(asset: Asset) -> dict[str, str]:
     """A table's columns and their types; what they are said to hold is no input."""
     assert asset.schema is not None
     return {column.name: str(column.type) for column in without_texts(asset.schema)}
-
-
-def made_from(card: Card, described: dict[str, Any]) -> bool:
-    """Whether a partition was made from these inputs.
-
-    Cards of earlier versions name no schema, and keys that say nothing. They are taken over, so that nobody trains or
-    pays again for what did not change.
-    """
-    if card.fingerprint == fingerprint(described):
-        return True
-    older = {name: value for name, value in described.items() if name != "schema"}
-    return "schema" not in card.inputs and _spoken(card.inputs) == _spoken(json.loads(json.dumps(older)))
 
 
 def _spoken(value: Any) -> Any:

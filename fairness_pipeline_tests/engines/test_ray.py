@@ -81,11 +81,8 @@ def test_a_refusal_arrives_as_it_is_and_what_was_scored_is_kept(cluster: None, f
 
 @pytest.mark.kills
 def test_a_file_that_is_not_declared_is_refused_there_too(cluster: None, folder: Path) -> None:
-    name = "wordnet/noun.exc"
-    with (
-        only([DataFile.of("lexicon/common_words.txt")]),
-        pytest.raises(FairnessError, match="noun.exc is read, and is no"),
-    ):
+    name, another = "wordnet/noun.exc", DataFile.of("lexicon/common_words.txt")
+    with pytest.raises(FairnessError, match="noun.exc is read, and is no"), only([another]):
         on_ray(folder, reading(name))
     with only([DataFile.of(name)]):
         assert on_ray(folder, reading(name))["bytes"][0].as_py() > 0

@@ -25,7 +25,7 @@ from fairness_pipeline.lineage.assets import Asset, Result
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.making import make
 from fairness_pipeline.lineage.run import Run
-from fairness_pipeline.lineage.state import State, made_from
+from fairness_pipeline.lineage.state import State
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.annotator_bias.lineage import Inference, truth_inference
@@ -109,9 +109,9 @@ def test_cards_of_earlier_versions_are_taken_over(made: Project) -> None:
     now = state.inputs("responses", KEY)
     older = {name: value for name, value in now.items() if name != "schema"}
     older["settings"] = {**now["settings"], "since_removed": None}
-    assert made_from(Card(fingerprint(older), older), now)
+    assert state.made_from("responses", KEY, Card(fingerprint(older), older), now)
     other = {**older, "settings": {**older["settings"], "round": "yesterday"}}
-    assert not made_from(Card(fingerprint(other), other), now)
+    assert not state.made_from("responses", KEY, Card(fingerprint(other), other), now)
 
 
 class _Made:
