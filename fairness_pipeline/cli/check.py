@@ -17,6 +17,7 @@ from fairness_pipeline.workspace.lake import Key, Lake
 _SHOWN = 300
 
 if TYPE_CHECKING:
+    from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan
     from fairness_pipeline.project.project import Project
 
@@ -45,7 +46,7 @@ def _check(arguments: argparse.Namespace) -> int:
     begun = time.monotonic()
     with Progress(console=Console(stderr=True), transient=True) as display:
         found = problems(lake, display.track(made, description="partitions"))
-    found += wrong_checksums(project)
+    found += wrong_checksums(lineage)
     for told in found:
         print(visible(told))
     size = sum(path.stat().st_size for path in _files(project.workspace))
@@ -119,10 +120,10 @@ def problems(lake: Lake, partitions: Iterable[tuple[str, Key]]) -> list[str]:
     return found
 
 
-def wrong_checksums(project: "Project") -> list[str]:
+def wrong_checksums(lineage: "Lineage") -> list[str]:
     """Which checksums are kept of files, but are not theirs, a line each: with them, old answers look up to date."""
-    files = {path for part in project.parts.values() for path in part.files() if path.is_file()}
-    return [f"{record}: not the SHA-256 of {path}" for path in sorted(files) if (record := wrong_record(path))]
+    files = sorted(lineage.files())
+    return [f"{record}: not the SHA-256 of {path}" for path in files if (record := wrong_record(path))]
 
 
 def _strange(lake: Lake, made: Iterable[tuple[str, Key]]) -> list[Path]:

@@ -219,7 +219,7 @@ def _file_states(profile: str) -> dict[str, str]:
     """Time and size of every YAML file, and of every local file that the profile's studies are made from."""
     files = [path for folder in paths.data_folders() for path in folder.glob("*/*.yaml")]
     with suppress(FairnessError):  # a file that cannot be read yet is watched all the same; the run says what is wrong
-        files += [path for part in Project(profile).parts.values() for path in part.files()]
+        files += Lineage(Project(profile)).files()
     return {str(path): _state(path) for path in files if path.is_file()}
 
 

@@ -1,7 +1,11 @@
 """All assets of a profile, their partitions, and the upstream partitions that each partition is made from."""
 
+from contextlib import suppress
 from itertools import product
+from pathlib import Path
 
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import files_of
 from fairness_pipeline.lineage.assets import Asset, Place, declared_in, place
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy
@@ -62,6 +66,15 @@ class Lineage:
         choices = ([known[axis]] if axis in known else part.axes[axis] for axis in asset.axes)
         found = [dict(zip(asset.axes, combination, strict=True)) for combination in product(*choices)]
         return [k for k in found if asset.covers(part, k)]
+
+    def files(self) -> set[Path]:
+        """The files that partitions are made from besides each other, as far as they are there."""
+        found: set[Path] = set()
+        for name, asset in self.assets.items():
+            for key in self.keys(name):
+                with suppress(FairnessError):  # a missing file is there once it is: then it is another set
+                    found |= {file.path for file in files_of(asset.inputs(self.part(name), key))}
+        return {file for path in found for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()}
 
     def sources(self, name: str, key: Key) -> list[tuple[str, Key]]:
         """The upstream partitions that a partition reads: its own subject's, its base's, its seeds' and so on."""

@@ -1,7 +1,7 @@
 """The interface of a study for shared code: an entry in `STUDIES`, a `Study`, and a `Part` of each profile."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -114,10 +114,6 @@ class Part(ABC, Generic[S]):
     def given(self) -> Mapping[str, Path]:
         """The user's files in the workspace that have no file in `data` (answers, scores), by the subject's key."""
         return {}
-
-    def files(self) -> Iterator[Path]:
-        """The local files that the study's partitions are made from; changes to them are watched."""
-        return iter(())
 
 
 AnyPart = Part[Any]

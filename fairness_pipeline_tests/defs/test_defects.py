@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.sentiment.specification import EncoderSettings
 from fairness_pipeline.models.specification import TrainingSettings
@@ -170,4 +171,4 @@ def test_a_classifiers_folder_is_looked_for_beside_the_profile(
     monkeypatch.chdir(tmp_path)
     part = Project("tiny").parts["dialogue_fairness"]
     assert part.settings.measures.offence_classifier == str(folder.resolve())
-    assert folder / "config.json" in list(part.files())
+    assert folder / "config.json" in Lineage(Project("tiny")).files()

@@ -1,7 +1,6 @@
 """What a profile says of this study: corpora that several people labelled, how truth is inferred, how all is judged."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -110,14 +109,6 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
     def measures(self) -> list[str]:
         """The categories of all corpora."""
         return list(dict.fromkeys(name for own in self.corpora.values() for name in own.compared))
-
-    def files(self) -> Iterator[Path]:
-        """Corpus files."""
-        for key, corpus in self.corpora.items():
-            for file in corpus.all_files():
-                with suppress(FairnessError):
-                    if not file.is_address:
-                        yield file.resolve(self.folders[key])
 
     # What the study itself asks
 

@@ -1,7 +1,6 @@
 """What a profile says of this study: corpora, dialogue models, how they are debiased, and how answers are judged."""
 
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -11,7 +10,6 @@ from fairness_pipeline.corpora.dialogue.dialogues import Splits
 from fairness_pipeline.corpora.dialogue.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.debiasing.dialogue.registry import method_of, settings_of
-from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load
@@ -21,7 +19,6 @@ from fairness_pipeline.measures.dialogue.measure import MARGINS, MASKED, Signifi
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
-from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.project.project import Project, each_once, find
 from fairness_pipeline.project.study import Part
@@ -209,23 +206,6 @@ class DialoguePart(Part[DialogueFairness]):
         imports = [path for path in (self.project.workspace / "imports").glob("*") if path.is_dir()]
         models = sorted((self.project.workspace / "models").glob("*.yaml"))
         return {path.name: path for path in sorted(imports)} | {path.stem: path for path in models}
-
-    def files(self) -> Iterator[Path]:
-        """Corpora, model folders, imported responses."""
-        for corpus, folder in self.corpora.values():
-            with suppress(FairnessError):
-                yield from (file.resolve(folder) for file in corpus.files if not file.is_address)
-            yield from corpus.dataset.files(folder) if corpus.dataset else ()
-            yield from [paths.data_file(corpus.grammar.file)] if corpus.grammar else ()
-        for model in self.models.values():
-            yield from folder_files(model.huggingface.name) if model.huggingface else ()
-        measures = self.settings.measures
-        for name in filter(None, (*measures.classifiers, measures.embedding_model)):
-            yield from folder_files(name)
-        for labelled in self.settings.measures.labelled:
-            with suppress(FairnessError):
-                yield labelled.resolve(self.project.path.parent)
-        yield from (self.project.workspace / "imports").glob("*/*.parquet")
 
     def seeds_of(self, key: Key) -> list[Key]:
         """A model itself, then `<model>.seed2` and so on."""

@@ -1,7 +1,5 @@
 """What a profile says of this study: texts by authors of two groups, classifiers, and how these are judged."""
 
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +11,11 @@ from fairness_pipeline.corpora.classifiers.authored_texts import AuthoredShares,
 from fairness_pipeline.debiasing.classifiers.registry import METHODS
 from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.explanation.settings import ExplainerSettings
-from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.measures.classifiers.group_rates import RATES, GroupRatesSettings
 from fairness_pipeline.models.classifiers.prediction_files import FORMS
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.workspace.lake import Key
@@ -150,20 +146,6 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         classifiers = sorted((self.project.workspace / "classifiers").glob("*.yaml"))
         imported = {name: path for (_, name), path in self.predictions.items()}
         return imported | {path.stem: path for path in classifiers}
-
-    def files(self) -> Iterator[Path]:
-        """Corpus files, model folders, imported predictions."""
-        for key, corpus in self.corpora.items():
-            if corpus.grammar:
-                yield paths.data_file(corpus.grammar.file)
-            for file in corpus.all_files():
-                with suppress(FairnessError):
-                    if not file.is_address:
-                        yield file.resolve(self.folders[key])
-        for classifier in self.classifiers.values():
-            source = classifier.huggingface or classifier.encoder
-            yield from folder_files(source.name) if source else ()
-        yield from self.predictions.values()
 
     # What the study itself asks
 

@@ -2,8 +2,7 @@
 
 import csv
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from fairness_pipeline.measures.language.phrase_bias import LanguageModelBiasSet
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.models.language.log_probability_files import FORMS
 from fairness_pipeline.models.language.specification import ARCHITECTURES, LanguageModelSpecification
-from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.workspace.lake import Key
@@ -138,20 +136,6 @@ class LanguageModelPart(Part[LanguageModelBias]):
     def corpora_of_all(self) -> Sequence[str]:
         """The one corpus of the profile."""
         return (self.settings.corpus,)
-
-    def files(self) -> Iterator[Path]:
-        """Corpus files, imported annotations, model folders."""
-        if self.corpus.grammar:
-            yield paths.data_file(self.corpus.grammar.file)
-        for file in self.corpus.files():
-            with suppress(FairnessError):
-                if not file.is_address:
-                    yield file.resolve(self.folder)
-        for dimension in self.dimensions:
-            yield from self.imported(dimension)
-        for model in self.models.values():
-            yield from folder_files(model.huggingface.name) if model.huggingface else ()
-            yield from [Path(model.logprobs)] if model.logprobs else ()
 
     # What the study itself asks
 

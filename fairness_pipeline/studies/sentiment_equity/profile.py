@@ -1,18 +1,16 @@
 """What a profile says of this study: sentiment systems, the tweets they are trained on, and how scores are judged."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import pydantic
 
 from fairness_pipeline.cli.given import check_free
-from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS, FILES
+from fairness_pipeline.corpora.sentiment.equity_sentences import DIMENSIONS
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Share, Specification, load
-from fairness_pipeline.models.pretrained import folder_files
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.project.project import Project, changed, find
 from fairness_pipeline.project.study import Part
@@ -87,14 +85,6 @@ class EquityPart(Part[SentimentEquity]):
         """Files of scores, and systems given to `audit`."""
         systems = sorted((self.project.workspace / "systems").glob("*.yaml"))
         return self.score_files | {path.stem: path for path in systems}
-
-    def files(self) -> Iterator[Path]:
-        """Recipe of the sentences, tweets, model folders, score files."""
-        yield from map(paths.data_file, FILES)
-        yield from self.tweet_files()
-        for system in self.systems.values():
-            yield from folder_files(system.huggingface.name) if system.huggingface else ()
-        yield from self.score_files.values()
 
     # What the study itself asks
 
