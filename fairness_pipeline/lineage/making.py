@@ -62,8 +62,8 @@ def make(
     """
     lake, asset = Lake(lineage.project.workspace), lineage.assets[name]
     with one_thread(), lake.lock(name, key, lambda holder: listener.waiting(name, key, holder)):
-        state, part = State(lineage, lake), lineage.part(name)
-        given = asset.inputs(part, key)
+        state = State(lineage, lake)
+        given = state.given(name, key)
         described = state.described(name, key, given)
         card = lake.card(name, key)
         if card and only_if_stale and state.made_from(name, key, card, described):
@@ -84,9 +84,10 @@ def make(
             raise FairnessError(f"{name}: what it is made from was made anew while it was read; run again")
         with turn_ends(progress), only([*files_of(given)]):
             result = asset.function(given, **arguments)
-        if State(lineage, lake).settings(name, asset.inputs(part, key)) != described["settings"]:
+        later = State(lineage, lake)
+        if later.settings(name, later.given(name, key)) != described["settings"]:
             raise FairnessError(f"{name}: what it is made from changed while it was made; run again")
-        glance = asset.show(part, key, result)
+        glance = asset.show(lineage.part(name), key, result)
         still_ours = lake.still_ours(name, key)
         if asset.kind == "checkpoint" and work != folder:
             still_ours()

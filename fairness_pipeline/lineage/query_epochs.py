@@ -37,7 +37,8 @@ def _still_to_query(state: State, step: Step, began: str | None) -> bool:
     if card is not None:
         return bool(card.inputs["settings"].get("round") != began)
     try:
-        folder = state.lake.folder(step.name, step.key, fingerprint(state.inputs(step.name, step.key)))
+        described = state.described(step.name, step.key, state.given(step.name, step.key))
+        folder = state.lake.folder(step.name, step.key, fingerprint(described))
     except FairnessError:  # an unreadable file is reported when the partition is made
         return False
     return folder.is_dir()

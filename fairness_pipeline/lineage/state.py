@@ -42,17 +42,17 @@ class State:
             self._cards[place] = self.lake.card(name, key)
         return self._cards[place]
 
-    def inputs(self, name: str, key: Key) -> dict[str, Any]:
-        """Everything that the partition would be made from now. Its hash is the partition's fingerprint.
+    def given(self, name: str, key: Key) -> object:
+        """The object that the asset's function would get now.
 
         Raises:
             FairnessError: a file that the partition is made from cannot be read.
         """
-        asset = self.lineage.assets[name]
-        return self.described(name, key, asset.inputs(self.lineage.part(name), key))
+        return self.lineage.assets[name].inputs(self.lineage.part(name), key)
 
     def described(self, name: str, key: Key, given: object) -> dict[str, Any]:
-        """The same for inputs that are there: the object that is handed to the asset's function."""
+        """Everything that a partition is made from, if its function is `given` this object. Its hash is the
+        partition's fingerprint."""
         asset = self.lineage.assets[name]
         return {
             "asset": name,
@@ -107,7 +107,7 @@ class State:
         if card is None and self.lineage.sources(name, key):
             return ["not made yet"]
         try:
-            now = self.inputs(name, key)
+            now = self.described(name, key, self.given(name, key))
         except FairnessError as error:  # making this partition reports it; others are made
             return [str(error)]
         if card is None:

@@ -77,7 +77,8 @@ def fill(project: Project, only: Callable[[str], bool] = lambda name: True) -> N
         name, key, asset = step.name, step.key, lineage.assets[step.name]
         if not only(name):
             continue
-        inputs = State(lineage, lake).inputs(name, key)
+        state = State(lineage, lake)
+        inputs = state.described(name, key, state.given(name, key))
         card = Card(fingerprint(inputs), inputs)
         if asset.kind == "table":
             assert asset.schema is not None

@@ -106,7 +106,7 @@ def test_force_makes_the_selected_asset_alone(made: Project) -> None:
 def test_cards_of_earlier_versions_are_taken_over(made: Project) -> None:
     """They name no schema, and keys that say nothing: whoever paid for answers does not pay again."""
     state = State(Lineage(made), Lake(made.workspace))
-    now = state.inputs("responses", KEY)
+    now = state.described("responses", KEY, state.given("responses", KEY))
     older = {name: value for name, value in now.items() if name != "schema"}
     older["settings"] = {**now["settings"], "since_removed": None}
     assert state.made_from("responses", KEY, Card(fingerprint(older), older), now)
