@@ -44,7 +44,10 @@ def described(
         shown: What else it shows of the profile.
     """
     order = [list(map(str, own)) for own in part.axes.values()]
-    subjects = {key: subject.identity() for key, subject in part.subjects.items()}
+    subjects = {  # whole: a report also shows how fast a model is asked
+        key: subject.model_dump(mode="json") if isinstance(subject, Specification) else subject.identity()
+        for key, subject in part.subjects.items()
+    }
     return Described(
         project.profile.description,
         part.settings,
