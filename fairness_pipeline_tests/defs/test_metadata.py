@@ -7,7 +7,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from fairness_pipeline.defs.metadata import _markdown, harmless, run_metadata
-from fairness_pipeline.lineage.assets import Result
+from fairness_pipeline.lineage.assets import Glance, Result
 
 HOSTILE = [
     "![x](http://127.0.0.1:9/beacon.png)",
@@ -43,4 +43,4 @@ def test_what_is_quoted_fetches_and_runs_nothing(text: str) -> None:
 def test_a_table_without_rows_is_not_shown() -> None:
     rows = pa.table({"measure": ["length"]})
     result = Result(rows, tables={"found": rows, "without": rows.slice(0, 0)})
-    assert {"found", "without"} & set(run_metadata(result, Path("nowhere"), 1.0)) == {"found"}
+    assert {"found", "without"} & set(run_metadata(result, Glance(), Path("nowhere"), 1.0)) == {"found"}

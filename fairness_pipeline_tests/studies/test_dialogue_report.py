@@ -76,7 +76,7 @@ def filled(tiny: Project) -> Lake:
     tables["attribute_words"] = words
     judged = compared(
         responses, tables, settings=tiny.parts["dialogue_fairness"].settings.significance, seed=1,
-        published=published_rows(platform="twitter", dimension="gender", model="seq2seq"), dimension=gender,
+        published=published_rows(platform="twitter", dimension="gender", model="seq2seq"), masked=gender,
     )  # fmt: skip
     significance = judge_responses(
         judged, responses, tables, words=swapped_words(chosen), varied=VARIATIONS.empty_table(),
