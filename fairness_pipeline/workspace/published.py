@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from fairness_pipeline.foundation.guard import remembered
@@ -17,14 +18,20 @@ class PublishedRate(NamedTuple):
     p: str | None = None
 
 
-@remembered(16)
 def rows(table: str) -> tuple[dict[str, str], ...]:
-    """The rows of a table, named by the stem of its file.
+    """The rows of a table, named by the stem of its file; read again when it changes.
 
     Raises:
         FairnessError: the file does not exist.
     """
-    with data_file(f"published/{table}.csv").open(encoding="utf-8", newline="") as lines:
+    path = data_file(f"published/{table}.csv")
+    status = path.stat()
+    return _rows(path, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@remembered(16)
+def _rows(path: Path, *state: int) -> tuple[dict[str, str], ...]:
+    with path.open(encoding="utf-8", newline="") as lines:
         return tuple(csv.DictReader(lines))
 
 

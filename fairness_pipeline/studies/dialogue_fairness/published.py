@@ -1,6 +1,5 @@
 """The papers' tables, to stand beside ours."""
 
-from functools import lru_cache
 from typing import NamedTuple
 
 from fairness_pipeline.workspace.published import rows
@@ -30,7 +29,6 @@ CHAPTER_3 = {"seq2seq": "seq2seq (thesis ch.3 original)"}
 """Models that chapter 3 of Liu 2022 trained anew: tables 3.3 to 3.5 are not of the model of tables 3 and 7."""
 
 
-@lru_cache(maxsize=1)
 def dialogue_fairness() -> tuple[PublishedRow, ...]:
     """All rows of the dialogue-fairness tables (Liu et al. 2020, tables 3 to 7; Liu 2022, tables 3.3 and 3.4)."""
     return tuple(
