@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import DataFile, File
-from fairness_pipeline.foundation.paths import data_folders, home_folder
+from fairness_pipeline.foundation.paths import data_file, data_folders, home_folder
 
 Files = Collection[File | DataFile]
 
@@ -40,6 +40,7 @@ _caches: list[Callable[[], None]] = []
 _last: frozenset[File | DataFile] | None = None
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 
 def remembered(size: int) -> Callable[[F], F]:
@@ -81,6 +82,28 @@ def declare(files: Files | None) -> Token[_Allowed | None]:
     return _allowed.set(allowed)
 
 
+def read_once(name: str, read: Callable[[Path], R]) -> R:
+    """What a function reads of a data file: once a process, as long as the file is unchanged.
+
+    Args:
+        name: The file's name in its data folder.
+        read: Reads it.
+
+    Raises:
+        UndeclaredRead: the file is not declared here.
+    """
+    path = data_file(name)
+    _check(path)
+    status = path.stat()
+    found: R = _read_once(read, path, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+    return found
+
+
+@lru_cache(32)
+def _read_once(read: Callable[[Path], Any], path: Path, *state: int) -> Any:
+    return read(path)
+
+
 @contextmanager
 def only(files: Files | None) -> Iterator[None]:
     """`declare` while the block runs.
@@ -110,10 +133,15 @@ def _install() -> None:
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    if event != "open" or (allowed := _allowed.get()) is None or not isinstance(arguments[0], str | bytes):
-        return
-    path = str(Path(os.fsdecode(arguments[0])).resolve())
-    if not path.startswith(allowed.folders) or path.startswith(allowed.home):
+    if event == "open" and _allowed.get() is not None and isinstance(arguments[0], str | bytes):
+        _check(Path(os.fsdecode(arguments[0])))
+
+
+def _check(file: Path) -> None:
+    """Refuses a file of a data folder that is not declared."""
+    allowed = _allowed.get()
+    path = str(file.resolve())
+    if allowed is None or not path.startswith(allowed.folders) or path.startswith(allowed.home):
         return
     if not any(path == own or path.startswith(own + os.sep) for own in allowed.paths):
         folder = next(folder for folder in allowed.folders if path.startswith(folder))

@@ -2,9 +2,9 @@
 
 import gzip
 import re
+from pathlib import Path
 
-from fairness_pipeline.foundation.guard import remembered
-from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.guard import read_once, remembered
 from fairness_pipeline.lexicons.text import fold
 
 FILES = ("wordnet/words.txt.gz", "lexicon/common_words.txt")
@@ -22,10 +22,17 @@ _ENDINGS = (
 
 @remembered(1)
 def _words() -> frozenset[str]:
-    with gzip.open(data_file(FILES[0]), "rt", encoding="utf-8") as lines:
-        listed = lines.read().split()
-    common = data_file(FILES[1]).read_text(encoding="utf-8").splitlines()
-    return frozenset(listed).union(word for line in common if not line.startswith("#") for word in line.split())
+    return read_once(FILES[0], _listed) | read_once(FILES[1], _common)
+
+
+def _listed(path: Path) -> frozenset[str]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return frozenset(lines.read().split())
+
+
+def _common(path: Path) -> frozenset[str]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 @remembered(1 << 17)

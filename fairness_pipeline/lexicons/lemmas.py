@@ -2,8 +2,9 @@
 
 import gzip
 from hashlib import sha256
+from pathlib import Path
 
-from fairness_pipeline.foundation.guard import remembered
+from fairness_pipeline.foundation.guard import read_once, remembered
 from fairness_pipeline.foundation.inputs import DataFile, File
 from fairness_pipeline.foundation.paths import data_file
 
@@ -18,14 +19,22 @@ _RULES = (
 
 @remembered(1)
 def _nouns() -> frozenset[str]:
-    with gzip.open(data_file(FILES[0]), "rt", encoding="utf-8") as lines:
+    return read_once(FILES[0], _words)
+
+
+def _words(path: Path) -> frozenset[str]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
         return frozenset(lines.read().split())
 
 
 @remembered(1)
 def _exceptions() -> dict[str, tuple[str, ...]]:
+    return read_once(FILES[1], _forms)
+
+
+def _forms(path: Path) -> dict[str, tuple[str, ...]]:
     exceptions: dict[str, tuple[str, ...]] = {}
-    for line in data_file(FILES[1]).read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         form, *lemmas = line.split()
         exceptions[form] = tuple(lemmas)
     return exceptions

@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pydantic
 
-from fairness_pipeline.foundation.guard import remembered
-from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.guard import read_once
 from fairness_pipeline.foundation.yaml_files import Specification, load
 
 CLASSES = "lexicon/word_classes.yaml"
@@ -316,6 +316,9 @@ class _Names:
         return word in self._words or word.startswith(self._beginnings)
 
 
-@remembered(1)
 def _shared_classes() -> Classes:
-    return load(WordClasses, data_file(CLASSES)).classes
+    return read_once(CLASSES, _classes)
+
+
+def _classes(path: Path) -> Classes:
+    return load(WordClasses, path).classes

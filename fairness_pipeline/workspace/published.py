@@ -5,9 +5,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fairness_pipeline.foundation.guard import remembered
+from fairness_pipeline.foundation.guard import read_once
 from fairness_pipeline.foundation.inputs import DataFile
-from fairness_pipeline.foundation.paths import data_file
 
 
 class PublishedRate(NamedTuple):
@@ -24,13 +23,10 @@ def rows(table: str) -> tuple[dict[str, str], ...]:
     Raises:
         FairnessError: the file does not exist.
     """
-    path = data_file(f"published/{table}.csv")
-    status = path.stat()
-    return _rows(path, status.st_mtime_ns, status.st_ctime_ns)
+    return read_once(f"published/{table}.csv", _rows)
 
 
-@remembered(16)
-def _rows(path: Path, *state: int) -> tuple[dict[str, str], ...]:
+def _rows(path: Path) -> tuple[dict[str, str], ...]:
     with path.open(encoding="utf-8", newline="") as lines:
         return tuple(csv.DictReader(lines))
 

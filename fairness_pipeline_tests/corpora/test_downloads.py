@@ -15,6 +15,7 @@ from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.foundation import checksums
 from fairness_pipeline.foundation.checksums import REHASH, checksum, verify_checksum, wrong_record
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import canonical
 from fairness_pipeline.foundation.paths import cache_folder
 from fairness_pipeline_tests.local_server import answer, serve
 
@@ -121,7 +122,7 @@ def test_a_corpus_at_an_address(tmp_path: Path) -> None:
             platform="reddit", format="tsv", header=False, columns={"context": 1, "response": 2},
             files=[{"path": f"{address}/pairs.tsv.gz", "sha256": SUM}], licence="", citation="",
         )  # fmt: skip
-        assert source_files(corpus, tmp_path) == {f"{address}/pairs.tsv.gz": SUM}
+        assert canonical(source_files(corpus, tmp_path)) == {f"{address}/pairs.tsv.gz": SUM}
         splits = {"train": 1.0, "valid": 1.0, "test": 1.0, "audit": 1.0}
         assert read_dialogues("k", corpus, tmp_path, splits, 1).table.num_rows == 50_000
     with pytest.raises(ValueError, match="an address needs 'sha256'"):

@@ -44,7 +44,10 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
     ))  # fmt: skip
     tweets = tmp_path / "tweets.tsv"
     tweets.write_text("")
-    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(sentiment_equity={"systems": {"linear_svm": {}}, "tweets": [str(tweets)]}))
+    change(
+        data / "profiles" / "tiny.yaml",
+        lambda profile: profile.update(sentiment_equity={"systems": {"linear_svm": {}}, "tweets": [str(tweets)]}),
+    )
     (data / "equity").mkdir()
     (data / "equity" / "templates.yaml").write_text("")
     scores = tiny.workspace / "scores" / "mine.csv"
@@ -122,7 +125,10 @@ def test_each_run_is_kept_and_a_later_one_is_compared_with_it(made: Project, dat
     for row in changes:
         assert row["difference_then"] == row["difference_now"]
         assert row["verdict_then"] != row["verdict_now"]
-        assert "dialogue_significance gender seq2seq: settings.significance.margins" in row["why"] or row["dimension"] == "dialect"
+        assert (
+            "dialogue_significance gender seq2seq: settings.significance.margins" in row["why"]
+            or row["dimension"] == "dialect"
+        )
     assert "fair" in {row["verdict_now"] for row in changes}, changes
     assert json.loads(command("results", "--against", "previous", "--format", "json").stdout) == changes
     assert ",why" in command("results", "--against", "2026-01", "--format", "csv").stdout

@@ -27,7 +27,7 @@ SAID = (
 PROFILE = {
     "description": "all studies, nothing trained",
     "seed": 3,
-    "dimensions": ["gender", "religion1"],
+    "dimensions": ["gender"],
     "models": {"dialogpt-published": {}},
     "dialogue_fairness": {**TINY["dialogue_fairness"], "pairs": {"maximum": 60, "no_effect": 0.2}},
     "language_model_bias": {"corpus": "reddit_sample"},

@@ -211,15 +211,6 @@ DECIDING = {
 """Modules of libraries whose versions decide numbers, and the libraries' names."""
 
 
-@pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    seen = Watched()
-    with pytest.MonkeyPatch.context() as patch, _watching(seen):
-        project = contents.make(tmp_path_factory.mktemp("watched"), patch)
-        seen.contents = contents.contents(project)
-        yield seen
-
-
 @contextmanager
 def _watching(seen: Watched) -> Iterator[None]:
     """Follows every asset's function, in this process."""
@@ -332,14 +323,14 @@ ELSEWHERE = {
 """Fields that are read in other profiles than the small one."""
 
 
-def test_declared_fields_are_read(watched: Watched) -> None:
+def _declared_fields_are_read(watched: Watched) -> None:
     """A field that nothing reads makes partitions stale for nothing."""
     unread = {own for own in watched.declared - watched.read - ELSEWHERE if own[1] not in HASHED_ONLY}
     assert len(watched.read) > 60
     assert not unread, sorted(unread)
 
 
-def test_libraries_that_decide_numbers_are_named(watched: Watched) -> None:
+def _libraries_that_decide_numbers_are_named(watched: Watched) -> None:
     # Its interval is a closed formula; to name the library would ask endpoints anew.
     closed = {"classifier_predictions": {"scipy"}}
     missing = {
@@ -351,7 +342,7 @@ def test_libraries_that_decide_numbers_are_named(watched: Watched) -> None:
     assert not missing, missing
 
 
-def test_other_contents_have_another_version(watched: Watched) -> None:
+def _other_contents_have_another_version(watched: Watched) -> None:
     """Who changes what an asset makes raises its `code_version` (a measure's its `version`), and writes the list."""
     listed = json.loads(contents.LISTED.read_text(encoding="utf-8"))
     write = "python -m fairness_pipeline_tests.lineage.contents"
@@ -359,6 +350,16 @@ def test_other_contents_have_another_version(watched: Watched) -> None:
     changed = [name for name in sorted(same) if watched.contents[name] != listed[name]]
     assert not changed, f"{', '.join(changed)}: other contents under the same code_version; raise it, then: {write}"
     assert watched.contents == listed, f"the list is of other versions; write it: {write}"
+
+
+def test_what_all_studies_declare_is_what_they_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One run of a small profile: its tables, the fields that its functions read, and the libraries that they use."""
+    seen = Watched()
+    with _watching(seen):
+        seen.contents = contents.contents(contents.make(tmp_path, monkeypatch))
+    _other_contents_have_another_version(seen)
+    _declared_fields_are_read(seen)
+    _libraries_that_decide_numbers_are_named(seen)
 
 
 def test_an_unchanged_part_of_a_dimension_is_the_same(made: Project) -> None:

@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 import pydantic
 
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.foundation.guard import remembered
+from fairness_pipeline.foundation.guard import read_once
 from fairness_pipeline.foundation.inputs import DataFile
-from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.yaml_files import Specification, load
@@ -59,10 +58,9 @@ class Phrases(Specification):
         return joined
 
 
-@remembered(1)
-def _phrases() -> tuple[re.Pattern[str], str]:
+def _phrases(path: Path) -> tuple[re.Pattern[str], str]:
     """The phrases, and an RE2 expression without their exceptions, which every answer that holds one matches."""
-    expression = load(Phrases, data_file(PHRASES)).expression
+    expression = load(Phrases, path).expression
     likely = re.sub(r"\(\?!(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", "", expression)
     return re.compile(expression), re.sub(r"(?<=\])\{0,\d+\}", "*", likely)
 
@@ -87,7 +85,7 @@ class RefusalScorer:
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Column `refusal`, in the order of the rows."""
-        phrases, likely = _phrases()
+        phrases, likely = read_once(PHRASES, _phrases)
         plain = pc.replace_substring_regex(pc.utf8_lower(texts["text"]), "[“”]", '"')
         plain = pc.replace_substring_regex(pc.replace_substring(plain, "’", "'"), r"\s+", " ")
         found = [
