@@ -220,7 +220,7 @@ def test_a_report_follows_all_that_it_shows(audited: Project, data: Path) -> Non
     assert "unchanged" in done.stdout
     card = Lake(audited.workspace).card("twitter_dialogues", {"corpus": "tiny"})
     page = Lake(audited.workspace).document_path("dialogue_fairness_report").read_text(encoding="utf-8")
-    assert all(sha in page for sha in card.inputs["settings"]["sha256"].values())
+    assert all(sha in page for sha in card.inputs["settings"]["files"].values())
     assert planned() == []
 
 
