@@ -24,7 +24,7 @@ REFUSABLE = ("biased", "inconclusive", NAMES)
 """What may close a gate: verdicts, and findings about single names."""
 _NOT_SHOWN = ("inconclusive", FAIR_ON_AVERAGE)
 """Verdicts that do not show fairness, or not in every stratum."""
-_UNITS = {"percent": "points", "count_per_response": "words a response", "score": "of a score"}
+_UNITS = {"percent": " points", "count_per_response": " a response", "score": ""}
 
 
 def refusals(text: str) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ def _detectable(rows: list[Entry], level: float) -> list[str]:
             needed = least * (quantile(1 - level / (2 * family)) + quantile(0.8)) / plain
             found.setdefault(unit, []).append((needed, entry.told))
     return [
-        f"smallest gap that it detects with 80% power: {min(own)[0]:.3g} {_UNITS[unit]} ({min(own)[1]})"
+        f"smallest gap that it detects with 80% power: {min(own)[0]:.3g}{_UNITS[unit]} ({min(own)[1]})"
         + (f" to {max(own)[0]:.3g} ({max(own)[1]})" if len(own) > 1 else "")
         for unit, own in found.items()
     ]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import DataFile, File
-from fairness_pipeline.foundation.paths import data_file, data_folders, home_folder
+from fairness_pipeline.foundation.paths import PACKAGE_FOLDER, data_file, data_folders, home_folder
 
 Files = Collection[File | DataFile]
 
@@ -25,17 +25,19 @@ class UndeclaredRead(FairnessError):
 
 
 class _Allowed(NamedTuple):
-    """The declared files; where they lie; the data folders; the folder of outputs, which may lie in one; and what was
-    refused."""
+    """The declared files; where they lie; the data folders; folders that may lie in one and hold no data files
+    (outputs, code, models that were downloaded); and what was refused."""
 
     files: frozenset[File | DataFile]
     paths: tuple[str, ...]
     folders: tuple[str, ...]
-    home: str
+    others: tuple[str, ...]
     refused: list[str]
 
 
-_allowed: ContextVar[_Allowed | None] = ContextVar("allowed", default=None)
+_allowed: ContextVar[_Allowed | None] = ContextVar("allowed")
+_elsewhere: _Allowed | None = None
+"""What is allowed in threads that were started meanwhile: their context is empty."""
 _caches: list[Callable[[], None]] = []
 _last: frozenset[File | DataFile] | None = None
 
@@ -54,7 +56,7 @@ def remembered(size: int) -> Callable[[F], F]:
 
         @wraps(function)
         def call(*arguments: Any) -> Any:
-            return (anywhere if _allowed.get() is None else guarded)(*arguments)
+            return (anywhere if _now() is None else guarded)(*arguments)
 
         return call  # type: ignore[return-value]
 
@@ -67,18 +69,20 @@ def declare(files: Files | None) -> Token[_Allowed | None]:
     Args:
         files: The declared files, and folders whose files are declared.
     """
-    global _last
+    global _last, _elsewhere
     allowed = None
     if files is not None:
         _install()
         declared = frozenset(files)
-        paths = tuple(str(file.path.resolve()) for file in declared)
-        folders = tuple(f"{folder}{os.sep}" for folder in data_folders())
-        allowed = _Allowed(declared, paths, folders, f"{home_folder()}{os.sep}", [])
+        paths = tuple({str(place) for file in declared for place in (file.path.resolve(), file.path.absolute())})
+        code = [PACKAGE_FOLDER, *(Path(place) for place in (sys.prefix, *sys.path, os.environ.get("HF_HOME")) if place)]
+        others = tuple(f"{place.resolve()}{os.sep}" for place in (home_folder(), *code))
+        allowed = _Allowed(declared, paths, tuple(f"{folder}{os.sep}" for folder in data_folders()), others, [])
         if declared != _last:
             _last = declared
             for clear in _caches:
                 clear()
+    _elsewhere = allowed
     return _allowed.set(allowed)
 
 
@@ -111,19 +115,30 @@ def only(files: Files | None) -> Iterator[None]:
     Raises:
         UndeclaredRead: another file was opened, even if the block has taken that for a missing file.
     """
+    global _elsewhere
+    before = _elsewhere
     token = declare(files)
     allowed = _allowed.get()
     try:
         yield
+    except Exception as error:
+        if allowed and allowed.refused and not isinstance(error, UndeclaredRead):
+            raise UndeclaredRead(allowed.refused[0]) from error
+        raise
     finally:
         _allowed.reset(token)
+        _elsewhere = before
     if allowed and allowed.refused:
         raise UndeclaredRead(allowed.refused[0])
 
 
+def _now() -> _Allowed | None:
+    return _allowed.get(_elsewhere)
+
+
 def declared() -> Files | None:
     """The files that are declared here, for work that goes on elsewhere; None if all are allowed."""
-    allowed = _allowed.get()
+    allowed = _now()
     return allowed.files if allowed else None
 
 
@@ -133,20 +148,21 @@ def _install() -> None:
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open" and _allowed.get() is not None and isinstance(arguments[0], str | bytes):
+    if event == "open" and _now() is not None and isinstance(arguments[0], str | bytes | os.PathLike):
         _check(Path(os.fsdecode(arguments[0])))
 
 
 def _check(file: Path) -> None:
     """Refuses a file of a data folder that is not declared."""
-    allowed = _allowed.get()
-    path = str(file.resolve())
-    if allowed is None or not path.startswith(allowed.folders) or path.startswith(allowed.home):
-        return
-    if not any(path == own or path.startswith(own + os.sep) for own in allowed.paths):
-        folder = next(folder for folder in allowed.folders if path.startswith(folder))
-        allowed.refused.append(
-            f"{path.removeprefix(folder)} is read, and is no input of the asset: a change of it would go unnoticed; "
-            "declare it as a DataFile among the asset's inputs"
-        )
-        raise UndeclaredRead(allowed.refused[-1])
+    allowed = _now()
+    for path in {str(file.resolve()), str(file.absolute())} if allowed else ():
+        assert allowed is not None
+        folder = max((folder for folder in allowed.folders if path.startswith(folder)), key=len, default=None)
+        if folder is None or any(path.startswith(other) for other in allowed.others if other.startswith(folder)):
+            continue
+        if not any(path == own or path.startswith(own + os.sep) for own in allowed.paths):
+            allowed.refused.append(
+                f"{path.removeprefix(folder)} is read, and is no input of the asset: a change of it would go "
+                "unnoticed; declare it as a DataFile among the asset's inputs"
+            )
+            raise UndeclaredRead(allowed.refused[-1])

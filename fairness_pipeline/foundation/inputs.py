@@ -129,22 +129,29 @@ def _fields(value: object, known: Known | None) -> Json:
         return canonical(value.identity(), known)
     if isinstance(value, Specification):
         keys = {name: getattr(value, name) for name in type(value).model_fields if name not in type(value).unhashed}
-        return {name: canonical(each, known) for name, each in keys.items() if each is not None}
+        own = {name: each for name, each in keys.items() if each is not None}
+        return {name: canonical(each, known) for name, each in own.items()} | _orders(own)
     if isinstance(value, Mapping):
         return {str(name): canonical(each, known) for name, each in value.items()}
     if not (is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen):  # noqa: B009
         kind = type(value).__name__
         raise TypeError(f"{value!r:.80} ({kind}) is no input: expected plain values or frozen dataclasses")
-    found: dict[str, Any] = {}
-    for own in fields(value):
-        each = getattr(value, own.name)
-        if _UNHASHED not in own.metadata and not (each is None and _OPTIONAL in own.metadata):
-            found[own.name] = canonical(each, known)
+    hashed = {field.name: getattr(value, field.name) for field in fields(value) if _UNHASHED not in field.metadata}
+    may_lack = {field.name for field in fields(value) if _OPTIONAL in field.metadata}
+    own = {name: each for name, each in hashed.items() if each is not None or name not in may_lack}
+    found: dict[str, Any] = {name: canonical(each, known) for name, each in own.items()} | _orders(own)
     section = getattr(value, "section", None)
     if section is None:
         return found
-    files = {name: found.pop(name) for name in [*found] if any(True for _ in files_of(getattr(value, name)))}
+    files = {name: found.pop(name) for name, each in own.items() if any(True for _ in files_of(each))}
     return {section: {name: _digest(each) for name, each in found.items()}, **files}
+
+
+def _orders(own: Mapping[str, object]) -> dict[str, Any]:
+    """The order of mappings that are not in alphabetical order: classes are numbered by it, and lists are counted in
+    it, but JSON's keys have none."""
+    mappings = {name: list(map(str, each)) for name, each in own.items() if isinstance(each, Mapping)}
+    return {f"{name} in order": names for name, names in mappings.items() if names != sorted(names)}
 
 
 def _digest(value: Json) -> str:

@@ -8,5 +8,5 @@ library_version = cache(metadata.version)
 
 
 def library_versions(*libraries: str) -> dict[str, str]:
-    """The version of each library, by name."""
-    return {name: library_version(name) for name in libraries}
+    """The version of each library, by name in alphabetical order."""
+    return {name: library_version(name) for name in sorted(libraries)}

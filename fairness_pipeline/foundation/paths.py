@@ -7,7 +7,7 @@ from pathlib import Path
 from fairness_pipeline.foundation.errors import FairnessError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-PACKAGE = _PACKAGE.name
+PACKAGE, PACKAGE_FOLDER = _PACKAGE.name, _PACKAGE
 _CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else None
 _KEY = re.compile(r"[a-z][a-z0-9_.-]*")
 

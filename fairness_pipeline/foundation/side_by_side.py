@@ -8,7 +8,6 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextvars import copy_context
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -123,7 +122,7 @@ def in_threads(work: Callable[[P], R], parts: Iterator[P]) -> Iterator[R]:
                 given = begun = begun + 1
                 continue
             if threads < _cores():
-                Thread(target=copy_context().run, args=(serve,), daemon=True).start()
+                Thread(target=serve, daemon=True).start()
                 threads += 1
             tasks.put((begun, part))
             begun += 1

@@ -257,8 +257,12 @@ def _explain(
     message = own.format_map(details.get("ctx", {})) if own else details["msg"].removeprefix("Value error, ")
     came = details["input"]
     printable = isinstance(came, str | int | float | bool) or came is None
-    shown = f", found {came!r}" if printable and details["type"] != SECRET else ""
+    shown = f", found {_short(repr(came))}" if printable and details["type"] != SECRET else ""
     return f"{where}: {key}: {message}{shown}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _keys_at(schema: type[Specification], location: tuple[Any, ...]) -> list[str]:

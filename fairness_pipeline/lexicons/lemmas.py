@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from fairness_pipeline.foundation.guard import read_once, remembered
-from fairness_pipeline.foundation.inputs import DataFile, File
+from fairness_pipeline.foundation.inputs import DataFile
 from fairness_pipeline.foundation.paths import data_file
 
 FILES = ("wordnet/nouns.txt.gz", "wordnet/noun.exc")
@@ -45,10 +45,9 @@ def files() -> tuple[DataFile, ...]:
     return tuple(map(DataFile.of, FILES))
 
 
-def index() -> File:
-    """The same as one file: the folder that they lie in."""
-    paths = [data_file(name) for name in FILES]
-    return File(paths[0].parent, sha256(b"".join(path.read_bytes() for path in paths)).hexdigest())
+def version() -> str:
+    """One hash of them."""
+    return sha256(b"".join(data_file(name).read_bytes() for name in FILES)).hexdigest()
 
 
 def is_noun(word: str) -> bool:

@@ -116,7 +116,9 @@ class State:
         now["upstream"] = {k: content or card.inputs["upstream"].get(k) for k, content in now["upstream"].items()}
         if self.made_from(name, key, card, now):
             return []
-        return list(changes_between(card.inputs, json.loads(json.dumps(now)), key)) or ["made from something else"]
+        changes = dict.fromkeys(changes_between(card.inputs, json.loads(json.dumps(now)), key))
+        other = sorted(card.inputs["upstream"].keys() ^ now["upstream"].keys())
+        return list(changes) or [f"made from other tables: {', '.join(other).replace('/', ' ')}"]
 
     def stale(self, name: str, key: Key) -> bool:
         """Whether a partition, or anything that it is made from, is not up to date with the profile."""
@@ -168,6 +170,8 @@ def changes_between(before: Any, now: Any, key: Mapping[str, str], path: tuple[s
             yield f"{path[1].replace('/', ' ')} changed"
         elif "dimension" in path[:-1]:
             yield f"{key.get('dimension', 'dimension')}.yaml: {path[-1]} changed"
+        elif path[-3:-2] == ("dimensions",):
+            yield f"{path[-2]}.yaml: {path[-1]} changed"
         elif any(isinstance(value, str) and _DIGEST.fullmatch(value) for value in (before, now)):
             yield f"{path[-1].rpartition('/')[2] if path[-1][:1] == '/' else path[-1]} changed"
         elif isinstance(before, list | dict) or isinstance(now, list | dict):

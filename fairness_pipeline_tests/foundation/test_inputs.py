@@ -2,7 +2,7 @@
 
 import gzip
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -52,6 +52,17 @@ def test_inputs_are_hashed_by_the_type_that_they_have() -> None:
     assert canonical(Wide(1, 2, later="now")) == {"width": 1, "height": 2, "later": "now"}
     assert canonical({"sizes": Sizes(width=3, seconds=9)}) == {"sizes": {"width": 3}}
     assert canonical(File(Path("/x/labels.csv"), "2c26")) == "2c26"
+
+
+@dataclass(frozen=True)
+class Labels:
+    classes: Mapping[str, int]
+
+
+def test_the_order_of_a_mapping_counts() -> None:
+    """Classes are numbered by it; an alphabetical one is hashed as it was by earlier versions."""
+    assert canonical(Labels({"bad": 1, "good": 2})) == {"classes": {"bad": 1, "good": 2}}
+    assert canonical(Labels({"bad": 1, "good": 2})) != canonical(Labels({"good": 2, "bad": 1}))
 
 
 @pytest.mark.parametrize(

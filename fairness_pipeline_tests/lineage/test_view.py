@@ -310,7 +310,19 @@ def _library(name: str, scope: dict[str, Any]) -> str | None:
     return DECIDING.get(str(module).partition(".")[0])
 
 
-HASHED_ONLY = {"version", "versions", "files", "grammar", "folder", "round", "trained_in", "decoding", "name", "sha256"}
+HASHED_ONLY = {
+    "version",
+    "versions",
+    "files",
+    "grammar",
+    "folder",
+    "round",
+    "trained_in",
+    "decoding",
+    "name",
+    "sha256",
+    "max_tokens",
+}
 """Fields that no function reads by design: they stand for code, libraries, files, rounds of questions, and for what is
 read from the model that stands beside them."""
 ELSEWHERE = {

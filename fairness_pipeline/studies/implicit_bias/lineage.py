@@ -205,7 +205,7 @@ class Classifier:
 def _classifier(own: ClassifierSpecification) -> Classifier:
     source = own.huggingface or own.encoder
     method = METHODS[own.debiasing] if own.debiasing else None
-    settings = method.settings.model_validate(own.settings or {}).model_dump() if method else None
+    settings = dict(sorted(method.settings.model_validate(own.settings or {}).model_dump().items())) if method else None
     return Classifier(own, settings, model_folder(source.name) if source else None, library_versions(*own.libraries))
 
 

@@ -465,7 +465,7 @@ def _debiasing(part: LanguageModelPart, key: Key) -> Debiasing:
     method = METHODS[str(own.debiasing)]
     return Debiasing(
         **vars(_model(part, key, trains=True)),
-        settings=method.settings.model_validate(own.settings or {}).model_dump(),
+        settings=dict(sorted(method.settings.model_validate(own.settings or {}).model_dump().items())),
         lexicon=_lexicon(part, key),
         outliers_removed=part.corpus.outliers_removed,
         accelerate=library_version("accelerate"),

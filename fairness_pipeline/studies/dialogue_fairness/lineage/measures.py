@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.dialogue.planting import PLANTED_SPLITS
-from fairness_pipeline.corpora.labelled_texts import LabelledFile, read_labelled
+from fairness_pipeline.corpora.labelled_texts import LabelledFile, read_labelled, versions
 from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lexicons.dimensions import ExchangedWords, MaskedWords
 from fairness_pipeline.lineage.assets import Asset, Assets, Result, one_of
@@ -218,6 +219,7 @@ class Quality:
 
     classifiers: Mapping[str, PolitenessScorer]
     labelled: tuple[LabelledFile, ...]
+    files: Mapping[str, File]
     words: ExchangedWords
     groups: tuple[str, str]
     versions: Mapping[str, str]
@@ -228,6 +230,7 @@ def _quality(part: DialoguePart, key: Key) -> Quality:
     return Quality(
         {name: PolitenessScorer.of(settings, name) for name in settings.classifiers},
         settings.labelled,
+        versions(settings.labelled),
         dimension.named,
         (dimension.groups.a, dimension.groups.b),
         library_versions(DEFAULT_CLASSIFIER, "scikit-learn", "transformers"),

@@ -1,7 +1,7 @@
 """Models: plain ones, and those made fairer for a dimension (Liu et al. 2020, section 4; Liu 2022, chapter 3)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from fairness_pipeline.measures.dialogue.registry import harmful, marking, scori
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import model_folder
+from fairness_pipeline.models.specification import Decoding
 from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -46,18 +47,21 @@ class Model:
     round: str | None
     versions: Mapping[str, str]
     trained_in: str | None = optional()
+    max_tokens: int | None = optional()
 
 
 def model_of(part: DialoguePart, key: Key) -> Model:
     """A model as it is trained or found."""
     model = part.models[key["model"]]
-    source = model.huggingface
+    source, asked = model.huggingface, model.decoding.max_tokens
     return Model(
         model=model.without("studies", "published_as", "dimensions", "seeds"),
         folder=model_folder(source.name) if source else None,
         round=part.query_epoch_of(key["model"]),
         versions=library_versions(*model.libraries),
         trained_in="float32" if source and model.training and source.dtype != "float32" else None,
+        # The answers that it is fine-tuned on are cut there; it was not hashed once, and the default holds.
+        max_tokens=asked if source and model.training and asked != Decoding().max_tokens else None,
     )
 
 
@@ -87,7 +91,7 @@ class Debiasing(Model):
     """
 
     pairs: tuple[WordPair, ...]
-    pronouns: tuple[PronounRule | Pronouns | File | None, ...]
+    pronouns: tuple[PronounRule | Pronouns | str | None, ...]
     articles: str
     bias: Scorings | None
     senses: Senses | None = optional()
@@ -95,6 +99,7 @@ class Debiasing(Model):
     significance: SignificanceSettings | None = optional()
     alike: float | None = optional()
     harmful: tuple[str, ...] | None = optional()
+    nouns: tuple[DataFile, ...] = unhashed(())  # whose hash stands in `pronouns`
     groups: Groups = unhashed()  # for messages
 
     @property
@@ -146,9 +151,10 @@ def _debiasing(part: DialoguePart, key: Key) -> Debiasing:
     return Debiasing(
         **vars(model_of(part, key)),
         pairs=dimension.all_pairs(rule),
-        pronouns=(rule, dimension.pronouns, *([lemmas.index()] if extended else ())),
+        pronouns=(rule, dimension.pronouns, *([lemmas.version()] if extended else ())),
         articles=settings.pairs.articles,
         bias=scorings(marking(), settings.measures, dimension) if method and method.measures else None,
+        nouns=lemmas.files() if extended else (),
         groups=dimension.groups,
         **tested,
     )
@@ -175,14 +181,26 @@ class Disentangling(Debiasing):
     stop_words: tuple[DataFile, ...]
 
 
+def _disentangling(part: DialoguePart, key: Key) -> Disentangling:
+    own = replace(
+        _debiasing(part, key),
+        model=part.autoencoder_of(key["model"]),
+        articles="adapt",  # no text is exchanged, and nothing is tested
+        senses=None,
+        files=None,
+        significance=None,
+        alike=None,
+        harmful=None,
+        max_tokens=None,
+    )
+    return Disentangling(**vars(own), stop_words=(DataFile.of(stop_words.FILE),))
+
+
 @asset(
     kind="checkpoint",
     axes=("dimension", "model"),
     covers=_disentangles,
-    inputs=lambda part, key: Disentangling(
-        **{**vars(_debiasing(part, key)), "model": part.autoencoder_of(key["model"])},
-        stop_words=(DataFile.of(stop_words.FILE),),
-    ),
+    inputs=_disentangling,
     reads={"dialogues": one_of(*DIALOGUES), "base": of_base(dialogue_models)},
     code_version="1",
     show=_features,
