@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pydantic
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.guard import freely
 from fairness_pipeline.foundation.paths import data_folders
 from fairness_pipeline.foundation.yaml_files import Specification, load
 
@@ -176,7 +177,8 @@ def prices() -> Prices:
     """
     for folder in data_folders():
         if (path := folder / PRICES).is_file():
-            return load(Prices, path)
+            with freely():
+                return load(Prices, path)
     return Prices()
 
 

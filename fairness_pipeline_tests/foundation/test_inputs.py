@@ -14,7 +14,7 @@ import pytest
 
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.guard import UndeclaredRead, declared, only, remembered
+from fairness_pipeline.foundation.guard import UndeclaredRead, declared, freely, only, remembered
 from fairness_pipeline.foundation.inputs import DataFile, File, canonical, files_of, optional, unhashed
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.side_by_side import allow_cores, in_processes, in_threads
@@ -124,6 +124,8 @@ def test_a_file_that_is_not_declared_is_refused(tmp_path: Path) -> None:
         opened("wordnet/noun.exc")
     with refused, only([DataFile.of(WORDS)]), suppress(FairnessError):
         opened("wordnet/noun.exc")  # and takes it for missing
+    with only([DataFile.of(WORDS)]), freely():
+        assert opened("wordnet/noun.exc")
     with only([File(data_file(WORDS).parent, "a folder")]):
         assert opened("lexicon/refusals.yaml")
     assert opened("wordnet/noun.exc")
