@@ -99,8 +99,8 @@ def read_once(name: str, read: Callable[[Path], R]) -> R:
     path = data_file(name)
     _check(path)
     status = path.stat()
-    found: R = _read_once(read, path, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
-    return found
+    content: R = _read_once(read, path, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+    return content
 
 
 @lru_cache(32)
@@ -164,13 +164,13 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _check(file: Path) -> None:
     """Refuses a file of a data folder that is not declared."""
-    allowed = _now()
-    for path in {str(file.resolve()), str(file.absolute())} if allowed else ():
-        assert allowed is not None
+    if (allowed := _now()) is None:
+        return
+    for path in {str(file.resolve()), str(file.absolute())}:
         folder = max((folder for folder in allowed.folders if path.startswith(folder)), key=len, default=None)
         if folder is None or any(path.startswith(other) for other in allowed.others if other.startswith(folder)):
             continue
-        if not any(path == own or path.startswith(own + os.sep) for own in allowed.paths):
+        if not any(path == declared or path.startswith(declared + os.sep) for declared in allowed.paths):
             allowed.refused.append(
                 f"{path.removeprefix(folder)} is read, and is no input of the asset: a change of it would go "
                 "unnoticed; declare it as a DataFile among the asset's inputs"

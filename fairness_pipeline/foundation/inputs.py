@@ -129,8 +129,7 @@ def _fields(value: object, known: Known | None) -> Json:
         return canonical(value.identity(), known)
     if isinstance(value, Specification):
         keys = {name: getattr(value, name) for name in type(value).model_fields if name not in type(value).unhashed}
-        own = {name: each for name, each in keys.items() if each is not None}
-        return {name: canonical(each, known) for name, each in own.items()} | _orders(own)
+        return _each({name: item for name, item in keys.items() if item is not None}, known)
     if isinstance(value, Mapping):
         return {str(name): canonical(each, known) for name, each in value.items()}
     if not (is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen):  # noqa: B009
@@ -138,20 +137,21 @@ def _fields(value: object, known: Known | None) -> Json:
         raise TypeError(f"{value!r:.80} ({kind}) is no input: expected plain values or frozen dataclasses")
     hashed = {field.name: getattr(value, field.name) for field in fields(value) if _UNHASHED not in field.metadata}
     may_lack = {field.name for field in fields(value) if _OPTIONAL in field.metadata}
-    own = {name: each for name, each in hashed.items() if each is not None or name not in may_lack}
-    found: dict[str, Any] = {name: canonical(each, known) for name, each in own.items()} | _orders(own)
+    present = {name: item for name, item in hashed.items() if item is not None or name not in may_lack}
+    inputs = _each(present, known)
     section = getattr(value, "section", None)
     if section is None:
-        return found
-    files = {name: found.pop(name) for name, each in own.items() if any(True for _ in files_of(each))}
-    return {section: {name: _digest(each) for name, each in found.items()}, **files}
+        return inputs
+    files = {name: inputs.pop(name) for name, item in present.items() if any(True for _ in files_of(item))}
+    return {section: {name: _digest(item) for name, item in inputs.items()}, **files}
 
 
-def _orders(own: Mapping[str, object]) -> dict[str, Any]:
-    """The order of mappings that are not in alphabetical order: classes are numbered by it, and lists are counted in
-    it, but JSON's keys have none."""
-    mappings = {name: list(map(str, each)) for name, each in own.items() if isinstance(each, Mapping)}
-    return {f"{name} in order": names for name, names in mappings.items() if names != sorted(names)}
+def _each(items: Mapping[str, object], known: Known | None) -> dict[str, Json]:
+    """Each of the fields, and the order of those mappings that are not in alphabetical order: classes are numbered by
+    it, and lists are counted in it, but JSON's keys have none."""
+    mappings = {name: list(map(str, item)) for name, item in items.items() if isinstance(item, Mapping)}
+    orders = {f"{name} in order": names for name, names in mappings.items() if names != sorted(names)}
+    return {**{name: canonical(item, known) for name, item in items.items()}, **orders}
 
 
 def _digest(value: Json) -> str:
@@ -172,12 +172,12 @@ def files_of(value: object) -> Iterator[File | DataFile]:
         for each in value:
             yield from files_of(each)
     elif is_dataclass(value):
-        for own in fields(value):
-            yield from files_of(getattr(value, own.name))
+        for declared in fields(value):
+            yield from files_of(getattr(value, declared.name))
 
 
 class FieldsOnly:
     """Pickles a frozen dataclass without what it has loaded and remembers."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {own.name: getattr(self, own.name) for own in fields(self)}  # type: ignore[arg-type]
+        return {declared.name: getattr(self, declared.name) for declared in fields(self)}  # type: ignore[arg-type]

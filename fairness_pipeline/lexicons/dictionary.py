@@ -22,10 +22,11 @@ _ENDINGS = (
 
 @remembered(1)
 def _words() -> frozenset[str]:
-    return read_once(FILES[0], _listed) | read_once(FILES[1], _common)
+    return read_once(FILES[0], listed_words) | read_once(FILES[1], _common)
 
 
-def _listed(path: Path) -> frozenset[str]:
+def listed_words(path: Path) -> frozenset[str]:
+    """The words of a packed list."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return frozenset(lines.read().split())
 

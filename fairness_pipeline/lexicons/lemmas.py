@@ -1,12 +1,12 @@
 """WordNet's noun lemmas. NLTK's corpus reader would need three seconds and a download."""
 
-import gzip
 from hashlib import sha256
 from pathlib import Path
 
 from fairness_pipeline.foundation.guard import read_once, remembered
 from fairness_pipeline.foundation.inputs import DataFile
 from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.lexicons.dictionary import listed_words
 
 FILES = ("wordnet/nouns.txt.gz", "wordnet/noun.exc")
 
@@ -19,12 +19,7 @@ _RULES = (
 
 @remembered(1)
 def _nouns() -> frozenset[str]:
-    return read_once(FILES[0], _words)
-
-
-def _words(path: Path) -> frozenset[str]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return frozenset(lines.read().split())
+    return read_once(FILES[0], listed_words)
 
 
 @remembered(1)

@@ -257,7 +257,7 @@ class Assets(Generic[P]):
             TypeError: the function's arguments are not its inputs and what it reads.
         """
         named = reads if isinstance(reads, Mapping) else {source.name: source for source in reads}
-        own = {argument: _read(read) for argument, read in named.items()}
+        arguments = {argument: _read(read) for argument, read in named.items()}
 
         def declare(function: Callable[Concatenate[I, ...], Result]) -> Asset:
             asset = Asset(
@@ -266,7 +266,7 @@ class Assets(Generic[P]):
                 kind=kind,
                 axes=self._axes if axes is None else axes,
                 inputs=inputs,
-                reads=own,
+                reads=arguments,
                 function=function,
                 code_version=code_version,
                 libraries=libraries,
@@ -288,8 +288,8 @@ class Assets(Generic[P]):
 def declared_in(*modules: ModuleType) -> list[Asset]:
     """The assets that modules declare, in order; what a module imports belongs to the module that declares it."""
     values = [value for module in modules for value in vars(module).values()]
-    each = [own for value in values for own in (value if isinstance(value, list) else [value])]
-    return list({own.name: own for own in each if isinstance(own, Asset)}.values())
+    listed = [entry for value in values for entry in (value if isinstance(value, list) else [value])]
+    return list({entry.name: entry for entry in listed if isinstance(entry, Asset)}.values())
 
 
 def _check_arguments(asset: Asset) -> None:

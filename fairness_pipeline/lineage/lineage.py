@@ -40,7 +40,9 @@ class Lineage:
     def group(self, name: str) -> str:
         """The asset's group in the UI: its study, or the study's stage with its number."""
         study, stage = self.study_of[name], self.assets[name].stage
-        stages = list(dict.fromkeys(own.stage for own in self.assets.values() if self.study_of[own.name] == study))
+        stages = list(
+            dict.fromkeys(asset.stage for asset in self.assets.values() if self.study_of[asset.name] == study)
+        )
         return f"{study}_{stages.index(stage) + 1}_{stage}" if stage else study
 
     def part(self, name: str) -> AnyPart:
@@ -64,31 +66,31 @@ class Lineage:
         asset, part = self.assets[source], self.part(source)
         known = part.implied(key)
         choices = ([known[axis]] if axis in known else part.axes[axis] for axis in asset.axes)
-        found = [dict(zip(asset.axes, combination, strict=True)) for combination in product(*choices)]
-        return [k for k in found if asset.covers(part, k)]
+        keys = (dict(zip(asset.axes, values, strict=True)) for values in product(*choices))
+        return [upstream for upstream in keys if asset.covers(part, upstream)]
 
     def files(self) -> set[Path]:
         """The files that partitions are made from besides each other, as far as they are there."""
-        found: set[Path] = set()
+        paths: set[Path] = set()
         for name, asset in self.assets.items():
             for key in self.keys(name):
                 with suppress(FairnessError):  # a missing file is there once it is: then it is another set
-                    found |= {file.path for file in files_of(asset.inputs(self.part(name), key))}
-        return {file for path in found for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()}
+                    paths |= {file.path for file in files_of(asset.inputs(self.part(name), key))}
+        return {file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()}
 
     def sources(self, name: str, key: Key) -> list[tuple[str, Key]]:
         """The upstream partitions that a partition reads: its own subject's, its base's, its seeds' and so on."""
-        if (own := place(name, key)) not in self._sources:
+        if (partition := place(name, key)) not in self._sources:
             part = self.part(name)
-            found = [
+            upstreams = [
                 (source.name, upstream)
                 for read in self.assets[name].reads.values()
                 for subject in read.subjects(part, key)
                 for source in read.assets
                 for upstream in self.upstream_keys(subject, source.name)
             ]
-            self._sources[own] = list({place(*source): source for source in found}.values())
-        return self._sources[own]
+            self._sources[partition] = list({place(*source): source for source in upstreams}.values())
+        return self._sources[partition]
 
     def other_subjects(self, name: str, key: Key) -> list[Key]:
         """The partitions of other subjects that a partition reads: of its base, its seeds, its baselines."""

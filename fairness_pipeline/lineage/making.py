@@ -108,22 +108,22 @@ def _arguments(asset: Asset, lineage: Lineage, lake: Lake, key: Key, run: Run) -
     """What the function gets besides its inputs."""
     if asset.kind == "document":
         return {"shelf": Shelf(asset, lineage, lake)}
-    read = {name: _content(own, asset, lineage, lake, key) for name, own in asset.reads.items()}
-    return {**read, "run": run} if asset.runs else read
+    arguments = {name: _content(read, asset, lineage, lake, key) for name, read in asset.reads.items()}
+    return {**arguments, "run": run} if asset.runs else arguments
 
 
 def _content(read: Read, asset: Asset, lineage: Lineage, lake: Lake, key: Key) -> Any:
     """What an argument stands for in a partition."""
     subject, others = lineage.study(asset.name).subject, read.subjects(lineage.part(asset.name), key)
-    found = {own.get(subject, ""): _of(read, lineage, lake, own) for own in others}
-    return found if read.of in ("seeds", "baselines") else next(iter(found.values()), None)
+    contents = {other.get(subject, ""): _of(read, lineage, lake, other) for other in others}
+    return contents if read.of in ("seeds", "baselines") else next(iter(contents.values()), None)
 
 
 def _of(read: Read, lineage: Lineage, lake: Lake, key: Key) -> Any:
-    there = [(asset, own) for asset in read.assets for own in lineage.upstream_keys(key, asset.name)]
+    there = [(asset, upstream) for asset in read.assets for upstream in lineage.upstream_keys(key, asset.name)]
     if read.each:
-        return {asset.name: _loaded(asset, lake, own, figures=read.figures) for asset, own in there}
-    return next((_loaded(asset, lake, own, figures=read.figures) for asset, own in there), None)
+        return {asset.name: _loaded(asset, lake, upstream, figures=read.figures) for asset, upstream in there}
+    return next((_loaded(asset, lake, upstream, figures=read.figures) for asset, upstream in there), None)
 
 
 def _loaded(asset: Asset, lake: Lake, key: Key, *, figures: bool) -> Any:

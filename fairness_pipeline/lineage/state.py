@@ -11,9 +11,9 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import Known, canonical
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.schemas import without_texts
-from fairness_pipeline.lineage.assets import Asset, Place
+from fairness_pipeline.lineage.assets import Asset, Place, place
 from fairness_pipeline.lineage.lineage import Lineage
-from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint, partition_name
+from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint
 
 
 class State:
@@ -37,10 +37,10 @@ class State:
 
     def card(self, name: str, key: Key) -> Card | None:
         """The card of a partition, read once; None if it was not made, or is damaged."""
-        place = name, partition_name(key)
-        if place not in self._cards:
-            self._cards[place] = self.lake.card(name, key)
-        return self._cards[place]
+        partition = place(name, key)
+        if partition not in self._cards:
+            self._cards[partition] = self.lake.card(name, key)
+        return self._cards[partition]
 
     def given(self, name: str, key: Key) -> object:
         """The object that the asset's function would get now.
@@ -97,10 +97,10 @@ class State:
 
         Changes that are still to come from upstream do not count.
         """
-        place = name, partition_name(key)
-        if place not in self._changes:
-            self._changes[place] = self._found_changes(name, key)
-        return self._changes[place]
+        partition = place(name, key)
+        if partition not in self._changes:
+            self._changes[partition] = self._found_changes(name, key)
+        return self._changes[partition]
 
     def _found_changes(self, name: str, key: Key) -> list[str]:
         card = self.card(name, key)
@@ -122,12 +122,12 @@ class State:
 
     def stale(self, name: str, key: Key) -> bool:
         """Whether a partition, or anything that it is made from, is not up to date with the profile."""
-        place = name, partition_name(key)
-        if place not in self._stale:
-            self._stale[place] = bool(self.changes(name, key)) or any(
+        partition = place(name, key)
+        if partition not in self._stale:
+            self._stale[partition] = bool(self.changes(name, key)) or any(
                 self.stale(source, k) for source, k in self.lineage.sources(name, key)
             )
-        return self._stale[place]
+        return self._stale[partition]
 
     def _upstream(self, asset: Asset, source: str, key: Key) -> str | None:
         card = self.card(source, key)
@@ -146,8 +146,8 @@ def _columns(asset: Asset) -> dict[str, str]:
 def _spoken(value: Any) -> Any:
     """The value without keys that are None."""
     if isinstance(value, dict):
-        return {name: _spoken(own) for name, own in value.items() if own is not None}
-    return [_spoken(own) for own in value] if isinstance(value, list) else value
+        return {name: _spoken(item) for name, item in value.items() if item is not None}
+    return [_spoken(item) for item in value] if isinstance(value, list) else value
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -57,8 +57,7 @@ def answering_of(part: DialoguePart, key: Key) -> Answering:
     # An endpoint decides itself whether an answer may be empty.
     decoding = model.decoding.without("keep_empty") if model.endpoint else model.decoding
     file = part.imported_responses(key["model"], key["dimension"]) if model.architecture == "imported" else None
-    own = {**vars(model_of(part, key)), "decoding": decoding, "imported": File.of(file) if file else None}
-    return Answering(**own)
+    return Answering(**vars(model_of(part, key)), decoding=decoding, imported=File.of(file) if file else None)
 
 
 @asset(
@@ -76,16 +75,16 @@ def responses(inputs: Answering, pairs: pa.Table, weights: Path, run: Run) -> Re
         table = table.set_column(table.column_names.index("response"), "response", shortened(table["response"]))
         figures, failed = {}, table.filter(pc.equal(table["kind"], FAILED)).select(["context"])
     else:
-        own = inputs.responder(weights, run)
-        answers = respond(pairs, own, run.folder, run.progress, engine=run.engine)
+        responder = inputs.responder(weights, run)
+        answers = respond(pairs, responder, run.folder, run.progress, engine=run.engine)
         table = answers.table
         figures = {"distinct_contexts": answers.replies.num_rows}
         served = pc.value_counts(answers.replies["served"]).to_pylist()
         if names := {row["values"]: row["counts"] for row in served if row["values"]}:
             figures["served_model"] = names
         failed = answers.replies.filter(pc.equal(answers.replies["kind"], FAILED)).select(["context", "problem"])
-        if inputs.model.huggingface and isinstance(own, LazyScorer):
-            figures |= run.engine.examine(own)
+        if inputs.model.huggingface and isinstance(responder, LazyScorer):
+            figures |= run.engine.examine(responder)
     kinds = {row["values"]: row["counts"] for row in pc.value_counts(table["kind"]).to_pylist()}
     counts = pc.value_counts(table["response"])
     commonest = max(counts.to_pylist(), key=lambda counted: counted["counts"])
@@ -125,8 +124,8 @@ def has_controls(part: DialoguePart, key: Key) -> bool:
 )
 def no_effect_responses(inputs: Answering, contexts: pa.Table, weights: Path, run: Run) -> Result:
     """The model's answers to contexts with changes that should change nothing."""
-    own = inputs.responder(weights, run)
-    replies = answer_each(contexts["changed"], own, run.folder, run.progress, engine=run.engine)
+    responder = inputs.responder(weights, run)
+    replies = answer_each(contexts["changed"], responder, run.folder, run.progress, engine=run.engine)
     table = contexts
     for name in ("response", "kind"):
         table = table.append_column(NO_EFFECT_RESPONSES.field(name), replies[name])

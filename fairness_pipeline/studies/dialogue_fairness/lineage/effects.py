@@ -210,8 +210,8 @@ class Seeds(Compared):
 
 
 def _seeds(part: DialoguePart, key: Key) -> Seeds:
-    def trainings(own: Key) -> tuple[str, ...]:
-        return tuple(seed["model"] for seed in part.seeds_of(own) or [own])
+    def trainings(subject: Key) -> tuple[str, ...]:
+        return tuple(seed["model"] for seed in part.seeds_of(subject) or [subject])
 
     base = part.base_of(key)
     assert base is not None
@@ -219,7 +219,7 @@ def _seeds(part: DialoguePart, key: Key) -> Seeds:
         **vars(_compared(part, key)),
         seeds={name: str(part.models[name].base) for name in trainings(key)},
         base=trainings(base),
-        controls={own["model"]: trainings(own) for own in part.controls.of(key).values()},
+        controls={control["model"]: trainings(control) for control in part.controls.of(key).values()},
         controlled=part.controls.complete(key),
     )
 

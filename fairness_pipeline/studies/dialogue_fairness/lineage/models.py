@@ -1,7 +1,7 @@
 """Models: plain ones, and those made fairer for a dimension (Liu et al. 2020, section 4; Liu 2022, chapter 3)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -132,10 +132,24 @@ class Debiasing(Model):
         )
 
 
-def _debiasing(part: DialoguePart, key: Key) -> Debiasing:
+def _with_words(part: DialoguePart, key: Key) -> dict[str, Any]:
+    """A model, the words of its dimension, and the scorers that its method reads."""
     method, settings = method_of(part.models[key["model"]]), part.settings
     dimension, rule = part.dimensions[key["dimension"]], settings.pairs.pronouns
     extended = rule == "extended"
+    return {
+        **vars(model_of(part, key)),
+        "pairs": dimension.all_pairs(rule),
+        "pronouns": (rule, dimension.pronouns, *([lemmas.version()] if extended else ())),
+        "bias": scorings(marking(), settings.measures, dimension) if method and method.measures else None,
+        "nouns": lemmas.files() if extended else (),
+        "groups": dimension.groups,
+    }
+
+
+def _debiasing(part: DialoguePart, key: Key) -> Debiasing:
+    method, settings = method_of(part.models[key["model"]]), part.settings
+    dimension = part.dimensions[key["dimension"]]
     senses = dimension.senses if method and method.tested and settings.pairs.senses == "rules" else None
     tested: dict[str, Any] = (
         {
@@ -148,16 +162,7 @@ def _debiasing(part: DialoguePart, key: Key) -> Debiasing:
         if method and method.tested
         else {}
     )
-    return Debiasing(
-        **vars(model_of(part, key)),
-        pairs=dimension.all_pairs(rule),
-        pronouns=(rule, dimension.pronouns, *([lemmas.version()] if extended else ())),
-        articles=settings.pairs.articles,
-        bias=scorings(marking(), settings.measures, dimension) if method and method.measures else None,
-        nouns=lemmas.files() if extended else (),
-        groups=dimension.groups,
-        **tested,
-    )
+    return Debiasing(**_with_words(part, key), articles=settings.pairs.articles, **tested)
 
 
 def _is_debiased(part: DialoguePart, key: Key) -> bool:
@@ -182,18 +187,12 @@ class Disentangling(Debiasing):
 
 
 def _disentangling(part: DialoguePart, key: Key) -> Disentangling:
-    own = replace(
-        _debiasing(part, key),
-        model=part.autoencoder_of(key["model"]),
-        articles="adapt",  # no text is exchanged, and nothing is tested
-        senses=None,
-        files=None,
-        significance=None,
-        alike=None,
-        harmful=None,
-        max_tokens=None,
+    autoencoder = {"model": part.autoencoder_of(key["model"]), "max_tokens": None}
+    return Disentangling(
+        **{**_with_words(part, key), **autoencoder},
+        articles="adapt",  # no text is exchanged
+        stop_words=(DataFile.of(stop_words.FILE),),
     )
-    return Disentangling(**vars(own), stop_words=(DataFile.of(stop_words.FILE),))
 
 
 @asset(

@@ -49,15 +49,15 @@ def _search(part: DialoguePart, key: Key) -> Search:
 def contexts(search: Search, dialogues: pa.Table, run: Run) -> Result:
     """Contexts of the audit split in which a word of the dimension means the group, and that no model trained on."""
     swapper = Swapper(search.words, pronouns=search.pronouns, senses=search.senses, further=search.further)
-    found = find_contexts(about(dialogues, search.topic), swapper, run.progress)
-    if not found.table.num_rows:
+    matches = find_contexts(about(dialogues, search.topic), swapper, run.progress)
+    if not matches.table.num_rows:
         raise FairnessError(
-            f"of {found.figures['audit_dialogues']:,} dialogues kept for the audit none has a context with a word of "
+            f"of {matches.figures['audit_dialogues']:,} dialogues kept for the audit none has a context with a word of "
             f"'{search.dimension}' that no model trained on; give it a larger corpus or commoner words, or leave the "
             "dimension out"
         )
-    figures = {**found.figures, "rules_of_sense": found.ruled.slice(0, 8).to_pylist()}
-    return Result(found.table, figures, tables={"rules of sense": found.ruled.slice(0, 20)})
+    figures = {**matches.figures, "rules_of_sense": matches.ruled.slice(0, 8).to_pylist()}
+    return Result(matches.table, figures, tables={"rules of sense": matches.ruled.slice(0, 20)})
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,15 @@ def _pairing(part: DialoguePart, key: Key) -> Pairing:
 
 @asset(
     inputs=_pairing,
-    reads={"found": contexts},
+    reads={"contexts": contexts},
     code_version="4",
     schema=CONTEXT_PAIRS,
     checks=(checks.not_empty, checks.sides_differ),
 )
-def context_pairs(pairing: Pairing, found: pa.Table, run: Run) -> Result:
+def context_pairs(pairing: Pairing, contexts: pa.Table, run: Run) -> Result:
     """Parallel contexts: each context and the same with the other group's words (Liu et al. 2020, section 2.3)."""
     how = {name: value for name, value in vars(pairing).items() if name != "words"}
-    pairs = make_pairs(found, pairing.words, **how, seed=run.profile_seed, progress=run.progress)
+    pairs = make_pairs(contexts, pairing.words, **how, seed=run.profile_seed, progress=run.progress)
     shown = pairs.table.select(["context_a", "context_b"]).slice(0, 5)
     return Result(pairs.table, pairs.figures, tables={"sample": shown})
 
