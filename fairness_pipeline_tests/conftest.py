@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import gc
 import os
 import shutil
 import sqlite3
@@ -25,6 +26,8 @@ from fairness_pipeline.defs import records
 from fairness_pipeline.defs.records import forget_connections
 from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import run
+
+gc.set_threshold(100_000, 50, 50)  # torch and Dagster hold a million objects; to look through them often takes 4%
 
 
 @event.listens_for(Engine, "connect")

@@ -32,19 +32,18 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.answers import (
     responses,
 )
 from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES
-from fairness_pipeline.studies.dialogue_fairness.lineage.models import debiased_dialogue_models, dialogue_models
+from fairness_pipeline.studies.dialogue_fairness.lineage.models import (
+    debiased_dialogue_models,
+    dialogue_models,
+    is_debiased,
+)
 from fairness_pipeline.studies.dialogue_fairness.lineage.verdicts import TABLES, Tables, dialogue_significance
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.results import published_quality_of
 from fairness_pipeline.studies.dialogue_fairness.standing import Figures, says_nothing
 from fairness_pipeline.workspace.lake import Key
 
-
-def _is_debiased(part: DialoguePart, key: Key) -> bool:
-    return part.answers(key) and part.models[key["model"]].debiasing is not None
-
-
-asset = Assets(DialoguePart, stage="verdicts", axes=("dimension", "model"), covers=_is_debiased)
+asset = Assets(DialoguePart, stage="verdicts", axes=("dimension", "model"), covers=is_debiased)
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def base_response_quality(inputs: Quality, dialogues: pa.Table, weights: Path, t
 
 
 @asset(
-    covers=lambda part, key: _is_debiased(part, key) and part.models[key["model"]].trained,
+    covers=lambda part, key: is_debiased(part, key) and part.models[key["model"]].trained,
     inputs=_quality,
     reads={
         "dialogues": one_of(*DIALOGUES),
@@ -225,7 +224,7 @@ def _seeds(part: DialoguePart, key: Key) -> Seeds:
 
 
 @asset(
-    covers=lambda part, key: _is_debiased(part, key) and bool(part.seeds_of(key)),
+    covers=lambda part, key: is_debiased(part, key) and bool(part.seeds_of(key)),
     inputs=_seeds,
     reads={
         "judged": of_seeds(dialogue_significance),

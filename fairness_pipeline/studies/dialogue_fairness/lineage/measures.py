@@ -122,11 +122,17 @@ def no_effect_differences(inputs: Compared, answers: pa.Table, others: pa.Table,
 
 
 @dataclass(frozen=True)
-class Instruments(Compared):
+class Masking(Compared):
+    """The words that are masked in the neutral reading."""
+
+    masked: MaskedWords
+
+
+@dataclass(frozen=True)
+class Instruments(Masking):
     """The words that are exchanged in human texts, and which texts these are."""
 
     words: ExchangedWords
-    masked: MaskedWords
     topic: str | None
     planted: bool
 
@@ -162,9 +168,19 @@ def instrument_check(inputs: Instruments, dialogues: pa.Table, run: Run) -> Resu
     texts = "responses" if answered.num_rows else "contexts"
     chosen = answered["response"] if answered.num_rows else dialogues["context"]
     swapped = swapped_texts(chosen, inputs.words, run.profile_seed)
-    table = check_instruments(
+    table = _checked(swapped, texts, SINGLE, inputs, run)
+    shown = table.select([*_SHOWN, "texts"])
+    return Result(table, {"texts_swapped": swapped.num_rows // 2, "texts": texts}, tables={"instruments": shown})
+
+
+_SHOWN = ["measure", "n", "value_a", "value_b", "difference", "p_paired"]
+
+
+def _checked(swapped: pa.Table, texts: str, of: tuple[Measure, ...], inputs: Masking, run: Run) -> pa.Table:
+    """What measures make of texts whose words were exchanged."""
+    return check_instruments(
         swapped,
-        SINGLE,
+        of,
         inputs.scorings,
         inputs.masked,
         significance=inputs.significance,
@@ -172,21 +188,12 @@ def instrument_check(inputs: Instruments, dialogues: pa.Table, run: Run) -> Resu
         folder=run.folder,
         progress=run.progress,
     )
-    shown = table.select(["measure", "n", "value_a", "value_b", "difference", "p_paired", "texts"])
-    return Result(table, {"texts_swapped": swapped.num_rows // 2, "texts": texts}, tables={"instruments": shown})
 
 
-@dataclass(frozen=True)
-class Parrot(Compared):
-    """The words that are masked in the neutral reading."""
-
-    masked: MaskedWords
-
-
-def _parrot(part: DialoguePart, key: Key) -> Parrot:
+def _parrot(part: DialoguePart, key: Key) -> Masking:
     dimension = part.dimensions[key["dimension"]]
     significance = part.settings.significance.model_copy(update={"permutations": 0})
-    return Parrot(scorings(measures(), part.settings.measures, dimension), significance, dimension.masked)
+    return Masking(scorings(measures(), part.settings.measures, dimension), significance, dimension.masked)
 
 
 @of_a_corpus(
@@ -196,21 +203,11 @@ def _parrot(part: DialoguePart, key: Key) -> Parrot:
     libraries=("numpy", "scipy"),
     schema=INSTRUMENT_CHECK,
 )
-def parrot_check(inputs: Parrot, pairs: pa.Table, run: Run) -> Result:
+def parrot_check(inputs: Masking, pairs: pa.Table, run: Run) -> Result:
     """What answers that only repeat the context would get: the part of a gap that the exchanged words make alone."""
     answers = parrot(pairs)
-    table = check_instruments(
-        answers,
-        measures(),
-        inputs.scorings,
-        inputs.masked,
-        significance=inputs.significance,
-        texts=PARROT,
-        folder=run.folder,
-        progress=run.progress,
-    )
-    shown = table.select(["measure", "n", "value_a", "value_b", "difference", "p_paired"])
-    return Result(table, {"pairs": answers.num_rows // 2}, tables={"parrot": shown})
+    table = _checked(answers, PARROT, measures(), inputs, run)
+    return Result(table, {"pairs": answers.num_rows // 2}, tables={"parrot": table.select(_SHOWN)})
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,8 @@ def _debiasing(part: DialoguePart, key: Key) -> Debiasing:
     return Debiasing(**_with_words(part, key), articles=settings.pairs.articles, **tested)
 
 
-def _is_debiased(part: DialoguePart, key: Key) -> bool:
+def is_debiased(part: DialoguePart, key: Key) -> bool:
+    """Whether a partition is of a debiased model that answers."""
     return part.answers(key) and part.models[key["model"]].debiasing is not None
 
 
@@ -218,7 +219,7 @@ def disentanglement(inputs: Disentangling, dialogues: pa.Table, base: Path, run:
 @asset(
     kind="checkpoint",
     axes=("dimension", "model"),
-    covers=_is_debiased,
+    covers=is_debiased,
     inputs=_debiasing,
     reads={
         "dialogues": one_of(*DIALOGUES),
