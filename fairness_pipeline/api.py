@@ -16,7 +16,9 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.contexts import PairSettings, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
+from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
+from fairness_pipeline.measures.dialogue.distinguishable import distinguish
 from fairness_pipeline.measures.dialogue.measure import MARGINS, SignificanceSettings
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
@@ -46,8 +48,8 @@ def _rows(dimension: Dimension) -> list[str]:
     return [name for measure in measures() for name in measure.names(dimension)]
 
 
-def _numbers(groups: Iterable[object], count: int) -> np.ndarray:
-    """A number for each pair. Pairs of the same group get the same number."""
+def _numbers(groups: Iterable[object], count: int) -> tuple[np.ndarray, list[str]]:
+    """A number for each pair, the same for pairs of one group; and the groups' names, by number."""
     if isinstance(groups, (str, Mapping)) or hasattr(groups, "columns"):
         raise FairnessError(f"groups: expected a list or a column, found {_kind(groups)}")
     own = list(groups)
@@ -57,7 +59,7 @@ def _numbers(groups: Iterable[object], count: int) -> np.ndarray:
     for place, group in enumerate(own):
         if group is None or group != group:
             raise FairnessError(f"groups: expected a value for each pair, found {group!r} at place {place}")
-    return np.array([numbers.setdefault(group, len(numbers)) for group in own])
+    return np.array([numbers.setdefault(group, len(numbers)) for group in own]), list(map(str, numbers))
 
 
 def _kind(value: object) -> str:
@@ -175,7 +177,9 @@ def compare(
         b: The responses to the contexts of side b, in the same order.
         dimension: The dimension whose attribute words are counted. Its words are masked in the reading that decides.
         groups: One value per pair. Pairs with the same value (the exchanged word, say) form one cluster. Any verdict
-            needs eight different values; `fair` needs ten.
+            needs eight different values; `fair` needs ten. With them it is also tested whether the answers can be told
+            apart by anything at all (`distinguishable`); values such as `uncle / aunt` say which word is longer, so
+            that its length can be excluded as the reason.
         margins: The largest difference that does not matter, by measure or by kind of measure (`rates`, `counts`,
             `diversity`). Each is one of `cohens_h`, `standard_deviations`, `relative`, `absolute` with its size.
         alpha: The level of the tests.
@@ -218,9 +222,22 @@ def compare(
         raise FairnessError(
             f"margins: unknown measure '{unknown[0]}'; choose from: {', '.join(dict.fromkeys([*MARGINS, *_rows(own)]))}"
         )
-    clusters = [_numbers(groups, len(of_a))] if groups is not None else []
+    clusters, distinguished = [], None
+    if groups is not None:
+        numbers, names = _numbers(groups, len(of_a))
+        clusters = [numbers]
+        answers_a, answers_b = (pa.chunked_array([pa.array(side, pa.string())]) for side in (of_a, of_b))
+        exchanged = Words(names, np.arange(len(of_a)), numbers)
+        distinguished, _ = distinguish(None, answers_a, answers_b, exchanged, own.masked, seed=seed)
     tables = {measure.table: measure.measure(responses, measure.scoring(settings, own)) for measure in measures()}
     rows = compared(
-        responses, tables, settings=significance, seed=seed, published={}, masked=own.masked, clusters=clusters
+        responses,
+        tables,
+        settings=significance,
+        seed=seed,
+        published={},
+        masked=own.masked,
+        clusters=clusters,
+        distinguished=distinguished,
     )
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON).to_pandas()

@@ -34,15 +34,28 @@ from fairness_pipeline.reporting.results import (
     severity,
     worst_first,
 )
-from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
+from fairness_pipeline.statistics.verdicts import (
+    ARTEFACT,
+    DIFFERS,
+    DIFFERS_BY_LENGTH,
+    FAIR_ON_AVERAGE,
+    HERE_ONLY,
+    NOTHING_TO_JUDGE,
+)
 from fairness_pipeline.workspace.lake import Key, Lake, Row, partition_name
 
 _STYLES = {
     "biased": "red", ARTEFACT: "magenta", "fair": "green", "inconclusive": "yellow", FAIR_ON_AVERAGE: "cyan",
-    NEVER_SEEN: "dim",
+    NEVER_SEEN: "dim", DIFFERS: "bright_red", DIFFERS_BY_LENGTH: "yellow", HERE_ONLY: "green",
 }  # fmt: skip
-_MARKS = {"biased": "✗", ARTEFACT: "◇", "fair": "✓", "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "·"}
-_PLAIN_MARKS = {"biased": "x", ARTEFACT: "o", "fair": "=", "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "."}
+_MARKS = {
+    "biased": "✗", DIFFERS: "≠", ARTEFACT: "◇", DIFFERS_BY_LENGTH: "≈", "fair": "✓", HERE_ONLY: "(✓)",
+    "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "·",
+}  # fmt: skip
+_PLAIN_MARKS = {
+    "biased": "x", DIFFERS: "#", ARTEFACT: "o", DIFFERS_BY_LENGTH: "%", "fair": "=", HERE_ONLY: "(=)",
+    "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: ".",
+}  # fmt: skip
 _FORMATS = {"percent": "{:+.1f}", "count_per_response": "{:+.2f}", "score": "{:+.3f}"}
 _PLAIN_EVERY = 10.0
 _FORECAST_EVERY, _SOON = 30.0, 15.0

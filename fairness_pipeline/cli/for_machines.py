@@ -12,6 +12,7 @@ from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, counted, findings, said, worst_first
 from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.statistics.verdicts import FINDINGS
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS = re.compile(r"([\\`*_{}\[\]#|<>~])")
@@ -88,7 +89,7 @@ def _class(study: AnyStudy, audit: Audit) -> str:
 
 
 def _told(plan: Plan, entry: Entry) -> str:
-    if said(entry.row) == "biased":
+    if said(entry.row) in FINDINGS:
         return _clean(entry.study.finding(plan.project.parts[entry.study.name], entry.audit.key, entry.row))
     return _clean(f"{said(entry.row)}: {entry.told}")
 

@@ -14,7 +14,7 @@ from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import NEVER_SEEN, NOT_MEASURED, Audit, audits_of, said
 from fairness_pipeline.statistics.intervals import quantile
-from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING
+from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING, FINDINGS
 from fairness_pipeline.workspace.lake import Key, Row, partition_name
 
 REFUSED = 3
@@ -23,7 +23,7 @@ NAMES = "names"
 REFUSABLE = ("biased", "inconclusive", NAMES)
 """What may close a gate: verdicts, and findings about single names."""
 _NOT_SHOWN = ("inconclusive", FAIR_ON_AVERAGE)
-"""Verdicts that do not show fairness, or not in every stratum."""
+"""Verdicts that do not show fairness, or not in every stratum. A row without a margin can never show it."""
 _UNITS = {"percent": " points", "count_per_response": " a response", "score": ""}
 
 
@@ -110,13 +110,17 @@ def examine(plan: Plan, rule: Rule) -> Examined:
     fresh = [(study, audit) for study, audit in audits if audit.measured and not state.stale(study.table, audit.key)]
     wanted = _wanted(plan, rule.measures)
     looked_at = [entry for study, audit in fresh for entry in _looked_at(study, audit, wanted)]
-    biased = [entry for entry in looked_at if "biased" in rule.refused and entry.row["verdict"] == "biased"]
+    biased = [entry for entry in looked_at if "biased" in rule.refused and entry.row["verdict"] in FINDINGS]
     kept = _after_correction(plan, looked_at)
     tolerated = [entry for entry in biased if _is_tolerated(entry, rule.tolerated)]
     standing = [entry for entry in biased if entry not in tolerated]
     closing = [entry for entry in standing if id(entry.row) in kept]
     alone = [entry for entry in standing if id(entry.row) not in kept]
-    closing += [entry for entry in looked_at if "inconclusive" in rule.refused and said(entry.row) in _NOT_SHOWN]
+    closing += [
+        entry
+        for entry in looked_at
+        if "inconclusive" in rule.refused and said(entry.row) in _NOT_SHOWN and entry.row["margin"]
+    ]
     closing += [entry for study, audit in fresh if NAMES in rule.refused for entry in _findings(study, audit)]
     return Examined(
         audits, fresh, wanted, looked_at, closing, alone, tolerated, _open(audits, fresh, wanted, looked_at)

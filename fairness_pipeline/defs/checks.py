@@ -15,6 +15,7 @@ from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.statistics.verdicts import FINDINGS
 from fairness_pipeline.workspace.lake import Lake
 
 _SHOWN = 20
@@ -51,14 +52,14 @@ def _outdated(study: AnyStudy, lineage: Lineage, versions: Versions) -> list[str
 
 
 def _biased(study: AnyStudy, lineage: Lineage, versions: Versions) -> list[str]:
-    """Whether no verdict is `biased`. The report says how much each verdict can be trusted."""
+    """Whether no verdict is `biased` or `differs`. The report says how much each verdict can be trusted."""
     part, lake = lineage.project.parts[study.name], Lake(lineage.project.workspace)
     return [
         study.finding(part, audit.key, row)
         for audit in audits_of(study, part, lake)
         if not audit.degenerate
         for row in audit.rows
-        if study.gated(row) and row["verdict"] == "biased"
+        if study.gated(row) and row["verdict"] in FINDINGS
     ]
 
 

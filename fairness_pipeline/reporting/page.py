@@ -27,6 +27,7 @@ from fairness_pipeline.reporting.results import (
     together,
     worst_first,
 )
+from fairness_pipeline.statistics.verdicts import FINDINGS
 from fairness_pipeline.workspace.lake import Lake, Row
 
 _TOLD = 8
@@ -69,7 +70,7 @@ def render(
         ((audit, row) for audit in judged for row in audit.rows if study.gated(row)),
         key=lambda found: graveness(found[1]),
     )
-    biased = [(audit, row) for audit, row in rows if said(row) == "biased"]
+    biased = [(audit, row) for audit, row in rows if said(row) in FINDINGS]
     # What single responses show goes first, and of it what harms or has no reservations.
     biased.sort(
         key=lambda found: (

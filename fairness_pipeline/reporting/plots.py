@@ -6,12 +6,15 @@ from typing import Any
 
 from fairness_pipeline.reporting.results import in_margins, said
 from fairness_pipeline.statistics.units import with_unit
-from fairness_pipeline.statistics.verdicts import ARTEFACT
+from fairness_pipeline.statistics.verdicts import ARTEFACT, DIFFERS, DIFFERS_BY_LENGTH, HERE_ONLY
 from fairness_pipeline.workspace.lake import Row
 
 COLOURS = {
     "biased": "#b3261e",
     "fair": "#2e7d32",
+    DIFFERS: "#b4540a",
+    DIFFERS_BY_LENGTH: "#8a6d00",
+    HERE_ONLY: "#5c7d2e",
     ARTEFACT: "#7b3fa0",
     "inconclusive": "#8a6d00",
     "fair on average": "#00696f",

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.project.study import AnyPart, AnyStudy
-from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, NOTHING_TO_JUDGE
+from fairness_pipeline.statistics.verdicts import (
+    ARTEFACT,
+    DIFFERS,
+    DIFFERS_BY_LENGTH,
+    FAIR_ON_AVERAGE,
+    FINDINGS,
+    HERE_ONLY,
+    NOTHING_TO_JUDGE,
+)
 from fairness_pipeline.workspace.lake import Card, Key, Lake, Row
 
 if TYPE_CHECKING:
@@ -15,7 +23,10 @@ NOT_MEASURED = "not measured"
 NEVER_SEEN = "never seen"
 """The verdict of a measure that no response shows on either side: nothing could differ."""
 
-_ORDER = ("biased", ARTEFACT, "inconclusive", FAIR_ON_AVERAGE, "fair", NEVER_SEEN, NOTHING_TO_JUDGE)
+_ORDER = (
+    "biased", DIFFERS, ARTEFACT, DIFFERS_BY_LENGTH, "inconclusive", FAIR_ON_AVERAGE, HERE_ONLY, "fair", NEVER_SEEN,
+    NOTHING_TO_JUDGE,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,10 @@ def flat(study: AnyStudy, audits: list[Audit]) -> list[Row]:
 
 
 def said(row: Row) -> str:
-    """A row's verdict as readers see it: `NEVER_SEEN` where neither side shows the measure."""
+    """A row's verdict as readers see it: `NEVER_SEEN` where neither side shows the measure, `HERE_ONLY` where another
+    row shows that something differs."""
+    if row["verdict"] == "fair" and HERE_ONLY in (row.get("note") or ""):
+        return HERE_ONLY
     unseen = row["value_a"] == row["value_b"] == 0 and row["unit"] != "score"
     return NEVER_SEEN if unseen and row["verdict"] == "inconclusive" else row["verdict"]
 
@@ -128,11 +142,12 @@ def beside_subject(study: AnyStudy, audit: Audit) -> str:
 
 
 def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:
-    """One sentence for each biased audit about its worst row; harm, and what has no reservations, comes first."""
+    """One sentence about the worst row of each audit that shows a difference; what harms, and what has no reservations,
+    comes first."""
     found = []
     for audit in audits:
         worst = min((row for row in audit.rows if study.gated(row)), key=severity(study), default=None)
-        if worst is not None and said(worst) == "biased":
+        if worst is not None and said(worst) in FINDINGS:
             but = study.reservations(part, audit.key, worst)
             told = study.finding(part, audit.key, worst) + (f"; but {'; '.join(but)}" if but else "")
             found.append(((together(worst), bool(but) and not study.harmful(worst)), told))

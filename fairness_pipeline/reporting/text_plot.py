@@ -6,6 +6,7 @@ from fairness_pipeline.lineage.assets import Glance, Result
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.results import Audit, counted, in_margins, said, severity
 from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.statistics.verdicts import FINDINGS
 from fairness_pipeline.workspace.lake import Key, Row
 
 _HALF = 10
@@ -58,5 +59,5 @@ def summary(study: AnyStudy, part: AnyPart, key: Key, rows: list[Row]) -> str:
     """
     gated = sorted((row for row in rows if study.gated(row)), key=severity(study))
     told = ", ".join(f"{number} {name}" for name, number in counted(study, [Audit(key, rows)]).items())
-    finding = f": {study.finding(part, key, gated[0])}" if gated and said(gated[0]) == "biased" else ""
+    finding = f": {study.finding(part, key, gated[0])}" if gated and said(gated[0]) in FINDINGS else ""
     return f"{told}{finding}\n```\n{text_plot([(study.label(row), study.decisive(row)) for row in gated])}\n```"

@@ -5,11 +5,19 @@ from typing import Literal, NamedTuple
 from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TELL
 
 Verdict = Literal["fair", "biased", "artefact", "inconclusive", "not measured"]
+DIFFERS = "differs"
+"""The answers can be told apart, by whatever they say; no list says whether that harms."""
+DIFFERS_BY_LENGTH = "differs, length not excluded"
+"""They can be told apart, and the length of the exchanged words may explain it."""
 ARTEFACT: Verdict = "artefact"
 """A difference is shown, but a control shows that it comes from the instrument or from the exchanged words."""
+FINDINGS = ("biased", DIFFERS)
+"""Verdicts that show a difference of the system's own: they are told in words, and close a gate."""
 FINDING = "finding"
 """A result about a single person or name. It is not a bias of a group."""
 NOTHING_TO_JUDGE = "nothing to judge"
+HERE_ONLY = "fair on this measure only"
+"""The note of a row that is `fair`, while the answers can be told apart by something else."""
 FAIR_ON_AVERAGE = "fair on average"
 """Equivalence is shown for all strata together, but not in every stratum."""
 

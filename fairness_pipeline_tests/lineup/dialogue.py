@@ -15,6 +15,7 @@ from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.answer_changes import compare_changes, measure_changes
 from fairness_pipeline.measures.dialogue.breakdown import Words, moving_together, swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
+from fairness_pipeline.measures.dialogue.distinguishable import distinguish
 from fairness_pipeline.measures.dialogue.instrument import PARROT, check_instruments, leaking, parrot
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.measures.dialogue.registry import is_part, measures, scorings
@@ -50,10 +51,10 @@ REFUSALS = ("I'm sorry, but I can't help with that.", "I am unable to answer thi
 class Asked:
     """The contexts of one draw: both sides of each pair, the words that are exchanged, and a source of chance."""
 
-    def __init__(self, dimension: str, draw: int) -> None:
+    def __init__(self, dimension: str, draw: int, size: int | None = None) -> None:
         self.random = np.random.default_rng([draw, 7])
         self.dimension, table, self.leaking = _contexts(dimension)
-        count = int(self.random.integers(*SIZES, endpoint=True))
+        count = size or int(self.random.integers(*SIZES, endpoint=True))
         chosen = np.sort(self.random.permutation(table.num_rows)[:count])
         self.pairs = table.take(chosen).set_column(0, "pair_id", pa.array(np.arange(len(chosen))))
         self.words: Words = swapped_words(self.pairs)
@@ -92,9 +93,9 @@ Bot = Callable[[Asked], tuple[list[str], ...]]
 """Gives the answers to both sides; perhaps also those to the contexts of side a in other words."""
 
 
-def judge(dimension: str, bot: Bot, draw: int) -> Verdicts:
-    """The verdicts on a bot's answers to the contexts of one draw."""
-    asked = Asked(dimension, draw)
+def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdicts:
+    """The verdicts on a bot's answers to the contexts of one draw, of a size of its own or one drawn."""
+    asked = Asked(dimension, draw, size)
     of_a, of_b, *in_other_words = bot(asked)
     count = len(asked)
     responses = pa.table(
@@ -107,9 +108,11 @@ def judge(dimension: str, bot: Bot, draw: int) -> Verdicts:
     own, settings = asked.dimension, MeasureSettings()
     tables = {m.table: m.measure(responses, m.scoring(settings, own)) for m in measures()}
     clusters = moving_together(asked.words, names_the_group=own.names_the_group)
+    texts = (pa.chunked_array([pa.array(answers, pa.string())]) for answers in (of_a, of_b))
+    distinguished, _ = distinguish(asked.pairs["context_a"], *texts, asked.words, own.masked, seed=draw)
     rows = compared(
         responses, tables, settings=SETTINGS, seed=draw, published={}, masked=own, clusters=clusters,
-        leaking=asked.leaking,
+        leaking=asked.leaking, distinguished=distinguished,
     )  # fmt: skip
     for answers in in_other_words:
         others = pa.table(

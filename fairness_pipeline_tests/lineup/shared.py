@@ -7,6 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from fairness_pipeline.statistics.verdicts import FINDINGS
+
 Verdicts = Mapping[str, str]
 """The verdict of each row that a gate looks at."""
 Truth = Literal["innocent", "guilty", "hangs on few"]
@@ -48,7 +50,7 @@ class System:
 class Outcome:
     """How a system's draws ended.
 
-    `biased` is the share of draws in which the worst row was (of an innocent: per row, the largest over its rows), `any`
+    `biased` is the share of draws in which the worst row was `biased` or `differs` (of an innocent: per row, the largest over its rows), `any`
     in which some row was; `found` in which a wanted row was. `verdicts` counts the verdicts of all rows.
     """
 
@@ -62,13 +64,13 @@ class Outcome:
 def outcome(system: System, draws: Sequence[Verdicts]) -> Outcome:
     """What the draws of a system come to."""
     rows = sorted({name for draw in draws for name in draw})
-    share = {name: float(np.mean([draw.get(name) == "biased" for draw in draws])) for name in rows}
+    share = {name: float(np.mean([draw.get(name) in FINDINGS for draw in draws])) for name in rows}
     wanted = system.wanted or tuple(rows)
     return Outcome(
         len(draws),
         max(share.values(), default=0.0),
-        float(np.mean([any(v == "biased" for v in draw.values()) for draw in draws])),
-        float(np.mean([any(draw.get(name) == "biased" for name in wanted) for draw in draws])),
+        float(np.mean([any(v in FINDINGS for v in draw.values()) for draw in draws])),
+        float(np.mean([any(draw.get(name) in FINDINGS for name in wanted) for draw in draws])),
         dict(Counter(v for draw in draws for v in draw.values())),
     )
 

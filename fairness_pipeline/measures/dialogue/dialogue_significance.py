@@ -5,7 +5,7 @@ gap, the number of variations in which it holds, and the number of answers that 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,9 @@ import pyarrow as pa
 from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.lexicons.no_effect import REWORDING, SAME_GROUP
+from fairness_pipeline.measures.dialogue import distinguishable
 from fairness_pipeline.measures.dialogue.breakdown import Words
+from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE, Distinguished
 from fairness_pipeline.measures.dialogue.diversity import index_responses
 from fairness_pipeline.measures.dialogue.judgement import judged
 from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
@@ -23,7 +25,7 @@ from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.units import with_unit
-from fairness_pipeline.statistics.verdicts import Doubt
+from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, HERE_ONLY, Doubt
 from fairness_pipeline.workspace.lake import Row
 
 DIALOGUE_SIGNIFICANCE = schema(
@@ -52,6 +54,9 @@ DIALOGUE_SIGNIFICANCE = schema(
     rewording_p=optional(pa.float64(), "p of that difference"),
     distinct_shown=optional(pa.int64(), "how many distinct responses show the measure"),
     commonest_shown=optional(pa.float64(), "share in percent of the most frequent of them"),
+    told_by=optional(
+        pa.string(), "the words by which answers are told apart, and the share of either side's with them"
+    ),
 )
 """`COMPARISON`, and further columns that qualify each verdict. They are null if they are not defined.
 
@@ -70,8 +75,10 @@ def compared(
     masked: MaskedWords,
     clusters: Clusterings = (),
     leaking: Collection[str] = (),
+    distinguished: Distinguished | None = None,
 ) -> list[Comparison]:
-    """Diversity, offence, sentiment, one row per attribute list, and the reading of each with the groups' words masked.
+    """Whether answers can be told apart; diversity, offence, sentiment and so on, one row per attribute list, and the
+    reading of each with the groups' words masked.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
@@ -82,6 +89,7 @@ def compared(
         masked: The words that are masked.
         clusters: How pairs move together.
         leaking: Measures in which the exchanged words show through the mask.
+        distinguished: The result of `distinguishable.distinguish`; without it the row is left out.
     """
     neutral = neutral_reading(responses, masked)
     rows = [
@@ -89,7 +97,26 @@ def compared(
         for measure in measures()
         for row in measure.compare(tables[measure.table], responses, neutral, settings, seed=seed, clusters=clusters)
     ]
-    return beside(judged(rows, settings.alpha, leaking), published)
+    if distinguished:
+        rows.insert(0, distinguishable.comparison(distinguished))
+    found = judged(rows, settings.alpha, leaking)
+    if distinguished:
+        found = _with_any_difference(found, distinguished, settings.alpha)
+    return beside(found, published)
+
+
+def _with_any_difference(rows: list[Comparison], distinguished: Distinguished, alpha: float) -> list[Comparison]:
+    """The rows with the first one's own verdict. If the answers can be told apart, what is fair is so on its measure
+    only."""
+    first = distinguishable.with_verdict(rows[0], distinguished, alpha)
+    if first.verdict in (DIFFERS, DIFFERS_BY_LENGTH):
+        rows = [
+            replace(row, note="; ".join(filter(None, [row.note, HERE_ONLY])))
+            if row.verdict == "fair" and not is_part(row.measure)
+            else row
+            for row in rows
+        ]
+    return [first, *rows[1:]]
 
 
 def judge_responses(
@@ -104,6 +131,7 @@ def judge_responses(
     alpha: float,
     changes: Sequence[Comparison] = (),
     without_effect: pa.Table | None = None,
+    distinguished: Distinguished | None = None,
 ) -> pa.Table:
     """A table of `DIALOGUE_SIGNIFICANCE`: each verdict with the columns that qualify it.
 
@@ -118,10 +146,11 @@ def judge_responses(
         alpha: The level.
         changes: The result of `answer_changes.compare_changes`: rows of their own, after the others.
         without_effect: As `answer_changes.NO_EFFECT_DIFFERENCES`.
+        distinguished: As for `compared`.
     """
     rows = [asdict(row) for row in found]
     by_name = {row["measure"]: row for row in rows}
-    whole = [row.measure for row in found if not is_part(row.measure)]
+    whole = [row.measure for row in found if not is_part(row.measure) and row.measure != DISTINGUISHABLE]
     raw = _holm({row.measure: row.p_decides for row in found if row.measure in whole})
     by_pairs = _holm({name: deciding(by_name, name)["p_paired"] for name in whole})
     alone, repeated = ({row["measure"]: row for row in table.to_pylist()} for table in (instrument, parrots))
@@ -140,7 +169,9 @@ def judge_responses(
         for change in (SAME_GROUP, REWORDING):
             if other := moved.get((change, name + MASKED if name + MASKED in by_name else name)):
                 row |= {f"{change}_difference": other["difference"], f"{change}_p": other["p_paired"]}
-        if not is_part(name):
+        if name == DISTINGUISHABLE and distinguished:
+            row |= {"told_by": distinguishable.told_by(distinguished), "holds": 0, "variations": 0}
+        elif not is_part(name):
             if neutral := by_name.get(name + MASKED):
                 row |= {f"content_{side}": neutral[f"value_{side}"] for side in "ab"}
                 row |= {f"content_{what}": neutral[what] for what in ("difference", "ci_low", "ci_high")}

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
+from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.measure import MASKED
 from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.statistics.comparison import Comparison, adjusted
@@ -14,8 +15,9 @@ SHOWS_THROUGH = "the exchanged words show through the mask"
 def judged(rows: list[Comparison], alpha: float, leaking: Collection[str] = ()) -> list[Comparison]:
     """The rows with adjusted p and the verdicts that follow. The verdict on a measure combines both its readings.
 
-    The measures as they are form one family of Holm's, their neutral readings another, and parts of measures a third. A
-    measure that no response shows belongs to none: it cannot be rejected, whatever the level (Tarone 1990).
+    The measures as they are form one family of Holm's, and their neutral readings another; distinguishable answers are
+    always read with the groups' words masked, and belong to that. Parts of measures form a third. A measure that no
+    response shows belongs to none: it cannot be rejected, whatever the level (Tarone 1990).
     The row of a measure has the p of its neutral reading (`p_holm`, `p_bh`), on which its verdict rests.
 
     Args:
@@ -23,7 +25,8 @@ def judged(rows: list[Comparison], alpha: float, leaking: Collection[str] = ()) 
         alpha: The level.
         leaking: Measures whose neutral reading still reveals which group a context named. Nothing is biased in them.
     """
-    whole, content = ([row.measure + suffix for row in rows if not is_part(row.measure)] for suffix in ("", MASKED))
+    whole = [row.measure for row in rows if not is_part(row.measure) and row.measure != DISTINGUISHABLE]
+    content = [*(name + MASKED for name in whole), DISTINGUISHABLE]
     unseen = [row.measure for row in rows if row.value_a == row.value_b == 0]
     families = (
         [name for name in whole if name not in unseen],

@@ -5,7 +5,7 @@ from functools import cache
 from importlib import import_module
 
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.measures.dialogue import answer_changes
+from fairness_pipeline.measures.dialogue import answer_changes, distinguishable
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome, Scorings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.workspace.lake import Row
@@ -27,7 +27,7 @@ def measures() -> tuple[Measure, ...]:
 def _outcomes() -> dict[str, Outcome]:
     """Every outcome that has a name of its own; the attribute lists have theirs from the dimension."""
     own = {name: outcome for measure in measures() for name, outcome in measure.outcomes.items()}
-    return own | answer_changes.OUTCOMES
+    return distinguishable.OUTCOMES | own | answer_changes.OUTCOMES
 
 
 def marking() -> tuple[Measure, ...]:

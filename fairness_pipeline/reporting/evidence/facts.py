@@ -13,7 +13,7 @@ from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.html import in_words
 from fairness_pipeline.reporting.results import Audit, audits_of, beside_subject, said, severity, together, worst_first
 from fairness_pipeline.statistics.units import with_unit
-from fairness_pipeline.statistics.verdicts import ARTEFACT, Doubt
+from fairness_pipeline.statistics.verdicts import ARTEFACT, FINDINGS, Doubt
 from fairness_pipeline.workspace.lake import Lake, Row
 
 _LIBRARIES = ("torch", "transformers", "dagster", "pandas", "pyarrow", "scipy", "scikit-learn")
@@ -218,7 +218,7 @@ def _verdicts(study: AnyStudy, part: AnyPart, audit: Audit, state: State) -> Ite
             f"{low} to {high}" if low is not None and high is not None else "",
             row["p_holm"],
             row["margin"] or None,
-            study.finding(part, audit.key, row) if told == "biased" else "",
+            study.finding(part, audit.key, row) if told in FINDINGS else "",
             study.control(part, audit.key, row) if told == ARTEFACT else row.get("note") or "",
             doubts,
             _rates(row, groups),

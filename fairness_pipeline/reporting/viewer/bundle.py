@@ -25,6 +25,7 @@ from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import Audit, audits_of, gravest, said, severity
 from fairness_pipeline.reporting.samples import SAMPLE, Samples
 from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.statistics.verdicts import FINDINGS
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 PAGE = 1000
@@ -181,14 +182,14 @@ def _verdicts(study: AnyStudy, project: Project, audit: Audit) -> list[dict[str,
 
 
 def _told(study: AnyStudy, project: Project, key: Key, row: Row) -> str:
-    return study.finding(project.parts[study.name], key, row) if said(row) == "biased" else ""
+    return study.finding(project.parts[study.name], key, row) if said(row) in FINDINGS else ""
 
 
 def _write_pairs(samples: Samples, rows: list[dict[str, Any]], folder: Path) -> None:
     """Writes the pairs, those first that show what was found."""
     known = {name: both for name, both in samples.values.items() if np.isfinite(both).any()}
     values = {name: known[name] for name in dict.fromkeys([*(row["measure"] for row in rows), *known]) if name in known}
-    signs = {row["measure"]: row["sign"] for row in rows if row["verdict"] == "biased"}
+    signs = {row["measure"]: row["sign"] for row in rows if row["verdict"] in FINDINGS}
     order = _order(values, signs, samples.pairs.num_rows)
     pairs = samples.pairs.take(order)
     values = {name: (a[order], b[order]) for name, (a, b) in values.items()}

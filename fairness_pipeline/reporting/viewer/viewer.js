@@ -241,7 +241,7 @@ async function filter() {
   }
   if (gaps.length && (state.measure || state.order)) {
     // Without another order, the side first on which the measure was found to be more.
-    const sign = state.order ? (state.order === "b" ? -1 : 1) : set.verdicts.find((row) => row.measure === state.measure && row.verdict === "biased")?.sign ?? 0;
+    const sign = state.order ? (state.order === "b" ? -1 : 1) : set.verdicts.find((row) => row.measure === state.measure && ["biased", "differs"].includes(row.verdict))?.sign ?? 0;
     const size = (own, i) => (own[i] === -128 ? 0 : sign ? sign * own[i] : Math.abs(own[i]));
     const sizes = new Map(found.map((i) => [i, Math.max(...gaps.map((own) => size(own, i)))]));
     found.sort((x, y) => sizes.get(y) - sizes.get(x) || x - y);

@@ -14,7 +14,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load
 from fairness_pipeline.lexicons.contexts import PairSettings
-from fairness_pipeline.measures.dialogue import answer_changes
+from fairness_pipeline.measures.dialogue import answer_changes, distinguishable
 from fairness_pipeline.measures.dialogue.measure import MARGINS, MASKED, SignificanceSettings
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
@@ -189,7 +189,7 @@ class DialoguePart(Part[DialogueFairness]):
     def measures(self) -> list[str]:
         """The rows of every measure, in all dimensions."""
         own = [n for d in self.dimensions.values() for m in measures() for n in m.names(d)]
-        return list(dict.fromkeys([*own, *answer_changes.OUTCOMES]))
+        return list(dict.fromkeys([*distinguishable.OUTCOMES, *own, *answer_changes.OUTCOMES]))
 
     def readings(self) -> list[str]:
         """Each measure of single responses with the groups' words masked."""

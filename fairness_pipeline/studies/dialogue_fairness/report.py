@@ -19,11 +19,18 @@ from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.dialogue_fairness.debiasing_section import QUALITY, debiasing_sections
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow
-from fairness_pipeline.studies.dialogue_fairness.results import example_pairs, published_rows_of, striking_pair
+from fairness_pipeline.studies.dialogue_fairness.results import (
+    example_pairs,
+    pairs_of,
+    published_rows_of,
+    striking_pair,
+)
 from fairness_pipeline.studies.dialogue_fairness.study import LISTS, STUDY
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 _HERE = Path(__file__).parent
+_PAIRS = 6
+"""Pairs that show what tells answers apart."""
 _LEVELS = 6
 """Levels of a factor that are shown for each biased measure."""
 _WORDLESS = {REFUSED: "declined, by the endpoint's own mark", FILTERED: "kept back by a filter of contents"}
@@ -96,6 +103,7 @@ def _section(part: DialoguePart, lake: Lake, audit: Audit) -> dict[str, Any]:
         "dimension": dimension,
         "corpus": corpus,
         "rows": [(row, published.get(row["measure"])) for row in audit.rows if not row["measure"].endswith(MASKED)],
+        "told_apart": _told_apart(lake, audit),
         "breakdown": _breakdown(lake, audit),
         "without": _without(lake, audit),
         "published_source": _source(published),
@@ -120,6 +128,17 @@ def _worth(audits: list[Audit]) -> list[tuple[Audit, Row, Row]]:
         rows = sorted((row for row in audit.rows if STUDY.gated(row)), key=severity(STUDY))
         found += [(audit, row, deciding(by_name, row["measure"])) for row in rows]
     return found
+
+
+def _told_apart(lake: Lake, audit: Audit) -> dict[str, Any] | None:
+    """What tells the answers apart: its words, and pairs that show them; None where nothing does."""
+    card = None if audit.stale else lake.card("distinguishable_answers", audit.key)
+    if card is None or not card.figures["carriers"]:
+        return None
+    ids = [
+        ids[place] for place in range(_PAIRS) for own in card.figures["carriers"] if place < len(ids := own["pairs"])
+    ]
+    return {**card.figures, "examples": pairs_of(lake, audit.key, list(dict.fromkeys(ids))[:_PAIRS])}
 
 
 def _breakdown(lake: Lake, audit: Audit) -> dict[str, list[Row]]:

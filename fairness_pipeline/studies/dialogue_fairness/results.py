@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
+from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.measure import deciding
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.studies.dialogue_fairness import published
@@ -80,6 +81,16 @@ def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
     ]
 
 
+def pairs_of(lake: Lake, key: Key, ids: list[int]) -> list[dict[str, Any]]:
+    """Some pairs, in this order: dicts with `context_a`, `context_b`, `response_a` and `response_b`."""
+    table = lake.read("responses", key)
+    rows = table.filter(pc.is_in(table["pair_id"], pa.array(ids, pa.int64()))).to_pylist()
+    found = {(row["pair_id"], row["side"]): row for row in rows}
+    return [
+        {f"{name}_{side}": found[pair, side][name] for side in "ab" for name in ("context", "response")} for pair in ids
+    ]
+
+
 def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
     """The pair whose two answers show a row's difference most clearly; the shortest of those that show it equally.
 
@@ -92,6 +103,10 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
         A dict with `context_a`, `response_a`, `kind_a`, and the same of side b; None where the measure is of all
         responses together, or no pair shows it.
     """
+    if row["measure"] == DISTINGUISHABLE:
+        card = lake.card("distinguishable_answers", key)
+        first = next((own["pairs"] for own in card.figures["carriers"] if own["pairs"]), None) if card else None
+        return {**pairs_of(lake, key, first[:1])[0], "kind_a": "", "kind_b": ""} if first else None
     for measure in measures():
         if measure.scorer is None:
             continue

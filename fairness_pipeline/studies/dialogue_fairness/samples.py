@@ -4,7 +4,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
-from fairness_pipeline.measures.dialogue.measure import MASKED, Sides
+from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
+from fairness_pipeline.measures.dialogue.measure import MASKED, Sides, sides
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.reporting.samples import Samples
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -32,6 +33,8 @@ def samples(part: DialoguePart, lake: Lake, key: Key) -> Samples:
                     values |= {name: readings[name + MASKED], f"{name}, as answered": found}
                 else:
                     values[name] = found
+    if lake.card("distinguishable_answers", key):
+        values[DISTINGUISHABLE] = sides(lake.read("distinguishable_answers", key), "score")
     return Samples.of(
         {
             "id": pc.cast(a["pair_id"], pa.string()),

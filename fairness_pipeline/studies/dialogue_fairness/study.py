@@ -3,6 +3,7 @@
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.measures.dialogue.answer_changes import OUTCOMES as CHANGES
 from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, doubts
+from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE, with_groups
 from fairness_pipeline.measures.dialogue.registry import (
     finding,
     glanced_at,
@@ -24,6 +25,8 @@ _HEADINGS = {row: measure_label(row) for row in glanced_at()}
 def _groups(part: DialoguePart, key: Key) -> tuple[str, str]:
     if key.get("measure") in CHANGES:
         return "other changes", "the group's"
+    if key.get("measure") == DISTINGUISHABLE:
+        return "chance", "told apart"
     groups = part.project.dimensions[key["dimension"]].groups
     return groups.a, groups.b
 
@@ -35,10 +38,13 @@ def _finding(part: DialoguePart, key: Key, row: Row) -> str:
     # Where the word is the group's name, other words for the group were not tried.
     named = part.dimensions[key["dimension"]].names_the_group
     words = f" (tested with the words {row['exchanged']})" if named else ""
-    return f"{key['model']}{checkpoint}: {finding(own, _groups(part, key))}{masked}{words}"
+    by = f", by {with_groups(row['told_by'], _groups(part, key))}" if row["told_by"] else ""
+    return f"{key['model']}{checkpoint}: {finding(own, _groups(part, key))}{by}{masked}{words}"
 
 
 def _direction(row: Row, groups: tuple[str, str]) -> str:
+    if row["measure"] == DISTINGUISHABLE:
+        return "told apart"
     if row["measure"] not in CHANGES:
         return f"more: {groups[row['difference'] < 0]}"
     by_group = (row["difference"] < 0) == (row["measure"] == "distance")

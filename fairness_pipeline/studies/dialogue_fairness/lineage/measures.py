@@ -22,7 +22,9 @@ from fairness_pipeline.measures.dialogue.answer_changes import (
     differences_without_effect,
     measure_changes,
 )
+from fairness_pipeline.measures.dialogue.breakdown import swapped_words
 from fairness_pipeline.measures.dialogue.classifier_quality import CLASSIFIER_QUALITY, evaluate_classifiers
+from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE_ANSWERS, distinguish
 from fairness_pipeline.measures.dialogue.instrument import (
     INSTRUMENT_CHECK,
     PARROT,
@@ -65,6 +67,30 @@ MEASURED = tuple(map(_measured, measures()))
 of_responses = list(MEASURED)
 SINGLE = tuple(measure for measure in measures() if measure.scorer)
 """The measures that score responses one by one."""
+
+
+@asset(
+    covers=lambda part, key: part.answers(key),
+    inputs=lambda part, key: part.dimensions[key["dimension"]].masked,
+    reads={"pairs": context_pairs, "answers": responses},
+    code_version="1",
+    libraries=("numpy", "scipy"),
+    schema=DISTINGUISHABLE_ANSWERS,
+    checks=(checks.not_empty, checks.both_sides_present),
+)
+def distinguishable_answers(words: MaskedWords, pairs: pa.Table, answers: pa.Table, run: Run) -> Result:
+    """Whether an answer alone, without the groups' words, tells which group was named; and by which of its words."""
+    pairs, answers = pairs.sort_by("pair_id"), answers.sort_by("pair_id")
+    a, b = (answers.filter(pc.equal(answers["side"], side))["response"] for side in ("a", "b"))
+    found, scores = distinguish(
+        pairs["context_a"], a, b, swapped_words(pairs), words, seed=run.seed_without("model"), progress=run.progress
+    )
+    ids = pairs["pair_id"].combine_chunks()
+    table = pa.concat_tables(
+        pa.table({"pair_id": ids, "side": pa.repeat(side, len(ids)), "score": own})
+        for side, own in zip("ab", scores, strict=True)
+    )
+    return Result(table.cast(DISTINGUISHABLE_ANSWERS), found.figures)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,11 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.effects import (
     recipe_effects,
     response_quality,
 )
-from fairness_pipeline.studies.dialogue_fairness.lineage.measures import MEASURED, classifier_quality
+from fairness_pipeline.studies.dialogue_fairness.lineage.measures import (
+    MEASURED,
+    classifier_quality,
+    distinguishable_answers,
+)
 from fairness_pipeline.studies.dialogue_fairness.lineage.models import (
     debiased_dialogue_models,
     dialogue_models,
@@ -47,6 +51,7 @@ asset = Assets(DialoguePart)
         dialogue_models,
         responses,
         *MEASURED,
+        distinguishable_answers,
         dialogue_significance,
         disentanglement,
         debiased_dialogue_models,
@@ -60,7 +65,7 @@ asset = Assets(DialoguePart)
         classifier_quality,
     ),
     arrows=(dialogue_significance, recipe_significance, response_quality, debiasing_effects, recipe_effects),
-    code_version="9",
+    code_version="10",
     libraries=LIBRARIES,
 )
 def dialogue_fairness_report(inputs: Described, shelf: Shelf) -> Result:

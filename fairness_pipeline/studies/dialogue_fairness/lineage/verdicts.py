@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lexicons.dimensions import MaskedWords
-from fairness_pipeline.lineage.assets import Assets, Glance, Result, each_of, of_seeds, one_of
+from fairness_pipeline.lineage.assets import Assets, Glance, Result, each_of, figures_of, of_seeds, one_of
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.measures.dialogue.answer_changes import compare_changes
 from fairness_pipeline.measures.dialogue.breakdown import (
@@ -21,6 +21,7 @@ from fairness_pipeline.measures.dialogue.breakdown import (
     swapped_words,
 )
 from fairness_pipeline.measures.dialogue.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared, judge_responses
+from fairness_pipeline.measures.dialogue.distinguishable import Distinguished
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, indexed
 from fairness_pipeline.measures.dialogue.instrument import leaking
 from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
@@ -46,6 +47,7 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.measures import (
     MEASURED,
     SINGLE,
     answer_changes,
+    distinguishable_answers,
     instrument_check,
     no_effect_differences,
     parrot_check,
@@ -54,6 +56,7 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import context_pa
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow
 from fairness_pipeline.studies.dialogue_fairness.results import published_rows_of
+from fairness_pipeline.studies.dialogue_fairness.standing import Figures
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.distinct import Scorer
 from fairness_pipeline.workspace.lake import Key
@@ -172,7 +175,15 @@ def _shown(part: DialoguePart, key: Key, result: Result) -> Glance:
     return Glance(summary(STUDY, part, key, result.rows), {"differences": picture})
 
 
-JUDGED = (*MEASURED, answer_changes, no_effect_differences, verdict_variations, instrument_check, parrot_check)
+JUDGED = (
+    *MEASURED,
+    distinguishable_answers,
+    answer_changes,
+    no_effect_differences,
+    verdict_variations,
+    instrument_check,
+    parrot_check,
+)
 """What an audit's verdicts are made of."""
 
 
@@ -184,6 +195,7 @@ JUDGED = (*MEASURED, answer_changes, no_effect_differences, verdict_variations, 
         "pairs": context_pairs,
         "answers": responses,
         "tables": TABLES,
+        "told_apart": figures_of(distinguishable_answers),
         "changes": answer_changes,
         "without_effect": no_effect_differences,
         "varied": verdict_variations,
@@ -191,7 +203,7 @@ JUDGED = (*MEASURED, answer_changes, no_effect_differences, verdict_variations, 
         "parrots": parrot_check,
     },
     arrows=JUDGED,
-    code_version="7",
+    code_version="8",
     libraries=("numpy", "scipy"),
     schema=DIALOGUE_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -202,6 +214,7 @@ def dialogue_significance(
     pairs: pa.Table,
     answers: pa.Table,
     tables: Tables,
+    told_apart: Figures,
     changes: pa.Table | None,
     without_effect: pa.Table | None,
     varied: pa.Table,
@@ -210,7 +223,7 @@ def dialogue_significance(
     run: Run,
 ) -> Result:
     """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and verdicts."""
-    settings, words = inputs.significance, swapped_words(pairs)
+    settings, words, distinguished = inputs.significance, swapped_words(pairs), Distinguished.of(told_apart)
     clusters = moving_together(words, names_the_group=inputs.words.names_the_group)
     judged = compared(
         answers,
@@ -221,6 +234,7 @@ def dialogue_significance(
         masked=inputs.words,
         clusters=clusters,
         leaking=leaking(parrots, settings.alpha),
+        distinguished=distinguished,
     )
     table = judge_responses(
         judged,
@@ -233,6 +247,7 @@ def dialogue_significance(
         alpha=settings.alpha,
         changes=() if changes is None else compare_changes(changes, settings, clusters),
         without_effect=without_effect,
+        distinguished=distinguished,
     )
     shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
     rows = table.to_pylist()

@@ -1,0 +1,430 @@
+"""Distinguishable answers: can one tell from an answer alone, without the groups' words, which group was named?
+
+It looks for any difference, where lists look for some; whether a difference harms is for a reader to say. See
+`statistics/two_sample.py` for the test.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.lexicons.dimensions import MaskedWords
+from fairness_pipeline.lexicons.masking import MASK, masked
+from fairness_pipeline.lexicons.text import encode_texts
+from fairness_pipeline.measures.dialogue.breakdown import Words
+from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome
+from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
+from fairness_pipeline.statistics.comparison import Comparison
+from fairness_pipeline.statistics.two_sample import PairedSums, ToldApart, tell_apart
+from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH
+
+DISTINGUISHABLE = "distinguishable"
+"""The row of the significance table. Side a is chance, side b the share of pairs that are told apart."""
+
+OUTCOMES = {
+    DISTINGUISHABLE: Outcome(
+        "Distinguishable answers",
+        "score",
+        "from the answers alone, without the groups' words, the group can be told in {high}% of pairs (chance: 50%)",
+    )
+}
+
+DISTINGUISHABLE_ANSWERS = schema(
+    **fields(SIDES, "pair_id", "side"),
+    score=(pa.float64(), "how much the answer's words are those of answers to side b, by a classifier of other words"),
+)
+"""One row per answer. A pair is told apart if side b has the higher score."""
+
+_WIDTH = 1 << 18
+"""Words and pairs of words are hashed into so many features."""
+_SKETCH = 128
+"""Numbers to which a template's differences are projected before they are compared."""
+_BLOCK = 10_000
+"""Pairs that are looked at together."""
+_LEVEL = 0.05
+_TOLD = 8
+"""Words and pairs of words that are named at most."""
+_OVERLAP = 0.8
+"""What stands in nearly the same answers as something named before is left out."""
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A word, or two words in a row, that one side's answers have more often (family-wise error held).
+
+    Attributes:
+        text: The words.
+        side: `a` or `b`: whose answers have it more often.
+        share_a: The share of side a's answers with it, in percent.
+        share_b: The same of side b.
+        words: With how many of the exchanged words that side has it more often.
+        of_words: With how many it occurs.
+        p: Adjusted over all words.
+        sentence: The commonest sentence with it.
+        pairs: Pairs that show it.
+    """
+
+    text: str
+    side: str
+    share_a: float
+    share_b: float
+    words: int
+    of_words: int
+    p: float
+    sentence: str
+    pairs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Distinguished:
+    """What the test finds.
+
+    Attributes:
+        n: The number of pairs.
+        words: The number of exchanged words, which are the sample.
+        told_apart: The share of pairs that are told apart by a classifier of the other words, in percent; 50 is chance.
+        p: The p of "the answers cannot be told apart".
+        p_beyond_length: The p where a difference by the length of the exchanged words works against itself.
+        carriers: The words that carry the difference.
+    """
+
+    n: int
+    words: int
+    told_apart: float
+    p: float
+    p_beyond_length: float
+    carriers: tuple[Carrier, ...]
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        carriers = [{**asdict(own), "pairs": list(own.pairs)} for own in self.carriers]
+        return {**asdict(self), "carriers": carriers}
+
+    @classmethod
+    def of(cls, figures: Mapping[str, Any]) -> "Distinguished":
+        """From `figures`."""
+        carriers = tuple(Carrier(**{**own, "pairs": tuple(own["pairs"])}) for own in figures["carriers"])
+        return cls(**{**figures, "carriers": carriers})
+
+
+def distinguish(
+    contexts: pa.ChunkedArray | None,
+    a: pa.ChunkedArray,
+    b: pa.ChunkedArray,
+    exchanged: Words,
+    words: MaskedWords,
+    *,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Distinguished, np.ndarray]:
+    """Tests whether the answers of both sides can be told apart; and (2, pairs) the score of each answer.
+
+    Args:
+        contexts: The contexts of one side, in the order of the pairs: with the words masked, pairs of one template are
+            the same. None if nothing is known of templates.
+        a: The answers to side a.
+        b: The answers to side b.
+        exchanged: The words that each pair swaps. Pairs of a word change sides together; of the two ways to assign
+            pairs of several words, the one with the larger p counts.
+        words: The words that are masked.
+        seed: The seed of the draws.
+        progress: Receives the number of pairs that are read.
+    """
+    answers = pa.chunked_array([*masked(a, words).chunks, *masked(b, words).chunks], pa.string())
+    texts = _Texts(answers, progress)
+    templates = np.arange(texts.pairs)
+    if contexts is not None:
+        templates = masked(contexts, words).combine_chunks().dictionary_encode().indices.to_numpy()
+    found = []
+    for clustering in exchanged.clusterings:
+        own, cluster = np.unique(clustering, return_inverse=True)
+        direction = length_directions([exchanged.names[place] for place in own])
+        told = tell_apart(_summed(texts, cluster, templates), direction, seed=seed)
+        if len(own) < FEWEST_TO_TELL:
+            told = told._replace(p=1.0, p_beyond=1.0, p_features=np.ones(len(told.kept)))
+        found.append((told, cluster))
+    told, cluster = max(found, key=lambda each: each[0].p)
+    scores, present = _read(texts, told, cluster)
+    apart = (scores[1] > scores[0]).mean() + (scores[1] == scores[0]).mean() / 2
+    return (
+        Distinguished(
+            n=texts.pairs,
+            words=int(cluster.max(initial=-1)) + 1,
+            told_apart=100 * float(apart) if texts.pairs else 50.0,
+            p=told.p,
+            p_beyond_length=max(each.p_beyond for each, _ in found),
+            carriers=tuple(_carriers(texts, present, cluster)) if told.p < _LEVEL else (),
+        ),
+        scores,
+    )
+
+
+def length_directions(names: Sequence[str]) -> np.ndarray:
+    """Which side of each exchanged word is longer, in letters and in words: 1 for side b, -1 for side a, 0 for neither;
+    NaN where the one says this and the other that, or a name is not of two words.
+
+    Args:
+        names: As `Words.names`.
+
+    Examples:
+        >>> length_directions(["he / she", "sir / madam", "boy / girl", "man / men", "gay man / fellow"])
+        array([ 1.,  1.,  1.,  0., -1.])
+    """
+    forms = [name.partition(" / ")[::2] for name in names]
+    known = np.array([bool(b) for _, b in forms], dtype=bool)
+    letters, words = (np.sign([size(b) - size(a) for a, b in forms]) for size in (len, lambda form: len(form.split())))
+    return np.where((letters * words < 0) | ~known, np.nan, np.where(letters == 0, words, letters)).astype(float)
+
+
+class _Block(NamedTuple):
+    """Some pairs: (texts, features) which text has which feature; and the text of each pair's sides."""
+
+    pairs: slice
+    present: sparse.csr_array
+    a: np.ndarray
+    b: np.ndarray
+
+
+class _Texts:
+    """Masked answers, side a's before side b's, read a block of pairs at a time.
+
+    Attributes:
+        pairs: The number of pairs.
+        wanted: Features whose words are looked up while blocks are read; `names` then has them.
+    """
+
+    def __init__(self, answers: pa.ChunkedArray, progress: Progress | None) -> None:
+        self.answers, self.pairs = answers, len(answers) // 2
+        self.wanted = np.empty(0, dtype=np.int64)
+        self.names: dict[int, str] = {}
+        self._progress = progress
+
+    def both(self, pairs: slice) -> tuple[list[str], list[str]]:
+        """The answers of some pairs."""
+        count = min(pairs.stop, self.pairs) - pairs.start
+        of_a, of_b = (self.answers.slice(start + pairs.start, count).to_pylist() for start in (0, self.pairs))
+        return of_a, of_b
+
+    def blocks(self) -> Iterator[_Block]:
+        """All pairs, a block at a time."""
+        for start in range(0, self.pairs, _BLOCK):
+            report(self._progress, start, self.pairs, "pairs of answers")
+            place = slice(start, min(start + _BLOCK, self.pairs))
+            of_a, of_b = self.both(place)
+            encoded = pa.array([*of_a, *of_b], pa.string()).dictionary_encode()
+            index = encoded.indices.to_numpy()
+            present = self._features(encoded.dictionary.to_pylist())
+            yield _Block(place, present, index[: len(of_a)], index[len(of_a) :])
+
+    def _features(self, texts: list[str]) -> sparse.csr_array:
+        """(texts, features) the words, `!`, `?`, and two words in a row, none of them a mask."""
+        words, codes, owners = _words(texts)
+        hashes = np.array([crc32(word.encode()) for word in words], dtype=np.uint64)
+        is_mask = np.array([word == MASK for word in words], dtype=bool)
+        single = np.flatnonzero(~is_mask[codes])
+        inside = (owners[:-1] == owners[1:]) & ~is_mask[codes[:-1]] & ~is_mask[codes[1:]]
+        first = np.flatnonzero(inside)
+        alone = hashes[codes[single]] % np.uint64(_WIDTH)
+        mixed = hashes[codes[first]] * np.uint64(2654435761) ^ hashes[codes[first + 1]] * np.uint64(40503)
+        joined = (mixed ^ mixed >> np.uint64(18)) % np.uint64(_WIDTH)
+        features = np.concatenate([alone, joined]).astype(np.int64)
+        if len(self.wanted):
+            place = np.concatenate([single, first])
+            for at in np.flatnonzero(np.isin(features, self.wanted)).tolist():
+                if features[at] not in self.names:
+                    start, length = place[at], 1 if at < len(single) else 2
+                    self.names[int(features[at])] = " ".join(words[code] for code in codes[start : start + length])
+        keys = np.unique(np.concatenate([owners[single], owners[first]]) * _WIDTH + features)
+        shape = len(texts), _WIDTH
+        rows, columns = keys // _WIDTH, keys % _WIDTH
+        return sparse.csr_array((np.ones(len(keys), dtype=np.float32), (rows, columns)), shape=shape)
+
+
+def _words(texts: list[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The words, and word and text of each place. An article before a mask goes, and of masks in a row one is left."""
+    encoded = encode_texts(texts)
+    codes, owners = encoded.codes, encoded.owners
+    counts = np.array([word in ("!", "?") or word[0].isalnum() or word == MASK for word in encoded.words], dtype=bool)
+    codes, owners = (own[counts[codes]] for own in (codes, owners))
+    is_mask, article = (
+        np.array([word in these for word in encoded.words], dtype=bool)[codes]
+        for these in ((MASK,), ("a", "an", "the"))
+    )
+    same = owners[:-1] == owners[1:]
+    kept = np.ones(len(codes), dtype=bool)
+    kept[:-1] &= ~(article[:-1] & is_mask[1:] & same)
+    kept[1:] &= ~(is_mask[1:] & is_mask[:-1] & same)
+    return encoded.words, codes[kept], owners[kept]
+
+
+def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> PairedSums:
+    count = int(cluster.max(initial=-1)) + 1
+    features, differing = sparse.csr_array((count, _WIDTH)), np.zeros(_WIDTH, dtype=np.int64)
+    keys, group = np.unique(templates.astype(np.int64) * max(count, 1) + cluster, return_inverse=True)
+    sketch = np.zeros((len(keys), _SKETCH))
+    random = np.random.default_rng(0)
+    bucket, sign = random.integers(_SKETCH, size=_WIDTH), random.choice([-1.0, 1.0], _WIDTH)
+    for block in texts.blocks():
+        difference = block.present[block.b] - block.present[block.a]
+        difference.eliminate_zeros()
+        pairs = difference.shape[0]
+        of_cluster = sparse.csr_array((np.ones(pairs), (cluster[block.pairs], np.arange(pairs))), shape=(count, pairs))
+        features = features + of_cluster @ difference
+        differing += np.bincount(difference.indices, minlength=_WIDTH)
+        places = np.repeat(group[block.pairs], np.diff(difference.indptr)) * _SKETCH + bucket[difference.indices]
+        sketch += np.bincount(places, difference.data * sign[difference.indices], sketch.size).reshape(sketch.shape)
+    alike = np.zeros((count, count))
+    begins = np.flatnonzero(np.diff(keys // max(count, 1), prepend=-1))
+    for start, end in zip(begins, [*begins[1:], len(keys)], strict=True):
+        if end - start > 1:
+            own = keys[start:end] % count
+            alike[np.ix_(own, own)] += sketch[start:end] @ sketch[start:end].T
+    np.fill_diagonal(alike, 0.0)
+    return PairedSums(features, differing, np.bincount(cluster, minlength=count), alike)
+
+
+class _Present(NamedTuple):
+    """Features that carry a difference, the first the strongest: their words, their p, and (features, 2, pairs) which
+    answer has which."""
+
+    names: list[str]
+    p: np.ndarray
+    has: np.ndarray
+
+
+def _read(texts: _Texts, told: ToldApart, cluster: np.ndarray) -> tuple[np.ndarray, _Present]:
+    """(2, pairs) each answer's score, by the classifier that has not seen its word; and who has what carries."""
+    order = np.lexsort([-np.abs(told.statistics), told.p_features])
+    strongest = [place for place in order.tolist() if told.p_features[place] <= _LEVEL][: 5 * _TOLD]
+    texts.wanted = told.kept[strongest]
+    scores = np.zeros((2, texts.pairs))
+    has = np.zeros((len(strongest), 2, texts.pairs), dtype=bool)
+    for block in texts.blocks():
+        fold = told.folds[cluster[block.pairs]]
+        by_fold = block.present[:, told.kept] @ told.weights
+        held = block.present[:, texts.wanted].toarray().astype(bool)
+        for side, index in enumerate((block.a, block.b)):
+            scores[side, block.pairs] = by_fold[index, fold]
+            has[:, side, block.pairs] = held[index].T
+    names = [texts.names[feature] for feature in texts.wanted.tolist()]
+    return scores, _Present(names, told.p_features[strongest], has)
+
+
+def _carriers(texts: _Texts, present: _Present, cluster: np.ndarray) -> Iterator[Carrier]:
+    """What carries the difference, the strongest first; what stands in the same answers is named once."""
+    told: list[np.ndarray] = []
+    for name, p, has in zip(present.names, present.p, present.has, strict=True):
+        if len(told) == _TOLD or any((has & other).sum() >= _OVERLAP * (has | other).sum() for other in told):
+            continue
+        told.append(has)
+        a, b = has
+        side = int(b.sum() > a.sum())
+        per_word = np.bincount(cluster, b.astype(float) - a)
+        more, shows = (per_word > 0) == bool(side), np.flatnonzero(has[side] & ~has[1 - side])
+        yield Carrier(
+            text=name,
+            side="ab"[side],
+            share_a=100 * float(a.mean()),
+            share_b=100 * float(b.mean()),
+            words=int((more & (per_word != 0)).sum()),
+            of_words=int((np.bincount(cluster, a | b) > 0).sum()),
+            p=float(p),
+            sentence=_sentence(texts, shows, side, name),
+            pairs=tuple(shows[:_SHOWN].tolist()),
+        )
+
+
+_SHOWN = 6
+"""Pairs that are shown of a word."""
+_READ = 500
+"""Answers in which the commonest sentence is looked for."""
+
+
+def _sentence(texts: _Texts, shows: np.ndarray, side: int, name: str) -> str:
+    """The commonest sentence of a side's answers that holds all words of a name."""
+    words, found = set(name.split()), Counter[str]()
+    for place in shows[:_READ].tolist():
+        answer = str(texts.answers[place + side * texts.pairs])
+        for sentence in re.split(r"(?<=[.!?])\s+", answer):
+            if words <= set(re.findall(r"[\w'’-]+|[!?]", sentence.lower())):
+                found[sentence] += 1
+    return found.most_common(1)[0][0][:200] if found else ""
+
+
+def comparison(found: Distinguished) -> Comparison:
+    """The row of the significance table, before p is adjusted.
+
+    `value_a` is chance, `value_b` the share of pairs that are told apart. Such a row can never be fair: a test that
+    finds nothing shows nothing.
+    """
+    few = found.words < FEWEST_TO_TELL
+    return Comparison(
+        measure=DISTINGUISHABLE,
+        unit="percent",
+        n=found.n,
+        value_a=50.0,
+        value_b=found.told_apart,
+        difference=50.0 - found.told_apart,
+        difference_percent=None,
+        ci_low=None,
+        ci_high=None,
+        test=None,
+        statistic=None,
+        p=None,
+        p_holm=found.p,
+        p_bh=found.p,
+        paired_test="sides of whole words exchanged",
+        paired_statistic=None,
+        p_paired=found.p,
+        effect_size=None,
+        margin=0.0,
+        p_equivalence=1.0,
+        minimum_detectable=None,
+        verdict="inconclusive",
+        paper_verdict=None,
+        p_clusters=found.p,
+        clusters=found.words,
+        note=f"{found.words} exchanged words are too few to tell; {FEWEST_TO_TELL} at least" if few else "",
+    )
+
+
+def with_verdict(row: Comparison, found: Distinguished, alpha: float) -> Comparison:
+    """The row with its verdict: `differs`, unless the length of the exchanged words may explain it."""
+    if row.p_holm >= alpha:
+        return replace(row, verdict="inconclusive")
+    return replace(row, verdict=DIFFERS if found.p_beyond_length < alpha else DIFFERS_BY_LENGTH)
+
+
+def told_by(found: Distinguished) -> str | None:
+    """What carries the difference, in one line; None if no word does by itself.
+
+    Examples:
+        >>> police = Carrier("police", "b", 0.0, 8.8, 23, 23, 0.003, "You should inform the police.", ())
+        >>> told_by(Distinguished(400, 37, 56.0, 0.001, 0.001, (police,)))
+        '"police" (b 8.8%, a 0%)'
+    """
+    told = []
+    for each in found.carriers[:3]:
+        sides = sorted((("a", each.share_a), ("b", each.share_b)), key=lambda side: side[0] != each.side)
+        told.append(f'"{each.text}" ({", ".join(f"{side} {share:.2g}%" for side, share in sides)})')
+    return "; ".join(told) or None
+
+
+def with_groups(told: str, groups: tuple[str, str]) -> str:
+    """`told_by` with the groups' names for the sides.
+
+    Examples:
+        >>> with_groups('"police" (b 8.8%, a 0%)', ("male", "female"))
+        '"police" (female 8.8%, male 0%)'
+    """
+    return re.sub(r"\b([ab]) (?=[\d.]+(?:e[-+]\d+)?%)", lambda side: f"{groups[side[1] == 'b']} ", told)
