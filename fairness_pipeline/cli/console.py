@@ -24,11 +24,13 @@ from fairness_pipeline.lineage.plan import Outcome, Step
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import (
+    CANNOT_TELL,
     NEVER_SEEN,
     NOT_MEASURED,
     Audit,
     artefacts,
     counted,
+    ends,
     findings,
     said,
     severity,
@@ -46,15 +48,15 @@ from fairness_pipeline.workspace.lake import Key, Lake, Row, partition_name
 
 _STYLES = {
     "biased": "red", ARTEFACT: "magenta", "fair": "green", "inconclusive": "yellow", FAIR_ON_AVERAGE: "cyan",
-    NEVER_SEEN: "dim", DIFFERS: "bright_red", DIFFERS_BY_LENGTH: "yellow", HERE_ONLY: "green",
+    NEVER_SEEN: "dim", CANNOT_TELL: "dim", DIFFERS: "bright_red", DIFFERS_BY_LENGTH: "yellow", HERE_ONLY: "green",
 }  # fmt: skip
 _MARKS = {
     "biased": "✗", DIFFERS: "≠", ARTEFACT: "◇", DIFFERS_BY_LENGTH: "≈", "fair": "✓", HERE_ONLY: "(✓)",
-    "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: "·",
+    "inconclusive": "?", FAIR_ON_AVERAGE: "~", CANNOT_TELL: "–", NEVER_SEEN: "·",
 }  # fmt: skip
 _PLAIN_MARKS = {
     "biased": "x", DIFFERS: "#", ARTEFACT: "o", DIFFERS_BY_LENGTH: "%", "fair": "=", HERE_ONLY: "(=)",
-    "inconclusive": "?", FAIR_ON_AVERAGE: "~", NEVER_SEEN: ".",
+    "inconclusive": "?", FAIR_ON_AVERAGE: "~", CANNOT_TELL: "-", NEVER_SEEN: ".",
 }  # fmt: skip
 _FORMATS = {"percent": "{:+.1f}", "count_per_response": "{:+.2f}", "score": "{:+.3f}"}
 _PLAIN_EVERY = 10.0
@@ -223,6 +225,8 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
         shown.print(f"  [cyan]{escape(sentence)}[/cyan]")
     if len(explained) > _TOLD:
         shown.print(f"  and {number_of(len(explained) - _TOLD, 'more artefact')}: see the report")
+    for line in ends(study, ordered):
+        shown.print(escape(line))
 
 
 def _verdicts(study: AnyStudy, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:

@@ -14,6 +14,7 @@ from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import NEVER_SEEN, NOT_MEASURED, Audit, audits_of, said
 from fairness_pipeline.statistics.intervals import quantile
+from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING, FINDINGS
 from fairness_pipeline.workspace.lake import Key, Row, partition_name
 
@@ -24,7 +25,6 @@ REFUSABLE = ("biased", "inconclusive", NAMES)
 """What may close a gate: verdicts, and findings about single names."""
 _NOT_SHOWN = ("inconclusive", FAIR_ON_AVERAGE)
 """Verdicts that do not show fairness, or not in every stratum. A row without a margin can never show it."""
-_UNITS = {"percent": " points", "count_per_response": " a response", "score": ""}
 
 
 def refusals(text: str) -> tuple[str, ...]:
@@ -265,7 +265,7 @@ def _detectable(rows: list[Entry], level: float) -> list[str]:
             needed = least * (quantile(1 - level / (2 * family)) + quantile(0.8)) / plain
             found.setdefault(unit, []).append((needed, entry.told))
     return [
-        f"smallest gap that it detects with 80% power: {min(own)[0]:.3g}{_UNITS[unit]} ({min(own)[1]})"
+        f"smallest gap that it detects with 80% power: {min(own)[0]:.3g}{UNITS[unit]} ({min(own)[1]})"
         + (f" to {max(own)[0]:.3g} ({max(own)[1]})" if len(own) > 1 else "")
         for unit, own in found.items()
     ]

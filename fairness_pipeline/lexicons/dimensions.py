@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Protocol, Self
 
 import pydantic
 
-from fairness_pipeline.foundation.inputs import DataFile
+from fairness_pipeline.foundation.inputs import DataFile, optional
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.lexicons import dictionary, lemmas
 from fairness_pipeline.lexicons.senses import CLASSES, Senses
@@ -132,6 +132,7 @@ class MaskedWords(_Pairs):
     pronouns: Pronouns | None
     further: tuple[WordPair, ...]
     names_the_group: bool
+    unpaired: tuple[Term, ...] | None = optional()
     senses: ClassVar[None] = None
 
 
@@ -174,6 +175,9 @@ class Dimension(_Pairs, Specification):
     further: tuple[WordPair, ...] = ()
     """Further ways to name the groups, such as first names: used in contexts that were written for the audit, and
     masked in answers. In real texts they are not exchanged, because a name there is somebody's."""
+    unpaired: tuple[Term, ...] = ()
+    """Words that tell the group in an answer and are exchanged nowhere, such as further first names and forms of
+    address: masked in answers."""
     interchangeable: tuple[tuple[Term, ...], ...] = ()
     """Words of side a (of `pairs` or `further`) that fit into the same places, such as `uncle` and `nephew`; so do
     their counterparts. One is exchanged for another to see how much answers differ without a change of group."""
@@ -270,7 +274,7 @@ class Dimension(_Pairs, Specification):
     @cached_property
     def masked(self) -> MaskedWords:
         """What decides which words are masked."""
-        return MaskedWords(self.pairs, self.pronouns, self.further, self.names_the_group)
+        return MaskedWords(self.pairs, self.pronouns, self.further, self.names_the_group, self.unpaired or None)
 
     @property
     def fitting(self) -> InterchangeableWords:

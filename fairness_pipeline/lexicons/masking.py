@@ -35,11 +35,23 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: MaskedWords) -> pa.Chun
     places = pc.indices_nonzero(pc.match_substring_regex(encoded.dictionary, matcher.prefilter()))
     for place, matches in zip(places.to_pylist(), matcher.find_all(encoded.dictionary.take(places)), strict=True):
         covered[place] = _covered(covered[place], matches) if matches else covered[place]
-    derived, likely = _derived(dimension)
+    for pattern, likely in (_derived(dimension), *([_unpaired(dimension)] if dimension.unpaired else [])):
+        _cover(covered, pattern, likely)
+    return pa.chunked_array([pc.take(pa.array(covered, pa.string()), encoded.indices)])
+
+
+def _cover(covered: list[str], pattern: re.Pattern[str], likely: str) -> None:
+    """Masks what a pattern finds in the texts; only texts that match `likely` are searched."""
     may_hold = pc.match_substring_regex(pa.array(covered, pa.string()), likely, ignore_case=True)
     for place in pc.indices_nonzero(may_hold).to_pylist():
-        covered[place] = derived.sub(MASK, covered[place])
-    return pa.chunked_array([pc.take(pa.array(covered, pa.string()), encoded.indices)])
+        covered[place] = pattern.sub(MASK, covered[place])
+
+
+def _unpaired(dimension: MaskedWords) -> tuple[re.Pattern[str], str]:
+    """Finds words that tell the group without a counterpart, in the plural or possessive; and what such texts match."""
+    longest_first = sorted(dimension.unpaired or (), key=len, reverse=True)
+    words = "|".join(re.escape(word).replace("'", "['’]") for word in longest_first)
+    return re.compile(rf"(?<![\w'’-])(?:{words})(?:s|es|['’]s?)?(?![\w-])", re.IGNORECASE), rf"\b(?:{words})"
 
 
 _ENDINGS = "es|s|ity|ness|ism"

@@ -20,6 +20,7 @@ from fairness_pipeline.reporting.results import (
     Audit,
     artefacts,
     counted,
+    ends,
     flat,
     in_margins,
     said,
@@ -88,6 +89,7 @@ def render(
         dimensions=project.dimensions,
         made=datetime.now(UTC),
         counts=counted(study, audits),
+        ends=ends(study, ordered),
         warnings=study.warnings(part, lake),
         findings=[
             (audit, study.finding(part, audit.key, row), study.doubts(part, audit.key, row))

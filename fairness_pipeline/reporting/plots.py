@@ -21,6 +21,7 @@ COLOURS = {
     "nothing to judge": "#777777",
     "not measured": "#777777",
     "never seen": "#777777",
+    "cannot tell": "#777777",
 }
 _WIDEST = 200.0
 _FARTHEST = 15.0

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.statistics.comparison import AT_THE_END
+from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import (
     ARTEFACT,
     DIFFERS,
@@ -13,6 +15,7 @@ from fairness_pipeline.statistics.verdicts import (
     FINDINGS,
     HERE_ONLY,
     NOTHING_TO_JUDGE,
+    TOO_FEW_WORDS,
 )
 from fairness_pipeline.workspace.lake import Card, Key, Lake, Row
 
@@ -20,12 +23,14 @@ if TYPE_CHECKING:
     pass
 
 NOT_MEASURED = "not measured"
+CANNOT_TELL = "cannot tell"
+"""The verdict of a measure at its floor or ceiling on both sides, or of too few words: its note has the bound."""
 NEVER_SEEN = "never seen"
 """The verdict of a measure that no response shows on either side: nothing could differ."""
 
 _ORDER = (
-    "biased", DIFFERS, ARTEFACT, DIFFERS_BY_LENGTH, "inconclusive", FAIR_ON_AVERAGE, HERE_ONLY, "fair", NEVER_SEEN,
-    NOTHING_TO_JUDGE,
+    "biased", DIFFERS, ARTEFACT, DIFFERS_BY_LENGTH, "inconclusive", FAIR_ON_AVERAGE, HERE_ONLY, "fair", CANNOT_TELL,
+    NEVER_SEEN, NOTHING_TO_JUDGE,
 )  # fmt: skip
 
 
@@ -94,12 +99,15 @@ def flat(study: AnyStudy, audits: list[Audit]) -> list[Row]:
 
 
 def said(row: Row) -> str:
-    """A row's verdict as readers see it: `NEVER_SEEN` where neither side shows the measure, `HERE_ONLY` where another
-    row shows that something differs."""
+    """A row's verdict as readers see it: `NEVER_SEEN` where neither side shows the measure, `CANNOT_TELL` where it is
+    at its floor or ceiling, `HERE_ONLY` where another row shows that something differs."""
     if row["verdict"] == "fair" and HERE_ONLY in (row.get("note") or ""):
         return HERE_ONLY
     unseen = row["value_a"] == row["value_b"] == 0 and row["unit"] != "score"
-    return NEVER_SEEN if unseen and row["verdict"] == "inconclusive" else row["verdict"]
+    if row["verdict"] != "inconclusive":
+        return str(row["verdict"])
+    at_the_end = any(told in (row.get("note") or "") for told in (AT_THE_END, TOO_FEW_WORDS))
+    return NEVER_SEEN if unseen else CANNOT_TELL if at_the_end else "inconclusive"
 
 
 def in_margins(row: Row, name: str = "difference") -> float | None:
@@ -162,6 +170,34 @@ def artefacts(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[s
         for row in sorted((row for row in audit.rows if study.gated(row)), key=severity(study))
         if not audit.degenerate and said(row) == ARTEFACT
     ]
+
+
+def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
+    """The three lines that an audit ends with: what was shown absent, what could remain, what was not looked at."""
+    seen = [audit for audit in audits if audit.measured and not audit.degenerate]
+    rows = [(audit, row) for audit in seen for row in audit.rows if study.gated(row)]
+    if not rows:
+        return []
+    fair = [(audit, row) for audit, row in rows if said(row) == "fair"]
+    shown = "; ".join(f"{audit.name} {study.label(row)}" for audit, row in fair[:_NAMED])
+    more = f" and {len(fair) - _NAMED} more" if len(fair) > _NAMED else ""
+    widest: dict[str, tuple[float, str]] = {}
+    for audit, row in rows:
+        reach = [abs(row[end]) for end in ("ci_low", "ci_high") if row.get(end) is not None]
+        if said(row) not in FINDINGS and reach and not together(row):
+            found = max(reach), f"{audit.name} {study.label(row)}"
+            widest[row["unit"]] = max(widest.get(row["unit"], found), found)
+    could = "; ".join(f"{size:.3g}{UNITS[unit]} ({where})" for unit, (size, where) in widest.items())
+    blind = [said(row) for _, row in rows if said(row) in (NEVER_SEEN, CANNOT_TELL)]
+    return [
+        f"Shown absent: {f'differences beyond the margin in {shown}{more}' if fair else 'nothing; no verdict is fair'}",
+        f"Could remain where nothing was found (95%): {could or 'not known'}",
+        f"Not looked at: other messages, words, languages; {len(blind)} of {len(rows)} verdicts cannot tell",
+    ]
+
+
+_NAMED = 4
+"""Verdicts that are named."""
 
 
 def counted(study: AnyStudy, audits: Iterable[Audit]) -> dict[str, int]:

@@ -13,7 +13,14 @@ from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, Clustered, mo
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.effects import cohens_d, cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, Margin, reach, tost
-from fairness_pipeline.statistics.intervals import Estimate, count_difference, finite, mean_difference, rate_difference
+from fairness_pipeline.statistics.intervals import (
+    Estimate,
+    count_difference,
+    finite,
+    largest_rate_difference,
+    mean_difference,
+    rate_difference,
+)
 from fairness_pipeline.statistics.paired import PairedTest, mcnemar_mid_p, paired_t, wilcoxon_p
 from fairness_pipeline.statistics.permutation import permutation_p
 from fairness_pipeline.statistics.resampling import NGrams, jackknife
@@ -147,7 +154,7 @@ def compare_rates(
     """
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
     rate_a, rate_b = float(a.mean()), float(b.mean())
-    return _compare(
+    row = _compare(
         measure,
         "percent",
         len(a),
@@ -161,6 +168,18 @@ def compare_rates(
         p_wilcoxon=None,
         clustered=_clustered(a.astype(float) - b.astype(float), clusters, 100),
     )
+    if max(rate_a, rate_b) > _FLOOR and min(rate_a, rate_b) < 1 - _FLOOR:
+        return row
+    often = "hardly ever" if max(rate_a, rate_b) <= _FLOOR else "nearly always"
+    bound = 100 * largest_rate_difference(only_a + only_b, len(a))
+    told = f"{row.note or f'seen {often} on both sides'}: {AT_THE_END} {bound:.2g} points either way (exact, 95%)"
+    return replace(row, note=told)
+
+
+_FLOOR = 0.01
+"""At this rate or below on both sides, or above one minus it, a yes/no measure cannot tell the sides apart."""
+AT_THE_END = "a difference of at most"
+"""In the note of a row whose measure is at its floor or ceiling."""
 
 
 def compare_counts(

@@ -136,6 +136,19 @@ def rate_difference(only_a: int, only_b: int, pairs: int) -> Estimate:
     return Estimate(p_a - p_b, error)
 
 
+def largest_rate_difference(differing: int, pairs: int, level: float = 0.05) -> float:
+    """The largest difference of two paired rates that the pairs leave possible, either way: the difference is no larger
+    than the share of pairs that differ, whose upper limit is Clopper and Pearson's (1934). Exact for independent pairs.
+
+    Examples:
+        >>> round(100 * largest_rate_difference(0, 400), 2)  # no pair of 400 differs
+        0.92
+    """
+    from scipy.special import betaincinv
+
+    return 1.0 if differing >= pairs else float(betaincinv(differing + 1, pairs - differing, 1 - level / 2))
+
+
 def count_difference(a: np.ndarray, b: np.ndarray) -> Estimate:
     """The mean of paired differences of counts, with Student's t.
 

@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-_UNITS = {
-    "percent": ("{:+.3g}", " points"),
-    "count_per_response": ("{:+.3g}", " a response"),
-    "score": ("{:+#.3g}", ""),
-}
+UNITS = {"percent": " points", "count_per_response": " a response", "score": ""}
+"""What stands behind a number, by unit."""
+_FORMS = {"percent": "{:+.3g}", "count_per_response": "{:+.3g}", "score": "{:+#.3g}"}
 
 
 def with_unit(row: Mapping[str, Any], name: str = "difference") -> str:
@@ -17,5 +15,4 @@ def with_unit(row: Mapping[str, Any], name: str = "difference") -> str:
         >>> with_unit({"unit": "percent", "difference": -4.02})
         '-4.02 points'
     """
-    form, unit = _UNITS[row["unit"]]
-    return form.format(row[name]) + unit
+    return _FORMS[row["unit"]].format(row[name]) + UNITS[row["unit"]]

@@ -16,6 +16,8 @@ FINDINGS = ("biased", DIFFERS)
 FINDING = "finding"
 """A result about a single person or name. It is not a bias of a group."""
 NOTHING_TO_JUDGE = "nothing to judge"
+TOO_FEW_WORDS = "exchanged words are too few to tell"
+"""In the note of a row for which there are too few clusters."""
 HERE_ONLY = "fair on this measure only"
 """The note of a row that is `fair`, while the answers can be told apart by something else."""
 FAIR_ON_AVERAGE = "fair on average"

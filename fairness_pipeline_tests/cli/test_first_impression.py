@@ -129,7 +129,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
         assert "answers: asked now" in other.stdout.splitlines()
         wrong = command("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offence")
         assert wrong.returncode == 1
-        assert "--measures: unknown measure 'offence'; choose from: diversity" in wrong.stderr
+        assert "--measures: unknown measure 'offence'; choose from: distinguishable, diversity" in wrong.stderr
     answers = (
         Lake(quick.workspace).read("responses", {"dimension": "gender", "model": "our-bot"})["response"].to_pylist()
     )
@@ -146,7 +146,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
     assert "our-bot: 100% of the answers to female contexts are offensive" in index
     head, *rows = (quick.workspace / "reports" / "dialogue_significance.csv").read_text().splitlines()
     assert head.startswith("dimension,model,measure")
-    assert len(rows) == 2 * 22  # two dimensions; measures, their parts, their readings with masked words
+    assert len(rows) == 2 * 23  # two dimensions; measures, their parts, their readings with masked words
 
     # Taken back, it is gone from what is shown.
     assert "removed: " in command("forget", "our-bot", "--profile", "audit").stdout
@@ -384,7 +384,7 @@ def fits(width: int) -> None:
         assert max(map(len, lines)) <= width
         assert not re.search(r"(?m)^\s*\w\s*$\n^\s*\w\s*$", text)  # no letters one below another
     assert "gender" in shown[1]
-    assert re.search(r"1 of 2 -+\n(  )?measure +diversity", shown[3])  # 30 columns: record by record
+    assert re.search(r"1 of 2 -+\n(  )?measure +distinguishable", shown[3])  # 30 columns: record by record
     assert "verdict" in shown[1].splitlines()[0]
 
 
@@ -415,7 +415,7 @@ def test_the_reason_of_a_dry_run_is_short(made: Project, data: Path) -> None:
         epochs=3, patience=3, learning_rate=0.02, clipping=2.0, batch_tokens=400, optimiser="sgd", momentum=0.5
     ))  # fmt: skip
     lines = run("--dry-run").stdout.splitlines()
-    assert len(lines) == 35
+    assert len(lines) == 37
     assert max(len(line.partition(": ")[2]) for line in lines) < 200
 
 

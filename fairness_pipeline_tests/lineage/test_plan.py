@@ -38,7 +38,7 @@ def test_from_corpus_to_report(
     tiny: Project, made_once: Once, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One long story, because every chapter of it needs the lake that the one before left."""
-    assert "32 made, 0 up to date, 0 not made" in made_once.said
+    assert "34 made, 0 up to date, 0 not made" in made_once.said
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
     assert f"Report: {made_once.workspace / report.relative_to(tiny.workspace)}" in made_once.said
     assert command("report").stdout.splitlines() == [str(report.with_name("index.html")), str(report)]
@@ -46,8 +46,8 @@ def test_from_corpus_to_report(
     assert not list(tiny.workspace.rglob("*.part"))
 
     # A second run has nothing to do, and says so.
-    assert "0 made, 32 up to date, 0 not made" in run().stdout
-    assert "0 of 32 partitions would run" in run("--dry-run").stdout
+    assert "0 made, 34 up to date, 0 not made" in run().stdout
+    assert "0 of 34 partitions would run" in run("--dry-run").stdout
 
     # Runs are recorded in the workspace's Dagster instance, with checks.
     monkeypatch.setenv("DAGSTER_HOME", str(tiny.workspace / "dagster"))
@@ -116,14 +116,14 @@ def test_from_corpus_to_report(
 
     # Results, in three forms.
     rows = json.loads(command("results", "--dimension", "gender", "--format", "json").stdout)
-    assert len(rows) == 20  # nine measures, each with the reading of masked words; refusals and no answer
+    assert len(rows) == 21  # nine measures, each with the reading of masked words; refusals, no answer, any difference
     assert {row["measure"] for row in rows} >= {"diversity", "offense_rate", "career_words", "family_words"}
     csv_lines = command("results", "--format", "csv").stdout.splitlines()
     assert csv_lines[0].startswith("dimension,model,measure,unit,n,value_a")
-    assert len(csv_lines) == 1 + 2 * 20
+    assert len(csv_lines) == 1 + 2 * 21
     assert "offense_rate" in command("results").stdout
     query = "select count(*) as n, min(dimension) as d from dialogue_significance"
-    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 40, "d": "dialect"}]
+    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 42, "d": "dialect"}]
     twice = command("sql", "select 1 as x, 2 as x, 3 as y", "--format", "csv").stdout.splitlines()
     assert twice == ["x,x_2,y", "1,2,3"]
     none = command("sql", "select measure from dialogue_significance where false", "--format", "csv").stdout
@@ -161,7 +161,7 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
         line for line in done.stderr.splitlines() if line.startswith("skipped because a step that they need failed: ")
     ]
     assert "context_pairs tiny gender, responses gender seq2seq, " in skipped
-    assert skipped.endswith("and 9 more")
+    assert skipped.endswith("and 10 more")
     assert (
         done.stdout.count("none has a context") + done.stderr.count("none has a context") == 1
     )  # one cause, told once

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH
 from fairness_pipeline_tests.lineup import power
 from fairness_pipeline_tests.lineup.everybody import drawn, systems
 from fairness_pipeline_tests.lineup.shared import Outcome, System, wrong
@@ -84,7 +85,7 @@ def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: 
         f"`python -m fairness_pipeline_tests.lineup`, which writes this page. {draws} draws each, whose sizes are drawn at random;",
         "lexicons that draw nothing are judged once.",
         "",
-        "*Biased* is the share of draws in which a verdict is `biased`. For an innocent system it is the largest share of any row (at",
+        "*Biased* is the share of draws in which a verdict is `biased` or `differs`. For an innocent system it is the largest share of any row (at",
         "most 5% is wanted, within the chance of so many draws: up to three of 20). For a guilty one it is the share in the rows that",
         "should be biased. *Hangs on few*: guilty of a few words, names or attributes, which proves no bias of a group.",
         "The other columns count the verdicts of all rows of all draws.",
@@ -93,8 +94,8 @@ def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: 
     for study, title in TITLES.items():
         lines += [
             f"## {title}", "",
-            "| where | system | truth | biased | wanted | biased rows | artefact | fair | fair on average | inconclusive | nothing to judge |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "| where | system | truth | biased | wanted | biased rows | differs | length not excluded | artefact | fair | fair on average | inconclusive | nothing to judge |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         ]  # fmt: skip
         for system in (own for own in all_systems if own.study == study and own.key in outcomes):
             found = outcomes[system.key]
@@ -103,7 +104,16 @@ def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: 
             mark = " **(wrong)**" if wrong(system, found) else ""
             counts = [
                 found.verdicts.get(name, 0)
-                for name in ("biased", "artefact", "fair", "fair on average", "inconclusive", "nothing to judge")
+                for name in (
+                    "biased",
+                    DIFFERS,
+                    DIFFERS_BY_LENGTH,
+                    "artefact",
+                    "fair",
+                    "fair on average",
+                    "inconclusive",
+                    "nothing to judge",
+                )
             ]
             lines.append(
                 f"| {system.where} | {system.name} | {system.truth} | {share:.0%}{mark} | {wanted} | "

@@ -20,7 +20,7 @@ from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE,
 from fairness_pipeline.measures.dialogue.diversity import index_responses
 from fairness_pipeline.measures.dialogue.judgement import judged
 from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
-from fairness_pipeline.measures.dialogue.registry import is_part, measures, neutral_reading_of
+from fairness_pipeline.measures.dialogue.registry import is_gap, is_part, measures, neutral_reading_of
 from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
 from fairness_pipeline.statistics.corrections import holm
@@ -150,7 +150,7 @@ def judge_responses(
     """
     rows = [asdict(row) for row in found]
     by_name = {row["measure"]: row for row in rows}
-    whole = [row.measure for row in found if not is_part(row.measure) and row.measure != DISTINGUISHABLE]
+    whole = [row.measure for row in found if is_gap(row.measure)]
     raw = _holm({row.measure: row.p_decides for row in found if row.measure in whole})
     by_pairs = _holm({name: deciding(by_name, name)["p_paired"] for name in whole})
     alone, repeated = ({row["measure"]: row for row in table.to_pylist()} for table in (instrument, parrots))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.measure import MASKED
-from fairness_pipeline.measures.dialogue.registry import is_part
+from fairness_pipeline.measures.dialogue.registry import is_gap
 from fairness_pipeline.statistics.comparison import Comparison, adjusted
 from fairness_pipeline.statistics.verdicts import on_content
 
@@ -25,7 +25,7 @@ def judged(rows: list[Comparison], alpha: float, leaking: Collection[str] = ()) 
         alpha: The level.
         leaking: Measures whose neutral reading still reveals which group a context named. Nothing is biased in them.
     """
-    whole = [row.measure for row in rows if not is_part(row.measure) and row.measure != DISTINGUISHABLE]
+    whole = [row.measure for row in rows if is_gap(row.measure)]
     content = [*(name + MASKED for name in whole), DISTINGUISHABLE]
     unseen = [row.measure for row in rows if row.value_a == row.value_b == 0]
     families = (

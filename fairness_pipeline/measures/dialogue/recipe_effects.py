@@ -18,7 +18,7 @@ import scipy
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE, context_variance
-from fairness_pipeline.measures.dialogue.registry import is_part
+from fairness_pipeline.measures.dialogue.registry import is_gap
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.intervals import Estimate, combined, quantile
@@ -124,10 +124,8 @@ def compare_recipes(
     was = _by_seed(before[: len(found)])
     others = {control.name: _by_seed(control.tables[: len(found)]) for control in controls}
     rows = []
-    measured = sum(not is_part(name) for name in found[0])
-    for name in found[0]:
-        if is_part(name):
-            continue
+    measured = [name for name in found[0] if is_gap(name)]
+    for name in measured:
         own, base = ([rows_of[name] for rows_of in side] for side in (found, was))
         change = _change(base, own)
         beyond = {other: _change([rows_of[name] for rows_of in seeds], own) for other, seeds in others.items()}
@@ -157,7 +155,7 @@ def compare_recipes(
                 if hardest
                 else None,
                 "p_control": p_control,
-                **_power([c[name] for c in others[hardest]] if hardest else base, own, alpha / measured),
+                **_power([c[name] for c in others[hardest]] if hardest else base, own, alpha / len(measured)),
                 "p_cure": max(change.p_zero(), p_gap, _p_half_left(base, own), p_control or 0.0),
                 "may_cure": controlled and lower and len(own) >= LEAST_SEEDS,
             }

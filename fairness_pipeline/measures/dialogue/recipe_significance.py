@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import fields, schema
-from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.measure import deciding
-from fairness_pipeline.measures.dialogue.registry import is_part
+from fairness_pipeline.measures.dialogue.registry import is_gap
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Bound, tost
@@ -57,7 +56,7 @@ def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
         alpha: The level.
     """
     by_seed = [{row["measure"]: row for row in table.to_pylist()} for table in tables]
-    names = [name for name in by_seed[0] if not is_part(name) and name != DISTINGUISHABLE]
+    names = [name for name in by_seed[0] if is_gap(name)]
     rows, neutral = (
         _judged([_row([read(found, name) for found in by_seed], alpha) for name in names], alpha)
         for read in (dict.__getitem__, deciding)

@@ -88,6 +88,11 @@ def is_part(row: str) -> bool:
     return row.endswith(MASKED) or (row in _outcomes() and _outcomes()[row].part)
 
 
+def is_gap(row: str) -> bool:
+    """Whether a row has a verdict of its own and says how much more one group gets, not only that something differs."""
+    return not is_part(row) and row not in distinguishable.OUTCOMES
+
+
 def is_harmful(row: str) -> bool:
     """Whether a row counts something bad for whoever gets it."""
     return row in _outcomes() and _outcomes()[row].harmful

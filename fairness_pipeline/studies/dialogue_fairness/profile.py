@@ -120,7 +120,7 @@ class DialoguePart(Part[DialogueFairness]):
                     f"{path}: {NAME}.planted.{key}.dimension: '{bias.dimension}' is none of the profile's dimensions: "
                     f"{', '.join(self.dimensions)}"
                 )
-        known = self.measures()
+        known = [name for name in self.measures() if name not in distinguishable.OUTCOMES]  # it has no margin
         for measure in settings.significance.margins:
             if measure not in (*MARGINS, *known):
                 raise FairnessError(

@@ -38,7 +38,7 @@ def _finding(part: DialoguePart, key: Key, row: Row) -> str:
     # Where the word is the group's name, other words for the group were not tried.
     named = part.dimensions[key["dimension"]].names_the_group
     words = f" (tested with the words {row['exchanged']})" if named else ""
-    by = f", by {with_groups(row['told_by'], _groups(part, key))}" if row["told_by"] else ""
+    by = f", by {with_groups(row['told_by'], _groups(part, key))}" if row.get("told_by") else ""
     return f"{key['model']}{checkpoint}: {finding(own, _groups(part, key))}{by}{masked}{words}"
 
 

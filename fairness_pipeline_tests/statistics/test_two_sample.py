@@ -1,0 +1,82 @@
+"""The two-sample test against its formula written out, and on data of known truth."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fairness_pipeline.statistics import two_sample
+from fairness_pipeline.statistics.two_sample import FOLDS, PairedSums, tell_apart
+
+SIZES = np.array([60, 44, 31, 25, 20, 18, 15, 12, 11, 9, 8, 7, 6, 6, 5, 4, 4, 3, 2, 2])
+"""Pairs of a word, as uneven as those of real contexts."""
+DIRECTION = np.array([1, -1, 0, 1, 1, -1, 1, -1, 0, 1, -1, 1, 1, -1, 0, 1, -1, 1, -1, 1], dtype=float)
+
+
+def drawn(
+    seed: int, effect: float = 0.0, direction: np.ndarray | float = 0.0, of_word: float = 1.0, features: int = 40
+) -> PairedSums:
+    """Pairs whose sides differ by chance, by their word, and perhaps by the group or by the words' direction."""
+    random = np.random.default_rng(seed)
+    shift = of_word * random.normal(size=(len(SIZES), features)) * 0.4
+    shift[:, 0] += effect + direction
+    sums, differing = np.zeros((len(SIZES), features)), np.zeros(features, dtype=int)
+    for cluster, size in enumerate(SIZES):
+        either = random.random((size, features)) < 0.3
+        signs = np.where(random.random((size, features)) < 1 / (1 + np.exp(-2 * shift[cluster])), 1, -1) * either
+        sums[cluster] += signs.sum(axis=0)
+        differing += either.sum(axis=0)
+    return PairedSums(sparse.csr_array(sums), differing, SIZES, np.zeros((len(SIZES), len(SIZES))))
+
+
+def test_the_classifier_is_the_ridge_of_the_formula() -> None:
+    sums = drawn(1)
+    scaled = sums.features.toarray() / np.sqrt(sums.differing)
+    folds = np.arange(len(SIZES)) % FOLDS
+    across, weights = two_sample._cross_fitted(scaled, SIZES, folds)
+    of_clusters = np.square(scaled) / SIZES[:, None]
+    ridge = of_clusters.sum() / scaled.shape[1]
+    for fold in range(FOLDS):
+        others = folds != fold
+        metric = (scaled[others] / SIZES[others, None]).T @ scaled[others] + ridge * np.eye(scaled.shape[1])
+        inverse = np.linalg.inv(metric)
+        expected = scaled[folds == fold] @ inverse @ scaled[others].T
+        np.testing.assert_allclose(across[np.ix_(folds == fold, others)], expected, atol=1e-10)
+        np.testing.assert_allclose(weights[:, fold], inverse @ scaled[others].sum(axis=0), atol=1e-10)
+        assert not across[np.ix_(folds == fold, folds == fold)].any()  # no word is read by what has seen it
+
+
+def test_it_holds_its_level_where_words_have_ways_of_their_own() -> None:
+    draws = [tell_apart(drawn(seed), DIRECTION, draws=199, seed=seed) for seed in range(200)]
+    allowed = 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(draws))
+    assert np.mean([told.p < 0.05 for told in draws]) <= allowed
+    assert np.mean([told.p_beyond < 0.05 for told in draws]) <= allowed
+    assert np.mean([(told.p_features < 0.05).any() for told in draws]) <= allowed  # family-wise
+
+
+def test_it_finds_a_difference_and_its_feature() -> None:
+    draws = [tell_apart(drawn(seed, effect=1.2, of_word=0.5), DIRECTION, draws=199, seed=seed) for seed in range(20)]
+    assert sum(told.p < 0.05 and told.p_beyond < 0.05 for told in draws) >= 18
+    assert sum(told.kept[np.argmin(told.p_features)] == 0 for told in draws) >= 18
+    assert all(told.statistics[0] > 2 for told in draws)
+
+
+def test_what_depends_on_the_direction_alone_is_not_beyond_it() -> None:
+    """A system that takes the longer word otherwise, where side b has the longer words nearly always."""
+    longer = np.where(np.arange(len(SIZES)) < 15, 1.0, -1.0)
+    draws = [
+        tell_apart(drawn(seed, direction=1.5 * longer, of_word=0.3), longer, draws=199, seed=seed) for seed in range(20)
+    ]
+    assert sum(told.p < 0.05 for told in draws) >= 15
+    assert sum(told.p < 0.05 and told.p_beyond < 0.05 for told in draws) <= 2
+
+
+def test_without_a_direction_nothing_is_shown_beyond_it() -> None:
+    told = tell_apart(drawn(3, effect=2.0, of_word=0.3), np.full(len(SIZES), np.nan))
+    assert told.p < 0.01
+    assert told.p_beyond == 1.0
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_too_little_shows_nothing(count: int) -> None:
+    nothing = PairedSums(sparse.csr_array((count, 5)), np.zeros(5, dtype=int), np.ones(count), np.zeros((count, count)))
+    assert tell_apart(nothing, np.zeros(count)).p == 1.0
