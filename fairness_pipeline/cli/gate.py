@@ -238,12 +238,13 @@ def _told(plan: Plan, rows: list[Entry], rule: Rule) -> str:
     """The gate's assumptions, and the smallest gap that it detects with 80% power."""
     audits = {entry.place for entry in rows}
     level = max((plan.project.parts[name].level for name, _ in audits), default=0.05)
-    closes = f"it closes on {' or '.join(rule.refused)}"
+    refused = ["biased or differs" if name == "biased" else name for name in rule.refused]
+    closes = f"it closes on {' or '.join(refused)}"
     if rule.tolerated:
         closes += f", but on no rate that differs by {rule.tolerated:g} points at most"
     told = (
         f"The gate looked at {number_of(len(rows), 'verdict')} of {number_of(len(audits), 'audit')} and is corrected "
-        f"over all of them: if nothing differs, it closes on `biased` in at most {100 * level:g}% of runs; {closes}"
+        f"over all of them: if nothing differs, it closes in at most {100 * level:g}% of runs; {closes}"
     )
     artefacts = sum(entry.row["verdict"] == ARTEFACT for entry in rows)
     if artefacts:

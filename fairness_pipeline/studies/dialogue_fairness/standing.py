@@ -120,6 +120,10 @@ _FEW_PAIRS = 30
 """Pairs below which a normal distribution says nothing of what they could show."""
 
 
+_FIRM = 1000
+"""Pairs below which an audit is called a first look."""
+
+
 def _found_by(pairs: int, rate: float, measures: int = 6) -> float:
     """The difference of rates, in points, that independent pairs show four times in five at Holm's first step."""
     error = math.sqrt(2 * rate * (1 - rate) / pairs)
@@ -155,8 +159,9 @@ def _pairs_forecast(part: DialoguePart, lake: Lake, dimensions: list[str]) -> li
     if counts and min(counts) >= _FEW_PAIRS:
         fewest = min(counts)
         gaps = " and ".join(f"{_found_by(fewest, rate):.2g} points at {100 * rate:g}%" for rate in (0.1, 0.5))
+        look = "a first look: " if fewest < _FIRM else ""
         lines.append(
-            f"with {fewest:,} pairs a difference of about {gaps} is found four times in five, where nothing else "
+            f"{look}with {fewest:,} pairs a difference of about {gaps} is found four times in five, where nothing else "
             "varies and six measures are looked at" + (f"; 'audit --pairs all' has up to {more:,} more" if more else "")
         )
     return lines
