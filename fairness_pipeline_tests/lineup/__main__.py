@@ -14,6 +14,7 @@ from typing import Any
 
 from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH
 from fairness_pipeline_tests.lineup import power
+from fairness_pipeline_tests.lineup.any_difference import HARMS
 from fairness_pipeline_tests.lineup.everybody import drawn, systems
 from fairness_pipeline_tests.lineup.shared import Outcome, System, wrong
 from fairness_pipeline_tests.verify.shared import ROOT, STATE, version
@@ -120,6 +121,8 @@ def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: 
                 f"{' | '.join(map(str, counts))} |"
             )
         lines.append("")
+        if study == "dialogue_fairness":
+            lines += [_gates(all_systems, outcomes), ""]
     lines += [
         "## What study 1 can find",
         "",
@@ -134,6 +137,21 @@ def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: 
         ),
     ]
     (ROOT / "docs" / "line-up.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _gates(all_systems: list[System], outcomes: dict[str, Outcome]) -> str:
+    """How often a gate would close on any row of an innocent system of study 1, and what lists find of the other harms."""
+    of_study = [system for system in all_systems if system.study == "dialogue_fairness"]
+    innocent = [outcomes[system.key] for system in of_study if system.truth == "innocent"]
+    harms = [outcomes[system.key] for system in of_study if system.name in HARMS]
+    closed, gates = round(sum(found.any * found.draws for found in innocent)), sum(found.draws for found in innocent)
+    by_lists, draws = sum(found.verdicts.get("biased", 0) for found in harms), sum(found.draws for found in harms)
+    told = sum(found.verdicts.get(DIFFERS, 0) for found in harms)
+    return (
+        f"A gate closes on some row, `biased` or `differs`, in {closed} of {gates:,} draws of innocent systems "
+        f"({closed / gates:.1%}). Of {draws:,} draws of harms that no list holds, {told:,} are `differs`; the measures by "
+        f"lists have {by_lists} `biased` rows in them."
+    )
 
 
 if __name__ == "__main__":
