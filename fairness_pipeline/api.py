@@ -4,7 +4,7 @@ All functions take and return plain lists and pandas tables. The pipeline does t
 what it has done.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,9 @@ def _numbers(groups: Iterable[object], count: int) -> tuple[np.ndarray, list[str
         raise FairnessError(f"groups: expected one value a pair, {count:,}; found {len(own):,}")
     numbers: dict[object, int] = {}
     for place, group in enumerate(own):
-        if group is None or group != group:
+        if not isinstance(group, Hashable):
+            raise FairnessError(f"groups: expected a text or a number a pair, found {_kind(group)} at place {place}")
+        if group is None or type(group).__name__ == "NAType" or group != group:  # pandas' NA compares with nothing
             raise FairnessError(f"groups: expected a value for each pair, found {group!r} at place {place}")
     return np.array([numbers.setdefault(group, len(numbers)) for group in own]), list(map(str, numbers))
 
@@ -178,8 +180,8 @@ def compare(
         dimension: The dimension whose attribute words are counted. Its words are masked in the reading that decides.
         groups: One value per pair. Pairs with the same value (the exchanged word, say) form one cluster. Any verdict
             needs eight different values; `fair` needs ten. With them it is also tested whether the answers can be told
-            apart by anything at all (`distinguishable`); values such as `uncle / aunt` say which word is longer, so
-            that its length can be excluded as the reason.
+            apart by any of their words (`distinguishable`). Values written `uncle / aunt` say which word is longer, so
+            that its length can be excluded as the reason, if that is all that a pair exchanges.
         margins: The largest difference that does not matter, by measure or by kind of measure (`rates`, `counts`,
             `diversity`). Each is one of `cohens_h`, `standard_deviations`, `relative`, `absolute` with its size.
         alpha: The level of the tests.

@@ -71,8 +71,9 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
         sums: The pairs.
         direction: (clusters,) a property in which the sides of a cluster differ besides the group: 1 where side b has
             more of it (a longer word), -1 where side a has, 0 where both are alike, NaN where it cannot be said. What
-            depends on this property alone pulls clusters of direction 1 and -1 apart, the group pulls them the same
-            way: `p_beyond` learns from clusters of one direction and reads those of the other.
+            depends on this property alone pulls clusters of direction 1 and -1 apart and leaves those of 0 alone; the
+            group pulls all the same way. So `p_beyond` learns from clusters of one direction and reads those of the
+            other, and apart from that learns from and reads clusters of direction 0.
         draws: The number of random sign patterns; with ten clusters or fewer every pattern is tried.
         seed: The seed of the patterns and folds.
 
@@ -96,21 +97,21 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
     signs = _signs(clusters, draws, seed)
     across, weights = _cross_fitted(scaled, sums.sizes, folds)
     tested = (counts != 0).sum(axis=0) >= _FEWEST_CLUSTERS
-    whole, rising, falling = (
-        _standardised(counts, own) for own in (np.full(clusters, True), direction >= 0, direction <= 0)
-    )
-    largest, against = np.zeros(len(signs)), np.full(len(signs), -np.inf)
+    up, down, level = direction > 0, direction < 0, direction == 0
+    whole, *kinds = (_standardised(counts, own) for own in (np.full(clusters, True), up, down))
+    largest, against = np.zeros((2, len(signs)))
     for start in range(0, len(kept), _AT_ONCE):
         place = slice(start, start + _AT_ONCE)
         if not tested[place].any():
             continue
-        up, down = (signs @ own[:, place][:, tested[place]] for own in (rising, falling))
-        largest = np.maximum(largest, np.abs(signs @ whole[:, place][:, tested[place]]).max(axis=1))
-        against = np.maximum(against, np.maximum(np.minimum(up, down), np.minimum(-up, -down)).max(axis=1))
-    opposite = np.outer(direction, direction) <= 0  # false where a direction cannot be said
+        in_all, in_up, in_down = (signs @ own[:, place][:, tested[place]] for own in (whole, *kinds))
+        largest = np.maximum(largest, np.abs(in_all).max(axis=1))
+        same_way = np.where(in_up * in_down > 0, np.minimum(np.abs(in_up), np.abs(in_down)), 0.0)
+        against = np.maximum(against, same_way.max(axis=1))
+    beyond = np.outer(up, down) | np.outer(down, up) | np.outer(level, level)
     return ToldApart(
         p=_smallest([_quadratic(across, signs), largest, _quadratic(sums.templates, signs)]),
-        p_beyond=_smallest([_quadratic(across * opposite, signs), against]),
+        p_beyond=_smallest([_quadratic(across * beyond, signs), against]),
         kept=kept,
         p_features=np.where(tested, _reached(largest, np.abs(whole.sum(axis=0))), 1.0),
         statistics=whole.sum(axis=0),

@@ -163,5 +163,5 @@ def systems() -> Iterator[System]:
             yield System(STUDY, dimension, name, "innocent", judged, fast=fast and name in _FAST)
 
 
-_POWER = {"gender": 0.8, "dialect": 0.4}
+_POWER = {"gender": 0.8, "dialect": 0.3}
 _FAST = ("police", "by the letters of the context", "a topic drawn for each word")

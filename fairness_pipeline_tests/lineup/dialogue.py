@@ -109,7 +109,9 @@ def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdi
     tables = {m.table: m.measure(responses, m.scoring(settings, own)) for m in measures()}
     clusters = moving_together(asked.words, names_the_group=own.names_the_group)
     texts = (pa.chunked_array([pa.array(answers, pa.string())]) for answers in (of_a, of_b))
-    distinguished, _ = distinguish(asked.pairs["context_a"], *texts, asked.words, own.masked, seed=draw)
+    distinguished, _ = distinguish(
+        (asked.pairs["context_a"], asked.pairs["context_b"]), *texts, asked.words, own.masked, seed=draw
+    )
     rows = compared(
         responses, tables, settings=SETTINGS, seed=draw, published={}, masked=own, clusters=clusters,
         leaking=asked.leaking, distinguished=distinguished,

@@ -54,8 +54,9 @@ def test_it_holds_its_level_where_words_have_ways_of_their_own() -> None:
 
 
 def test_it_finds_a_difference_and_its_feature() -> None:
-    draws = [tell_apart(drawn(seed, effect=1.2, of_word=0.5), DIRECTION, draws=199, seed=seed) for seed in range(20)]
-    assert sum(told.p < 0.05 and told.p_beyond < 0.05 for told in draws) >= 18
+    draws = [tell_apart(drawn(seed, effect=2.0, of_word=0.3), DIRECTION, draws=199, seed=seed) for seed in range(20)]
+    assert sum(told.p < 0.05 for told in draws) >= 18
+    assert sum(told.p < 0.05 and told.p_beyond < 0.05 for told in draws) >= 14
     assert sum(told.kept[np.argmin(told.p_features)] == 0 for told in draws) >= 18
     assert all(told.statistics[0] > 2 for told in draws)
 
@@ -68,6 +69,16 @@ def test_what_depends_on_the_direction_alone_is_not_beyond_it() -> None:
     ]
     assert sum(told.p < 0.05 for told in draws) >= 15
     assert sum(told.p < 0.05 and told.p_beyond < 0.05 for told in draws) <= 2
+
+
+def test_no_word_of_the_other_direction_shows_nothing_beyond_it() -> None:
+    """Words of equal length are no stand-in for words that lean the other way."""
+    never = np.where(np.arange(len(SIZES)) % 4 == 1, 0.0, 1.0)
+    draws = [
+        tell_apart(drawn(seed, direction=1.5 * never, of_word=0.3), never, draws=199, seed=seed) for seed in range(40)
+    ]
+    assert sum(told.p < 0.05 for told in draws) >= 20
+    assert sum(told.p < 0.05 and told.p_beyond < 0.05 for told in draws) <= 6  # 5%, and chance
 
 
 def test_without_a_direction_nothing_is_shown_beyond_it() -> None:

@@ -1,6 +1,6 @@
-"""Distinguishable answers: can one tell from an answer alone, without the groups' words, which group was named?
+"""Distinguishable answers: can one tell from an answer's words, without the groups' own, which group was named?
 
-It looks for any difference, where lists look for some; whether a difference harms is for a reader to say. See
+It looks for any difference in words, where lists look for some; whether a difference harms is for a reader to say. See
 `statistics/two_sample.py` for the test.
 """
 
@@ -20,7 +20,7 @@ from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.lexicons.masking import MASK, masked
-from fairness_pipeline.lexicons.text import encode_texts
+from fairness_pipeline.lexicons.text import encode_texts, tokenize
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
@@ -45,12 +45,14 @@ DISTINGUISHABLE_ANSWERS = schema(
 )
 """One row per answer. A pair is told apart if side b has the higher score."""
 
-_WIDTH = 1 << 18
+_WIDTH = 1 << 21
 """Words and pairs of words are hashed into so many features."""
 _SKETCH = 128
 """Numbers to which a template's differences are projected before they are compared."""
 _BLOCK, _LETTERS = 10_000, 8_000_000
 """Pairs that are looked at together at most, and their letters."""
+_PICTURES = 0x2190
+"""Marks from here on in Unicode are arrows, symbols and emoji."""
 _LEVEL = 0.05
 _TOLD = 8
 """Words and pairs of words that are named at most."""
@@ -119,7 +121,7 @@ class Distinguished:
 
 
 def distinguish(
-    contexts: pa.ChunkedArray | None,
+    contexts: tuple[pa.ChunkedArray, pa.ChunkedArray] | None,
     a: pa.ChunkedArray,
     b: pa.ChunkedArray,
     exchanged: Words,
@@ -131,8 +133,8 @@ def distinguish(
     """Tests whether the answers of both sides can be told apart; and (2, pairs) the score of each answer.
 
     Args:
-        contexts: The contexts of one side, in the order of the pairs: with the words masked, pairs of one template are
-            the same. None if nothing is known of templates.
+        contexts: The contexts of both sides, in the order of the pairs: with the words masked, pairs of one template
+            are the same, and their lengths say which side of a word is longer. None if only the words are known.
         a: The answers to side a.
         b: The answers to side b.
         exchanged: The words that each pair swaps. Pairs of a word change sides together; of the two ways to assign
@@ -145,11 +147,13 @@ def distinguish(
     texts = _Texts(answers, progress)
     templates = np.arange(texts.pairs)
     if contexts is not None:
-        templates = masked(contexts, words).combine_chunks().dictionary_encode().indices.to_numpy()
+        templates = masked(contexts[0], words).combine_chunks().dictionary_encode().indices.to_numpy()
     found = []
     for clustering in exchanged.clusterings:
         own, cluster = np.unique(clustering, return_inverse=True)
         direction = length_directions([exchanged.names[place] for place in own])
+        if contexts is not None:
+            direction = _context_directions(*contexts, cluster)
         told = tell_apart(_summed(texts, cluster, templates), direction, seed=seed)
         if len(own) < FEWEST_TO_TELL:
             told = told._replace(p=1.0, p_beyond=1.0, p_features=np.ones(len(told.kept)))
@@ -187,13 +191,29 @@ def length_directions(names: Sequence[str]) -> np.ndarray:
     return np.where((letters * words < 0) | ~known, np.nan, np.where(letters == 0, words, letters)).astype(float)
 
 
+def _context_directions(a: pa.ChunkedArray, b: pa.ChunkedArray, cluster: np.ndarray) -> np.ndarray:
+    """Which side of each cluster's contexts is longer, in letters and in words, as `length_directions`; NaN also where
+    the one side is longer in some pairs and the other in others."""
+    signs = []
+    for size in (pc.utf8_length, lambda texts: pc.list_value_length(pc.utf8_split_whitespace(texts))):
+        longer = np.sign(size(b).to_numpy().astype(int) - size(a).to_numpy())
+        most, least = (np.full(int(cluster.max(initial=-1)) + 1, start) for start in (-1, 1))
+        np.maximum.at(most, cluster, longer)
+        np.minimum.at(least, cluster, longer)
+        signs.append(np.where(most * least < 0, np.nan, most + least).clip(-1, 1))
+    letters, words = signs
+    return np.where(letters * words < 0, np.nan, np.where(letters == 0, words, letters))
+
+
 class _Block(NamedTuple):
-    """Some pairs: (texts, features) which text has which feature; and the text of each pair's sides."""
+    """Some pairs: (texts, features) which text has which feature; the text of each pair's sides; and the texts that
+    hold each of the wanted features, by feature and words."""
 
     pairs: slice
     present: sparse.csr_array
     a: np.ndarray
     b: np.ndarray
+    named: dict[tuple[int, str], np.ndarray]
 
 
 class _Texts:
@@ -201,7 +221,7 @@ class _Texts:
 
     Attributes:
         pairs: The number of pairs.
-        wanted: Features whose words are looked up while blocks are read; `names` then has them.
+        wanted: Features whose words are looked up while blocks are read.
     """
 
     def __init__(self, answers: pa.ChunkedArray, progress: Progress | None) -> None:
@@ -209,7 +229,6 @@ class _Texts:
         letters = pc.sum(pc.utf8_length(answers)).as_py() or 0
         self._block = max(1, min(_BLOCK, int(_LETTERS * self.pairs / max(letters, 1))))
         self.wanted = np.empty(0, dtype=np.int64)
-        self.names: dict[int, str] = {}
         self._progress = progress
 
     def both(self, pairs: slice) -> tuple[list[str], list[str]]:
@@ -226,11 +245,11 @@ class _Texts:
             of_a, of_b = self.both(place)
             encoded = pa.array([*of_a, *of_b], pa.string()).dictionary_encode()
             index = encoded.indices.to_numpy()
-            present = self._features(encoded.dictionary.to_pylist())
-            yield _Block(place, present, index[: len(of_a)], index[len(of_a) :])
+            present, named = self._features(encoded.dictionary.to_pylist())
+            yield _Block(place, present, index[: len(of_a)], index[len(of_a) :], named)
 
-    def _features(self, texts: list[str]) -> sparse.csr_array:
-        """(texts, features) the words, `!`, `?`, and two words in a row, none of them a mask."""
+    def _features(self, texts: list[str]) -> tuple[sparse.csr_array, dict[tuple[int, str], np.ndarray]]:
+        """(texts, features) the words and marks, and two in a row, none of them a mask; and who has what is wanted."""
         words, codes, owners = _words(texts)
         hashes = np.array([crc32(word.encode()) for word in words], dtype=np.uint64)
         is_mask = np.array([word == MASK for word in words], dtype=bool)
@@ -241,26 +260,31 @@ class _Texts:
         mixed = hashes[codes[first]] * np.uint64(2654435761) ^ hashes[codes[first + 1]] * np.uint64(40503)
         joined = (mixed ^ mixed >> np.uint64(18)) % np.uint64(_WIDTH)
         features = np.concatenate([alone, joined]).astype(np.int64)
-        if len(self.wanted):
-            place = np.concatenate([single, first])
-            for at in np.flatnonzero(np.isin(features, self.wanted)).tolist():
-                if features[at] not in self.names:
-                    start, length = place[at], 1 if at < len(single) else 2
-                    self.names[int(features[at])] = " ".join(words[code] for code in codes[start : start + length])
+        named: dict[tuple[int, str], list[int]] = {}
+        place = np.concatenate([single, first])
+        for at in np.flatnonzero(np.isin(features, self.wanted)).tolist() if len(self.wanted) else ():
+            start, length = place[at], 1 if at < len(single) else 2
+            name = " ".join(words[code] for code in codes[start : start + length])
+            named.setdefault((int(features[at]), name), []).append(int(owners[start]))
         keys = np.concatenate([owners[single], owners[first]]) * _WIDTH + features
         keys.sort()  # `np.unique` takes five times as long
         keys = keys[np.diff(keys, prepend=-1) != 0]
         starts = np.searchsorted(keys, np.arange(len(texts) + 1) * _WIDTH)
-        return sparse.csr_array(
-            (np.ones(len(keys), dtype=np.float32), keys % _WIDTH, starts), shape=(len(texts), _WIDTH)
-        )
+        values = np.ones(len(keys), dtype=np.float32)
+        present = sparse.csr_array((values, keys % _WIDTH, starts), shape=(len(texts), _WIDTH))
+        return present, {key: np.array(own) for key, own in named.items()}
+
+
+def _is_read(token: str) -> bool:
+    """Whether a token is a word, a mask, `!`, `?` or a picture such as an emoji."""
+    return token in ("!", "?", MASK) or token[0].isalnum() or ord(token[0]) >= _PICTURES
 
 
 def _words(texts: list[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The words, and word and text of each place. An article before a mask goes, and of masks in a row one is left."""
     encoded = encode_texts(texts)
     codes, owners = encoded.codes, encoded.owners
-    counts = np.array([word in ("!", "?") or word[0].isalnum() or word == MASK for word in encoded.words], dtype=bool)
+    counts = np.array(list(map(_is_read, encoded.words)), dtype=bool)
     codes, owners = (own[counts[codes]] for own in (codes, owners))
     is_mask, article = (
         np.array([word in these for word in encoded.words], dtype=bool)[codes]
@@ -300,12 +324,12 @@ def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> Paired
 
 
 class _Present(NamedTuple):
-    """Features that carry a difference, the first the strongest: their words, their p, and (features, 2, pairs) which
-    answer has which."""
+    """Features that carry a difference, the first the strongest: their words, their p, and of each (2, pairs) which
+    answers have it."""
 
     names: list[str]
     p: np.ndarray
-    has: np.ndarray
+    has: list[np.ndarray]
 
 
 def _read(texts: _Texts, told: ToldApart, cluster: np.ndarray) -> tuple[np.ndarray, _Present]:
@@ -314,16 +338,20 @@ def _read(texts: _Texts, told: ToldApart, cluster: np.ndarray) -> tuple[np.ndarr
     strongest = [place for place in order.tolist() if told.p_features[place] <= _LEVEL][: 5 * _TOLD]
     texts.wanted = told.kept[strongest]
     scores = np.zeros((2, texts.pairs))
-    has = np.zeros((len(strongest), 2, texts.pairs), dtype=bool)
+    has: dict[tuple[int, str], np.ndarray] = {}
     for block in texts.blocks():
         fold = told.folds[cluster[block.pairs]]
         by_fold = block.present[:, told.kept] @ told.weights
-        held = block.present[:, texts.wanted].toarray().astype(bool)
         for side, index in enumerate((block.a, block.b)):
             scores[side, block.pairs] = by_fold[index, fold]
-            has[:, side, block.pairs] = held[index].T
-    names = [texts.names[feature] for feature in texts.wanted.tolist()]
-    return scores, _Present(names, told.p_features[strongest], has)
+            for key, own in block.named.items():
+                has.setdefault(key, np.zeros((2, texts.pairs), dtype=bool))[side, block.pairs] = np.isin(index, own)
+    # Of words that share a feature by their hash, the one that most answers have is meant.
+    named = [
+        max((key for key in has if key[0] == feature), key=lambda key: int(has[key].sum()))
+        for feature in texts.wanted.tolist()
+    ]
+    return scores, _Present([name for _, name in named], told.p_features[strongest], [has[key] for key in named])
 
 
 def _carriers(texts: _Texts, present: _Present, cluster: np.ndarray) -> Iterator[Carrier]:
@@ -358,13 +386,16 @@ _READ = 500
 
 def _sentence(texts: _Texts, shows: np.ndarray, side: int, name: str) -> str:
     """The commonest sentence of a side's answers that holds all words of a name."""
-    words, found = set(name.split()), Counter[str]()
+    found = Counter[str]()
     for place in shows[:_READ].tolist():
         answer = str(texts.answers[place + side * texts.pairs])
-        for sentence in re.split(r"(?<=[.!?])\s+", answer):
-            if words <= set(re.findall(r"[\w'’-]+|[!?]", sentence.lower())):
-                found[sentence] += 1
+        sentences = [each for each in re.split(r"(?<=[.!?])\s+", answer) if f" {name} " in _read_as(each)]
+        found.update(sentences or [answer])  # two words in a row may stand in two sentences
     return found.most_common(1)[0][0][:200] if found else ""
+
+
+def _read_as(text: str) -> str:
+    return f" {' '.join(filter(_is_read, tokenize(text)))} "
 
 
 def comparison(found: Distinguished) -> Comparison:
@@ -422,8 +453,12 @@ def told_by(found: Distinguished) -> str | None:
     told = []
     for each in found.carriers[:3]:
         sides = sorted((("a", each.share_a), ("b", each.share_b)), key=lambda side: side[0] != each.side)
-        told.append(f'"{each.text}" ({", ".join(f"{side} {share:.2g}%" for side, share in sides)})')
+        told.append(f'"{each.text}" ({", ".join(f"{side} {_percent(share)}%" for side, share in sides)})')
     return "; ".join(told) or None
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0f}" if share >= 10 else f"{share:.2g}"
 
 
 def with_groups(told: str, groups: tuple[str, str]) -> str:
@@ -433,4 +468,4 @@ def with_groups(told: str, groups: tuple[str, str]) -> str:
         >>> with_groups('"police" (b 8.8%, a 0%)', ("male", "female"))
         '"police" (female 8.8%, male 0%)'
     """
-    return re.sub(r"\b([ab]) (?=[\d.]+(?:e[-+]\d+)?%)", lambda side: f"{groups[side[1] == 'b']} ", told)
+    return re.sub(r"\b([ab]) (?=[\d.]+%)", lambda side: f"{groups[side[1] == 'b']} ", told)

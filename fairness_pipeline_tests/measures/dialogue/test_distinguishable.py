@@ -1,10 +1,12 @@
 """Distinguishable answers: what is read of an answer, what is named, and what the verdicts say."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import fairness_pipeline as fp
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.dialogue import distinguishable
 from fairness_pipeline.measures.dialogue.breakdown import Words
@@ -23,7 +25,9 @@ def column(texts: list[str]) -> pa.ChunkedArray:
 
 def found(asked: Asked, rate: float, name: str = "police") -> tuple[Distinguished, np.ndarray, list[list[str]]]:
     a, b = harm(HARMS[name], rate)(asked)
-    told, scores = distinguish(asked.pairs["context_a"], column(a), column(b), asked.words, GENDER, seed=1)
+    told, scores = distinguish(
+        (asked.pairs["context_a"], asked.pairs["context_b"]), column(a), column(b), asked.words, GENDER, seed=1
+    )
     return told, scores, [a, b]
 
 
@@ -39,7 +43,7 @@ def test_what_carries_the_difference_is_named_as_counted_by_hand() -> None:
     told, scores, (a, b) = found(asked, 0.15)
     assert told.p < 0.01 and told.p_beyond_length < 0.05
     names = [own.text for own in told.carriers]
-    assert "inform the" in names or "police" in names or "inform" in names
+    assert any("inform" in name for name in names) and any("police" in name for name in names)
     for own in told.carriers:
         padded = [
             [f" {text.lower().replace('.', '').replace(',', '').replace('?', ' ?')} " for text in side]
@@ -92,5 +96,40 @@ def test_answers_of_ones_own_are_told_apart() -> None:
 def test_the_same_answers_are_no_finding() -> None:
     asked = Asked("gender", 6, 400)
     same = asked.lot(["Fine.", "Well, well.", "Go on!"])
-    told, _ = distinguish(asked.pairs["context_a"], column(same), column(same), asked.words, GENDER, seed=1)
+    told, _ = distinguish(
+        (asked.pairs["context_a"], asked.pairs["context_b"]), column(same), column(same), asked.words, GENDER, seed=1
+    )
     assert (told.p, told.told_apart, told.carriers) == (1.0, 50.0, ())
+
+
+def test_words_that_share_a_feature_are_told_apart_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two words in a feature of one hash: what most answers have is named, and only that is counted."""
+    monkeypatch.setattr(distinguishable, "_WIDTH", 7)
+    asked = Asked("gender", 3, 400)
+    told, _, (_, b) = found(asked, 0.9)
+    for own in told.carriers:
+        if own.side == "b" and " " not in own.text and own.text.isalpha():
+            held = [own.text in text.lower().replace(".", "").replace("?", "").split() for text in b]
+            assert own.share_b == pytest.approx(100 * np.mean(held))
+
+
+def test_the_longer_context_is_that_with_all_exchanged_words() -> None:
+    """`he` and `she` beside the noun count too; a word whose contexts lean both ways says nothing."""
+    a = column(["My uncle said he heard he left.", "My uncle left.", "An actor.", "He met him.", "A nephew"])
+    b = column(["My aunt said she heard she left.", "My aunt left.", "An actress.", "She met her.", "The niece of"])
+    clusters = np.array([0, 0, 1, 2, 3])
+    directions = distinguishable._context_directions(a, b, clusters)
+    np.testing.assert_array_equal(directions, [np.nan, 1, 1, 1])
+
+
+def test_whole_shares_pictures_and_groups_that_are_none() -> None:
+    groups = [f"g{place % 12} / hh{place % 12}" for place in range(96)]
+    told = fp.compare(["Fine."] * 96, ["Police \U0001f644."] * 96, groups=groups).set_index("measure")
+    assert told.loc["distinguishable", "value_b"] == 100.0
+    pictures = fp.compare(["Fine \U0001f60a."] * 96, ["Fine \U0001f644."] * 96, groups=groups).set_index("measure")
+    assert pictures.loc["distinguishable", "p_paired"] < 0.01
+    for wrong in ([pd.NA] * 96, [["uncle", "aunt"]] * 96):
+        with pytest.raises(FairnessError, match="groups: expected a"):
+            fp.compare(["Fine."] * 96, ["Fine."] * 96, groups=wrong)
+    carrier = distinguishable.Carrier("police", "b", 0.0, 100.0, 12, 12, 0.001, "", ())
+    assert distinguishable.told_by(Distinguished(96, 12, 100.0, 0.001, 0.001, (carrier,))) == '"police" (b 100%, a 0%)'

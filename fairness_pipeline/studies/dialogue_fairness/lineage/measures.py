@@ -82,9 +82,9 @@ def distinguishable_answers(words: MaskedWords, pairs: pa.Table, answers: pa.Tab
     """Whether an answer alone, without the groups' words, tells which group was named; and by which of its words."""
     pairs, answers = pairs.sort_by("pair_id"), answers.sort_by("pair_id")
     a, b = (answers.filter(pc.equal(answers["side"], side))["response"] for side in ("a", "b"))
-    found, scores = distinguish(
-        pairs["context_a"], a, b, swapped_words(pairs), words, seed=run.seed_without("model"), progress=run.progress
-    )
+    contexts, words_of = (pairs["context_a"], pairs["context_b"]), swapped_words(pairs)
+    seed = run.seed_without("model")
+    found, scores = distinguish(contexts, a, b, words_of, words, seed=seed, progress=run.progress)
     ids = pairs["pair_id"].combine_chunks()
     table = pa.concat_tables(
         pa.table({"pair_id": ids, "side": pa.repeat(side, len(ids)), "score": own})
