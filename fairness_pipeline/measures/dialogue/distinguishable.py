@@ -301,6 +301,10 @@ def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> Paired
     count = int(cluster.max(initial=-1)) + 1
     features, differing = sparse.csr_array((count, _WIDTH)), np.zeros(_WIDTH, dtype=np.int64)
     keys, group = np.unique(templates.astype(np.int64) * max(count, 1) + cluster, return_inverse=True)
+    _, template, clusters = np.unique(keys // max(count, 1), return_inverse=True, return_counts=True)
+    shared = clusters[template] > 1  # a template with one word alone agrees with nothing
+    group = np.where(shared, np.cumsum(shared) - 1, -1)[group]
+    keys = keys[shared]
     sketch = np.zeros((len(keys), _SKETCH))
     random = np.random.default_rng(0)
     bucket, sign = random.integers(_SKETCH, size=_WIDTH), random.choice([-1.0, 1.0], _WIDTH)
@@ -311,14 +315,15 @@ def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> Paired
         of_cluster = sparse.csr_array((np.ones(pairs), (cluster[block.pairs], np.arange(pairs))), shape=(count, pairs))
         features = features + of_cluster @ difference
         differing += np.bincount(difference.indices, minlength=_WIDTH)
-        places = np.repeat(group[block.pairs], np.diff(difference.indptr)) * _SKETCH + bucket[difference.indices]
-        sketch += np.bincount(places, difference.data * sign[difference.indices], sketch.size).reshape(sketch.shape)
+        of_group = np.repeat(group[block.pairs], np.diff(difference.indptr))
+        features_of, values = difference.indices[of_group >= 0], difference.data[of_group >= 0]
+        places = of_group[of_group >= 0] * _SKETCH + bucket[features_of]
+        sketch += np.bincount(places, values * sign[features_of], sketch.size).reshape(sketch.shape)
     alike = np.zeros((count, count))
-    begins = np.flatnonzero(np.diff(keys // max(count, 1), prepend=-1))
-    for start, end in zip(begins, [*begins[1:], len(keys)], strict=True):
-        if end - start > 1:
-            own = keys[start:end] % count
-            alike[np.ix_(own, own)] += sketch[start:end] @ sketch[start:end].T
+    begins = np.flatnonzero(np.diff(keys // max(count, 1), prepend=-1))[1:]
+    for numbers, sums in zip(np.split(keys, begins), np.split(sketch, begins), strict=True):
+        own = numbers % max(count, 1)
+        alike[np.ix_(own, own)] += sums @ sums.T
     np.fill_diagonal(alike, 0.0)
     return PairedSums(features, differing, np.bincount(cluster, minlength=count), alike)
 
