@@ -70,6 +70,11 @@ _INSTANCE = {"telemetry": {"enabled": False}, "nux": {"enabled": False}}
 _RECORDS = {"event_log_storage": "EventsInOneFile", "run_storage": "RunsInOneFile", "compute_logs": "PrintsInFiles"}
 
 
+def pytest_collection_finish() -> None:
+    """What is imported by now lives as long as the process: the collector need not look through it."""
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole runs are marked, and come first, so that no worker is left alone with a long one at the end."""
     for item in items:
