@@ -185,8 +185,8 @@ def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
     for audit, row in rows:
         reach = [abs(row[end]) for end in ("ci_low", "ci_high") if row.get(end) is not None]
         if said(row) not in FINDINGS and reach and not together(row):
-            found = max(reach), f"{audit.name} {study.label(row)}"
-            widest[row["unit"]] = max(widest.get(row["unit"], found), found)
+            gap = max(reach), f"{audit.name} {study.label(row)}"
+            widest[row["unit"]] = max(widest.get(row["unit"], gap), gap)
     could = "; ".join(f"{size:.3g}{UNITS[unit]} ({where})" for unit, (size, where) in widest.items())
     blind = [said(row) for _, row in rows if said(row) in (NEVER_SEEN, CANNOT_TELL)]
     return [

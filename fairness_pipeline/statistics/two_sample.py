@@ -98,13 +98,13 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
     across, weights = _cross_fitted(scaled, sums.sizes, folds)
     tested = (counts != 0).sum(axis=0) >= _FEWEST_CLUSTERS
     up, down, level = direction > 0, direction < 0, direction == 0
-    whole, *kinds = (_standardised(counts, own) for own in (np.full(clusters, True), up, down))
+    whole, *kinds = (_standardised(counts, chosen) for chosen in (np.full(clusters, True), up, down))
     largest, against = np.zeros((2, len(signs)))
     for start in range(0, len(kept), _AT_ONCE):
         place = slice(start, start + _AT_ONCE)
         if not tested[place].any():
             continue
-        in_all, in_up, in_down = (signs @ own[:, place][:, tested[place]] for own in (whole, *kinds))
+        in_all, in_up, in_down = (signs @ counted[:, place][:, tested[place]] for counted in (whole, *kinds))
         largest = np.maximum(largest, np.abs(in_all).max(axis=1))
         same_way = np.where(in_up * in_down > 0, np.minimum(np.abs(in_up), np.abs(in_down)), 0.0)
         against = np.maximum(against, same_way.max(axis=1))
@@ -135,21 +135,21 @@ def _cross_fitted(scaled: np.ndarray, sizes: np.ndarray, folds: np.ndarray) -> t
     ridge = float((np.square(scaled) / sizes[:, None]).sum()) / features
     across, weights = np.zeros((clusters, clusters)), np.zeros((features, FOLDS))
     for fold in range(FOLDS):
-        own, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        inside, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         among = products[np.ix_(others, others)]
         inner = ridge * np.eye(len(others)) + among / np.outer(root[others], root[others])
         # Woodbury: M^-1 = (I - A' (lambda I + A A')^-1 A) / lambda, with the rows S_v / sqrt(n_v) in A.
         solved = np.linalg.solve(inner, among / root[others][:, None])
         coefficients = (np.eye(len(others)) - solved / root[others][:, None]) / ridge
-        across[np.ix_(own, others)] = products[np.ix_(own, others)] @ coefficients
+        across[np.ix_(inside, others)] = products[np.ix_(inside, others)] @ coefficients
         weights[:, fold] = scaled[others].T @ coefficients.sum(axis=1)
     return across, weights
 
 
 def _standardised(counts: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """The chosen clusters' counts, so that a draw's sum of each feature has variance 1; 0 for the other clusters."""
-    own = np.where(chosen[:, None], counts, 0.0)
-    return own / np.sqrt(np.maximum(np.square(own).sum(axis=0), 1e-12))
+    kept = np.where(chosen[:, None], counts, 0.0)
+    return kept / np.sqrt(np.maximum(np.square(kept).sum(axis=0), 1e-12))
 
 
 def _quadratic(matrix: np.ndarray, signs: np.ndarray) -> np.ndarray:

@@ -110,13 +110,13 @@ class Distinguished:
     @property
     def figures(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        carriers = [{**asdict(own), "pairs": list(own.pairs)} for own in self.carriers]
+        carriers = [{**asdict(carrier), "pairs": list(carrier.pairs)} for carrier in self.carriers]
         return {**asdict(self), "carriers": carriers}
 
     @classmethod
     def of(cls, figures: Mapping[str, Any]) -> "Distinguished":
         """From `figures`."""
-        carriers = tuple(Carrier(**{**own, "pairs": tuple(own["pairs"])}) for own in figures["carriers"])
+        carriers = tuple(Carrier(**{**each, "pairs": tuple(each["pairs"])}) for each in figures["carriers"])
         return cls(**{**figures, "carriers": carriers})
 
 
@@ -148,17 +148,18 @@ def distinguish(
     templates = np.arange(texts.pairs)
     if contexts is not None:
         templates = masked(contexts[0], words).combine_chunks().dictionary_encode().indices.to_numpy()
-    found = []
+    results = []
     for clustering in exchanged.clusterings:
-        own, cluster = np.unique(clustering, return_inverse=True)
-        direction = length_directions([exchanged.names[place] for place in own])
-        if contexts is not None:
+        numbers, cluster = np.unique(clustering, return_inverse=True)
+        if contexts is None:
+            direction = length_directions([exchanged.names[number] for number in numbers])
+        else:
             direction = _context_directions(*contexts, cluster)
         told = tell_apart(_summed(texts, cluster, templates), direction, seed=seed)
-        if len(own) < FEWEST_TO_TELL:
+        if len(numbers) < FEWEST_TO_TELL:
             told = told._replace(p=1.0, p_beyond=1.0, p_features=np.ones(len(told.kept)))
-        found.append((told, cluster))
-    told, cluster = max(found, key=lambda each: each[0].p)
+        results.append((told, cluster))
+    told, cluster = max(results, key=lambda result: result[0].p)
     scores, present = _read(texts, told, cluster)
     apart = (scores[1] > scores[0]).mean() + (scores[1] == scores[0]).mean() / 2
     return (
@@ -167,7 +168,7 @@ def distinguish(
             words=int(cluster.max(initial=-1)) + 1,
             told_apart=100 * float(apart) if texts.pairs else 50.0,
             p=told.p,
-            p_beyond_length=max(each.p_beyond for each, _ in found),
+            p_beyond_length=max(result.p_beyond for result, _ in results),
             carriers=tuple(_carriers(texts, present, cluster)) if told.p < _LEVEL else (),
         ),
         scores,
@@ -188,7 +189,12 @@ def length_directions(names: Sequence[str]) -> np.ndarray:
     forms = [name.partition(" / ")[::2] for name in names]
     known = np.array([bool(b) for _, b in forms], dtype=bool)
     letters, words = (np.sign([size(b) - size(a) for a, b in forms]) for size in (len, lambda form: len(form.split())))
-    return np.where((letters * words < 0) | ~known, np.nan, np.where(letters == 0, words, letters)).astype(float)
+    return np.where(known, _agreeing(letters, words), np.nan)
+
+
+def _agreeing(letters: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """The direction by letters, or by words where the letters are as many; NaN where the one contradicts the other."""
+    return np.where(letters * words < 0, np.nan, np.where(letters == 0, words, letters))
 
 
 def _context_directions(a: pa.ChunkedArray, b: pa.ChunkedArray, cluster: np.ndarray) -> np.ndarray:
@@ -201,8 +207,7 @@ def _context_directions(a: pa.ChunkedArray, b: pa.ChunkedArray, cluster: np.ndar
         np.maximum.at(most, cluster, longer)
         np.minimum.at(least, cluster, longer)
         signs.append(np.where(most * least < 0, np.nan, most + least).clip(-1, 1))
-    letters, words = signs
-    return np.where(letters * words < 0, np.nan, np.where(letters == 0, words, letters))
+    return _agreeing(*signs)
 
 
 class _Block(NamedTuple):
@@ -231,22 +236,17 @@ class _Texts:
         self.wanted = np.empty(0, dtype=np.int64)
         self._progress = progress
 
-    def both(self, pairs: slice) -> tuple[list[str], list[str]]:
-        """The answers of some pairs."""
-        count = min(pairs.stop, self.pairs) - pairs.start
-        of_a, of_b = (self.answers.slice(start + pairs.start, count).to_pylist() for start in (0, self.pairs))
-        return of_a, of_b
-
     def blocks(self) -> Iterator[_Block]:
         """All pairs, a block at a time."""
         for start in range(0, self.pairs, self._block):
             report(self._progress, start, self.pairs, "pairs of answers")
             place = slice(start, min(start + self._block, self.pairs))
-            of_a, of_b = self.both(place)
-            encoded = pa.array([*of_a, *of_b], pa.string()).dictionary_encode()
+            count = place.stop - start
+            sides = [self.answers.slice(begin + start, count) for begin in (0, self.pairs)]
+            encoded = pa.concat_arrays([chunk for side in sides for chunk in side.chunks]).dictionary_encode()
             index = encoded.indices.to_numpy()
             present, named = self._features(encoded.dictionary.to_pylist())
-            yield _Block(place, present, index[: len(of_a)], index[len(of_a) :], named)
+            yield _Block(place, present, index[:count], index[count:], named)
 
     def _features(self, texts: list[str]) -> tuple[sparse.csr_array, dict[tuple[int, str], np.ndarray]]:
         """(texts, features) the words and marks, and two in a row, none of them a mask; and who has what is wanted."""
@@ -272,7 +272,7 @@ class _Texts:
         starts = np.searchsorted(keys, np.arange(len(texts) + 1) * _WIDTH)
         values = np.ones(len(keys), dtype=np.float32)
         present = sparse.csr_array((values, keys % _WIDTH, starts), shape=(len(texts), _WIDTH))
-        return present, {key: np.array(own) for key, own in named.items()}
+        return present, {key: np.array(holders) for key, holders in named.items()}
 
 
 def _is_read(token: str) -> bool:
@@ -285,7 +285,8 @@ def _words(texts: list[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
     encoded = encode_texts(texts)
     codes, owners = encoded.codes, encoded.owners
     counts = np.array(list(map(_is_read, encoded.words)), dtype=bool)
-    codes, owners = (own[counts[codes]] for own in (codes, owners))
+    read = counts[codes]
+    codes, owners = codes[read], owners[read]
     is_mask, article = (
         np.array([word in these for word in encoded.words], dtype=bool)[codes]
         for these in ((MASK,), ("a", "an", "the"))
@@ -322,8 +323,8 @@ def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> Paired
     alike = np.zeros((count, count))
     begins = np.flatnonzero(np.diff(keys // max(count, 1), prepend=-1))[1:]
     for numbers, sums in zip(np.split(keys, begins), np.split(sketch, begins), strict=True):
-        own = numbers % max(count, 1)
-        alike[np.ix_(own, own)] += sums @ sums.T
+        words = numbers % max(count, 1)
+        alike[np.ix_(words, words)] += sums @ sums.T
     np.fill_diagonal(alike, 0.0)
     return PairedSums(features, differing, np.bincount(cluster, minlength=count), alike)
 
@@ -349,8 +350,9 @@ def _read(texts: _Texts, told: ToldApart, cluster: np.ndarray) -> tuple[np.ndarr
         by_fold = block.present[:, told.kept] @ told.weights
         for side, index in enumerate((block.a, block.b)):
             scores[side, block.pairs] = by_fold[index, fold]
-            for key, own in block.named.items():
-                has.setdefault(key, np.zeros((2, texts.pairs), dtype=bool))[side, block.pairs] = np.isin(index, own)
+            for key, holders in block.named.items():
+                held = has.setdefault(key, np.zeros((2, texts.pairs), dtype=bool))
+                held[side, block.pairs] = np.isin(index, holders)
     # Of words that share a feature by their hash, the one that most answers have is meant.
     named = [
         max((key for key in has if key[0] == feature), key=lambda key: int(has[key].sum()))
@@ -391,12 +393,12 @@ _READ = 500
 
 def _sentence(texts: _Texts, shows: np.ndarray, side: int, name: str) -> str:
     """The commonest sentence of a side's answers that holds all words of a name."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for place in shows[:_READ].tolist():
         answer = str(texts.answers[place + side * texts.pairs])
         sentences = [each for each in re.split(r"(?<=[.!?])\s+", answer) if f" {name} " in _read_as(each)]
-        found.update(sentences or [answer])  # two words in a row may stand in two sentences
-    return found.most_common(1)[0][0][:200] if found else ""
+        counts.update(sentences or [answer])  # two words in a row may stand in two sentences
+    return counts.most_common(1)[0][0][:200] if counts else ""
 
 
 def _read_as(text: str) -> str:
