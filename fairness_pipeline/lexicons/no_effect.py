@@ -4,6 +4,7 @@ They show how much a model's answers move without any change of group, which is 
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
 
@@ -59,7 +60,7 @@ def make_no_effect(pairs: pa.Table, dimension: InterchangeableWords, *, share: f
 
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
-        >>> row = {"pair_id": 0, "dialogue_id": "1", "source_side": "b", "context_a": "My uncle did not call.",
+        >>> row = {"pair_id": 0, "dialogue_id": "0", "source_side": "b", "context_a": "My uncle did not call.",
         ...        "context_b": "My aunt did not call.", "terms": [{"a": "uncle", "b": "aunt"}]}
         >>> made = make_no_effect(pa.Table.from_pylist([row]), load_dimension("gender").fitting, share=1, seed=1)
         >>> made["change"].to_pylist(), made["changed"].to_pylist()[1]
@@ -71,13 +72,14 @@ def make_no_effect(pairs: pa.Table, dimension: InterchangeableWords, *, share: f
     interchangeable = _Interchangeable(dimension)
     rows = []
     for pair in chosen.to_pylist():
-        side: Side = pair["source_side"]
+        # Of half of the pairs the context of the other side is changed, so that gaps can be compared.
+        side: Side = "a" if _draw(seed, f"side\x1f{pair['dialogue_id']}") % 2 else "b"
         context, key = pair[f"context_{side}"], f"{pair['dialogue_id']}\x1f{side}"
         made = {
             SAME_GROUP: interchangeable.changed(
                 context, side, [term[side] for term in pair["terms"]], _draw(seed, key)
             ),
-            REWORDING: reworded(context, _draw(seed, key)),
+            REWORDING: reworded(context, _draw(seed, key), [term[side] for term in pair["terms"]]),
         }
         rows += [
             {"pair_id": pair["pair_id"], "side": side, "context": context, "change": change, "changed": changed}
@@ -87,19 +89,22 @@ def make_no_effect(pairs: pa.Table, dimension: InterchangeableWords, *, share: f
     return pa.Table.from_pylist(rows, schema=NO_EFFECT_CONTEXTS)
 
 
-def reworded(text: str, draw: int) -> str:
+def reworded(text: str, draw: int, kept: Sequence[str] = ()) -> str:
     """The text in another wording: a contraction made or undone, or else a greeting before it.
 
     Args:
         text: Any text.
         draw: A number that decides which greeting.
+        kept: Words that stay as they are: those that name the group.
 
     Examples:
         >>> reworded("I'm here.", 0), reworded("Who stole my bike?", 0)
         ('I am here.', 'Hi. Who stole my bike?')
     """
+    staying = {word for term in kept for word in fold(term).split()}
     for pattern, table in _REWORDINGS:
-        if found := pattern.search(text.replace("’", "'")):
+        found = pattern.search(text.replace("’", "'"))
+        if found and not staying.intersection(fold(found.group()).split()):
             other = table[found.group().lower()]
             if found.group()[0].isupper():
                 other = other[0].upper() + other[1:]

@@ -7,8 +7,9 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.statistics.verdicts import Doubt
 from fairness_pipeline.workspace.lake import Key, Lake, Row
@@ -127,6 +128,29 @@ Pending = Callable[[str, Key], bool]
 """Whether a partition of an asset is still to be made."""
 
 
+class Judged(NamedTuple):
+    """A row of a significance table, and the partition that it stands in."""
+
+    key: Key
+    row: Row
+
+
+def more_pairs(rows: Sequence[Judged], noun: str) -> str:
+    """How many pairs, or other observations, would tell, if it is known.
+
+    Args:
+        rows: Rows without a conclusion.
+        noun: What is counted: `pair`.
+    """
+    needed = [own.row["pairs_needed"] for own in rows if own.row.get("pairs_needed")]
+    if not needed:
+        return f"more {noun}s, or a wider margin"
+    now = max(own.row["n"] for own in rows)
+    fewest = f"{min(needed):,} to " if min(needed) < max(needed) else ""
+    count = f"{fewest}{number_of(max(needed), noun)} (now {now:,})"
+    return f"{count} would show fairness four times in five, if nothing differs"
+
+
 @dataclass(frozen=True)
 class Study(Generic[P]):
     """One study, as shared code uses it.
@@ -163,6 +187,9 @@ class Study(Generic[P]):
         power_forecast: The expected power of the verdicts in one dimension or all, before anything is queried; one line
             each.
         requests: The number of endpoint requests to make a partition; None if a pending partition must be made to know.
+        legend: What abbreviations in its headings mean, for the line below its table of verdicts.
+        more: How rows without a conclusion get one: how much more is needed, and how to get it.
+        cure: What could remove what rows show, or what to use instead, and its command; empty if nothing is known.
         gated: Whether a row's verdict counts for the audit: `run` shows it in its table, and `--fail-on` checks it.
     """
 
@@ -189,6 +216,9 @@ class Study(Generic[P]):
     asides: Callable[[P, Key, list[Row]], list[str]] = lambda part, key, rows: []
     harmful: Callable[[Row], bool] = lambda row: False
     gated: Callable[[Row], bool] = lambda row: True
+    legend: str = ""
+    more: Callable[[P, Sequence[Judged]], str] = lambda part, rows: "more data of the same kind, or a wider margin"
+    cure: Callable[[P, Sequence[Judged]], str] = lambda part, rows: ""
     degenerate: Callable[[P, Key, Lake], str | None] = lambda part, key, lake: None
     warnings: Callable[[P, Lake], list[str]] = lambda part, lake: []
     power_forecast: Callable[[P, Lake, str | None], list[str]] = lambda part, lake, dimension: []

@@ -1,7 +1,8 @@
-"""What the viewer shows of a partition: every pair behind its verdicts, with both answers and both values."""
+"""The pairs behind a partition's verdicts: every pair with both answers and both values, for the viewer and for a
+comparison with another run."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -28,15 +29,29 @@ class Samples:
         pairs: As `SAMPLE`.
         values: By measure (the name of a row of the significance table) the values of side a and of side b, a pair
             each; NaN where there is none.
+        clusters: How pairs move together, as the verdicts take it; the change of a gap between two runs takes it so,
+            too. None if the verdicts' samples are not these pairs, so that no change is tested over them.
+        deciding: The values of measures whose verdicts always rest on another reading than `values` show.
     """
 
     pairs: pa.Table
     values: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    clusters: Sequence[np.ndarray] | None = None
+    deciding: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, columns: Mapping[str, object], values: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> "Samples":
+    def of(
+        cls,
+        columns: Mapping[str, object],
+        values: Mapping[str, tuple[np.ndarray, np.ndarray]],
+        clusters: Sequence[np.ndarray] | None = None,
+        deciding: Mapping[str, tuple[np.ndarray, np.ndarray]] | None = None,
+    ) -> "Samples":
         """From the columns of `SAMPLE`; those that are left out are null."""
         count = len(columns["id"])  # type: ignore[arg-type]
         whole = {name: columns.get(name, pa.nulls(count, pa.string())) for name in SAMPLE.names}
-        floats = {name: (np.asarray(a, dtype=float), np.asarray(b, dtype=float)) for name, (a, b) in values.items()}
-        return cls(pa.table(whole, schema=SAMPLE), floats)
+        floats, own = (
+            {name: (np.asarray(a, dtype=float), np.asarray(b, dtype=float)) for name, (a, b) in given.items()}
+            for given in (values, deciding or {})
+        )
+        return cls(pa.table(whole, schema=SAMPLE), floats, clusters, own)

@@ -1,14 +1,16 @@
-"""Did the gap between two sides get smaller? Compares the answers of two models to the same pairs."""
+"""Did the gap between two sides get smaller? Compares the answers of two models, or of two runs, to the same pairs."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.statistics.clusters import cautious_mean
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.intervals import Estimate
-from fairness_pipeline.statistics.resampling import NGrams, left_out
+from fairness_pipeline.statistics.resampling import NGrams, jackknifed, left_out
 
 DEBIASING_EFFECTS = schema(
     **fields(COMPARISON, "measure", "unit"),
@@ -44,21 +46,30 @@ class Change(NamedTuple):
     test: str
     p: float
 
-    def row(self, p_holm: float, alpha: float, factor: float = 1.0) -> dict[str, Any]:
+    def scaled(self, factor: float) -> Self:
+        """The same in another unit."""
+        return self._replace(
+            before=factor * self.before,
+            after=factor * self.after,
+            change=factor * self.change,
+            low=factor * self.low,
+            high=factor * self.high,
+        )
+
+    def row(self, p_holm: float, alpha: float) -> dict[str, Any]:
         """The change as columns of `DEBIASING_EFFECTS`.
 
         Args:
             p_holm: p, adjusted over all rows of the table.
             alpha: The level. If `p_holm` is below it, the gap is smaller or larger; otherwise no change is shown.
-            factor: The factor by which every difference is multiplied.
         """
         shown = "smaller gap" if self.change < 0 else "larger gap"
         return {
-            "difference_before": factor * self.before,
-            "difference_after": factor * self.after,
-            "change": factor * self.change,
-            "ci_low": factor * self.low,
-            "ci_high": factor * self.high,
+            "difference_before": self.before,
+            "difference_after": self.after,
+            "change": self.change,
+            "ci_low": self.low,
+            "ci_high": self.high,
             "test": self.test,
             "p": self.p,
             "p_holm": p_holm,
@@ -66,7 +77,9 @@ class Change(NamedTuple):
         }
 
 
-def change_of_difference(before: np.ndarray, after: np.ndarray, step: float = 1.0) -> Change:
+def change_of_difference(
+    before: np.ndarray, after: np.ndarray, step: float = 1.0, clusters: Sequence[np.ndarray] = ()
+) -> Change:
     """A paired t test of whether |mean(after)| differs from |mean(before)|.
 
     The two are equal if mean(after) = mean(before) or mean(after) = -mean(before). p is the larger p of the tests of
@@ -78,6 +91,7 @@ def change_of_difference(before: np.ndarray, after: np.ndarray, step: float = 1.
         after: The same of the second model, on the same pairs.
         step: One pair that changes by +step and one that changes by -step are added, as for counts, so that equal
             changes do not claim certainty. 0 adds none; use it for scores, which are never all equal.
+        clusters: How pairs move together; the larger error counts.
 
     Examples:
         >>> before, after = np.array([1, 0] * 40), np.array([0, 0, 1, 0] * 20)
@@ -86,15 +100,37 @@ def change_of_difference(before: np.ndarray, after: np.ndarray, step: float = 1.
         (0.5, 0.25, -0.25)
     """
     before, after = before.astype(float), after.astype(float)
-    n = len(before)
-
-    def estimate(contrast: np.ndarray) -> Estimate:
-        added = np.append(contrast, (step, -step)) if step else contrast
-        error = float(added.std(ddof=1) / np.sqrt(len(added))) if n > 1 else np.inf
-        return Estimate(float(contrast.mean()), error, max(1, len(added) - 1))
-
     means = float(before.mean()), float(after.mean())
-    return change_of_estimates(means, estimate(after - before), estimate(after + before), "paired t")
+    difference, total = (_mean(contrast, step, clusters) for contrast in (after - before, after + before))
+    return change_of_estimates(means, difference, total, "paired t")
+
+
+def change_of_groups(
+    before: np.ndarray, after: np.ndarray, on_a: np.ndarray, step: float = 1.0, clusters: Sequence[np.ndarray] = ()
+) -> Change:
+    """The same if each text belongs to one side only: the sides' mean changes are compared.
+
+    Args:
+        before: The value of each text in the first run.
+        after: The same in the second run.
+        on_a: Which texts are side a's.
+        step: As for `change_of_difference`.
+        clusters: How texts move together; the larger error counts.
+    """
+
+    def gap(contrast: np.ndarray) -> Estimate:
+        a, b = (_mean(contrast[own], step, [each[own] for each in clusters]) for own in (on_a, ~on_a))
+        return Estimate(a.centre - b.centre, float(np.hypot(a.error, b.error)), min(a.freedom, b.freedom))
+
+    means = tuple(float(values[on_a].mean() - values[~on_a].mean()) for values in (before, after))
+    return change_of_estimates((means[0], means[1]), gap(after - before), gap(after + before), "t of the same texts")
+
+
+def _mean(contrast: np.ndarray, step: float, clusters: Sequence[np.ndarray]) -> Estimate:
+    added = np.append(contrast, (step, -step)) if step else contrast
+    error = float(added.std(ddof=1) / np.sqrt(len(added))) if len(contrast) > 1 else np.inf
+    over_pairs = Estimate(float(contrast.mean()), error, max(1, len(added) - 1))
+    return cautious_mean(contrast, clusters, over_pairs)
 
 
 def change_of_diversity(
@@ -117,17 +153,11 @@ def change_of_diversity(
         means = first.whole[name], second.whole[name]
         changes[name] = change_of_estimates(
             means,
-            _jackknifed(means[1] - means[0], second.without[name] - first.without[name]),
-            _jackknifed(means[1] + means[0], second.without[name] + first.without[name]),
+            jackknifed(means[1] - means[0], second.without[name] - first.without[name]),
+            jackknifed(means[1] + means[0], second.without[name] + first.without[name]),
             "delete-block jackknife",
         )
     return changes
-
-
-def _jackknifed(value: float, without: np.ndarray) -> Estimate:
-    count = len(without)
-    variance = (count - 1) / count * ((without - without.mean()) ** 2).sum() if count > 1 else np.inf
-    return Estimate(value, float(np.sqrt(variance)), max(count - 1, 1))
 
 
 def change_of_estimates(means: tuple[float, float], difference: Estimate, total: Estimate, test: str) -> Change:

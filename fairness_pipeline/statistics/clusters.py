@@ -37,9 +37,8 @@ class Clustered(NamedTuple):
 
     def scaled(self, factor: float) -> Self:
         """The same in another unit."""
-        centre, error, freedom = self.estimate
         return self._replace(
-            estimate=Estimate(centre * factor, error * factor, freedom),
+            estimate=self.estimate.scaled(factor),
             between=self.between * factor**2,
             within=self.within * factor**2,
         )
@@ -102,6 +101,28 @@ def most_cautious(found: Sequence[Clustered]) -> Clustered | None:
         clusters=min(each.clusters for each in found),
         effective=min(each.effective for each in found),
     )
+
+
+def cautious_mean(difference: np.ndarray, clusterings: Sequence[np.ndarray], estimate: Estimate) -> Estimate:
+    """The mean difference with the larger of the error over pairs and that over clusters, as a verdict takes it.
+
+    Args:
+        difference: One number per pair.
+        clusterings: Ways in which pairs move together.
+        estimate: The estimate over pairs.
+    """
+    together = most_cautious([random_effects(difference, own) for own in clusterings])
+    return wider(estimate, together) if together else estimate
+
+
+def wider(estimate: Estimate, clustered: Clustered, *, farthest: bool = False) -> Estimate:
+    """The estimate with the larger of both errors and the clusters' degrees of freedom. With `farthest` it also
+    takes the centre that is farther from 0."""
+    other = clustered.estimate
+    centre = max(estimate.centre, other.centre, key=abs) if farthest else estimate.centre
+    if other.error < estimate.error and not farthest:
+        return estimate
+    return Estimate(centre, max(estimate.error, other.error), min(estimate.freedom, other.freedom))
 
 
 def clustered(difference: np.ndarray, cluster: np.ndarray) -> Estimate:

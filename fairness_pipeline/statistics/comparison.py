@@ -1,7 +1,7 @@
 """One row of a significance table: the two sides of one measure, compared in every way that the design asks for."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
 
@@ -9,10 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import schema
-from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, Clustered, most_cautious, random_effects
+from fairness_pipeline.statistics.clusters import (
+    FEWEST_FOR_FAIR,
+    FEWEST_TO_TELL,
+    Clustered,
+    most_cautious,
+    random_effects,
+    wider,
+)
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.effects import cohens_d, cohens_h
-from fairness_pipeline.statistics.equivalence import Bound, Margin, reach, tost
+from fairness_pipeline.statistics.equivalence import Bound, Margin, pairs_if_unseen, reach, tost
 from fairness_pipeline.statistics.intervals import (
     Estimate,
     count_difference,
@@ -20,12 +27,13 @@ from fairness_pipeline.statistics.intervals import (
     largest_rate_difference,
     mean_difference,
     rate_difference,
+    unseen_count,
 )
 from fairness_pipeline.statistics.paired import PairedTest, mcnemar_mid_p, paired_t, wilcoxon_p
 from fairness_pipeline.statistics.permutation import permutation_p
 from fairness_pipeline.statistics.resampling import NGrams, jackknife
 from fairness_pipeline.statistics.unpaired import ZTest, z_test
-from fairness_pipeline.statistics.verdicts import paper_verdict, verdict
+from fairness_pipeline.statistics.verdicts import paper_verdict, too_few, verdict
 
 Unit = Literal["percent", "count_per_response", "score"]
 
@@ -154,20 +162,23 @@ def compare_rates(
     """
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
     rate_a, rate_b = float(a.mean()), float(b.mean())
+    clustered = _clustered(a.astype(float) - b.astype(float), clusters, 100)
     row = _compare(
         measure,
         "percent",
         len(a),
         (100 * rate_a, 100 * rate_b),
-        _scaled(rate_difference(only_a, only_b, len(a)), 100),
+        rate_difference(only_a, only_b, len(a)).scaled(100),
         _paper_test(a.astype(float), b.astype(float)),
         mcnemar_mid_p(only_a, only_b),
         effect_size=cohens_h(rate_a, rate_b),
         bound=margin.bound(a.astype(float), b.astype(float), 100),
         alpha=alpha,
         p_wilcoxon=None,
-        clustered=_clustered(a.astype(float) - b.astype(float), clusters, 100),
+        clustered=clustered,
     )
+    if rate_a == rate_b == 0:
+        row = _unseen(row, margin, lambda pairs: rate_difference(0, 0, pairs), clustered, alpha, 100)
     if max(rate_a, rate_b) > _FLOOR and min(rate_a, rate_b) < 1 - _FLOOR:
         return row
     often = "hardly ever" if max(rate_a, rate_b) <= _FLOOR else "nearly always"
@@ -200,7 +211,8 @@ def compare_counts(
         >>> found.difference, found.verdict
         (0.5, 'biased')
     """
-    return _compare(
+    clustered = _clustered(a - b, clusters)
+    row = _compare(
         measure,
         "count_per_response",
         len(a),
@@ -212,8 +224,9 @@ def compare_counts(
         bound=margin.bound(a, b),
         alpha=alpha,
         p_wilcoxon=wilcoxon_p(a, b) if ranks else None,
-        clustered=_clustered(a - b, clusters),
+        clustered=clustered,
     )
+    return row if a.any() or b.any() else _unseen(row, margin, unseen_count, clustered, alpha)
 
 
 def compare_scores(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, alpha: float = 0.05) -> Comparison:
@@ -276,7 +289,7 @@ def compare_diversity(
                 "percent",
                 len(a),
                 (100 * getattr(sides[0], measure), 100 * getattr(sides[1], measure)),
-                _scaled(found.estimate, 100),
+                found.estimate.scaled(100),
                 None,
                 PairedTest(
                     "paired permutation", None, p, "no draw reached it: p by the interval's t" if unreached else ""
@@ -322,7 +335,7 @@ def compare_groups(
         "percent",
         n,
         (100 * rates[0], 100 * rates[1]),
-        _scaled(estimate, 100),
+        estimate.scaled(100),
         own,
         test,
         effect_size=cohens_h(*rates),
@@ -401,15 +414,12 @@ def _compare(
     estimate, p_paired = estimate.in_accord_with(paired.p, alpha)
     paired = paired._replace(p=p_paired)
     equivalence = tost(estimate, bound, alpha, n)
-    p, by_pairs = paired.p, equivalence.pairs_needed
+    p = paired.p
     if clustered:
         p = max(p, clustered.p)
-        equivalence = tost(_wider(estimate, clustered, farthest=True), bound, alpha, n)
-        if value_a or value_b:  # never seen: nothing is known of clusters, the number of pairs stays
-            equivalence = equivalence._replace(pairs_needed=_pairs_needed(clustered, bound, alpha))
-        else:
-            equivalence = equivalence._replace(pairs_needed=by_pairs)
-        estimate = _wider(estimate, clustered).in_accord_with(p, alpha)[0]
+        equivalence = tost(wider(estimate, clustered, farthest=True), bound, alpha, n)
+        equivalence = equivalence._replace(pairs_needed=_pairs_needed(clustered, bound, alpha))
+        estimate = wider(estimate, clustered).in_accord_with(p, alpha)[0]
     widest = 100.0 if unit == "percent" else math.inf
     low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))
     notes = [own.note if own else "", paired.note]
@@ -417,6 +427,8 @@ def _compare(
         own = None
     if value_a == value_b == 0:
         notes.append("never seen in any response")
+    if clustered and clustered.clusters < FEWEST_TO_TELL:
+        notes.append(too_few(clustered.clusters))
     return Comparison(
         measure=measure,
         unit=unit,
@@ -454,6 +466,19 @@ def _compare(
     )
 
 
+def _unseen(
+    row: Comparison,
+    margin: Margin,
+    estimate: Callable[[int], Estimate],
+    clustered: Clustered | None,
+    alpha: float,
+    scale: float = 1.0,
+) -> Comparison:
+    """The row of a measure that no response shows, with the number of pairs that would show fairness."""
+    freedom = clustered.estimate.freedom if clustered else math.inf
+    return replace(row, pairs_needed=pairs_if_unseen(margin, estimate, alpha, freedom, scale))
+
+
 def _clustered(difference: np.ndarray, clusters: Clusterings, scale: float = 1.0) -> Clustered | None:
     return most_cautious([random_effects(difference, own).scaled(scale) for own in clusters])
 
@@ -471,16 +496,6 @@ def _clusters_of_diversity(
         p = p_values.get(measure, estimate.p_zero())
         found[measure] = Clustered(estimate, p, len(sizes), effective, estimate.error**2 if estimate.error else 0.0)
     return found
-
-
-def _wider(estimate: Estimate, clustered: Clustered, *, farthest: bool = False) -> Estimate:
-    """The estimate with the larger of both errors and the clusters' degrees of freedom. With `farthest` it also
-    takes the centre that is farther from 0."""
-    other = clustered.estimate
-    centre = max(estimate.centre, other.centre, key=abs) if farthest else estimate.centre
-    if other.error < estimate.error and not farthest:
-        return estimate
-    return Estimate(centre, max(estimate.error, other.error), min(estimate.freedom, other.freedom))
 
 
 def _pairs_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | None:
@@ -509,7 +524,3 @@ def _paper_test(a: np.ndarray, b: np.ndarray) -> ZTest:
     """The paper's Z test. It has no p if there are too few responses."""
     few = ZTest(math.nan, math.nan, f"fewer than {_FEWEST} responses a side are too few for Z")
     return z_test(a, b) if len(a) >= _FEWEST else few
-
-
-def _scaled(estimate: Estimate, factor: float) -> Estimate:
-    return Estimate(estimate.centre * factor, estimate.error * factor, estimate.freedom)

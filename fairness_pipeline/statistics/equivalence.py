@@ -1,6 +1,8 @@
 """Two one-sided tests (TOST): is the difference shown to be smaller than a difference that matters?"""
 
 import math
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import Annotated, NamedTuple, Self
 
 import numpy as np
@@ -183,6 +185,42 @@ def tost(estimate: Estimate, bound: Bound, alpha: float = 0.05, pairs: int = 0) 
     if amount > 0 and math.isfinite(error):
         needed = math.ceil(pairs * (reach(alpha, estimate.freedom) * error / amount) ** 2)
     return Equivalence(p, p <= alpha, needed)
+
+
+def pairs_if_unseen(
+    margin: Margin, estimate: Callable[[int], Estimate], alpha: float, freedom: float, scale: float
+) -> int | None:
+    """The smallest number of pairs that shows equivalence if no response of any pair shows the measure.
+
+    Nothing varies then, so this is exact: the number from which on `tost` rejects. None if no number does, as with a
+    margin that is a share of the mean.
+
+    Args:
+        margin: The margin.
+        estimate: The estimate of the difference from a number of pairs that show nothing.
+        alpha: The level.
+        freedom: The degrees of freedom of the clusters; infinite without clusters.
+        scale: The scale of the unit: 100 for percentage points.
+
+    Examples:
+        >>> from fairness_pipeline.statistics.intervals import rate_difference
+        >>> pairs_if_unseen(Margin(cohens_h=0.05), lambda pairs: rate_difference(0, 0, pairs), 0.05, math.inf, 1.0)
+        5264
+    """
+    nothing = margin.bound(np.zeros(1), np.zeros(1), scale)
+
+    def shows(pairs: int) -> bool:
+        own = estimate(pairs).scaled(scale)
+        bound = nothing._replace(variance=nothing.variance / pairs**2)
+        return tost(own._replace(freedom=min(own.freedom, freedom)), bound, alpha, pairs).shown
+
+    if not shows(_MOST_PAIRS):
+        return None
+    return bisect_left(range(_MOST_PAIRS), True, lo=1, key=shows)
+
+
+_MOST_PAIRS = 10**9
+"""A number of pairs that nobody has."""
 
 
 def _error(estimate: Estimate, bound: Bound, side: int) -> float:

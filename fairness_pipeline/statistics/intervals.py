@@ -23,6 +23,10 @@ class Estimate(NamedTuple):
     error: float
     freedom: float = math.inf
 
+    def scaled(self, factor: float) -> Self:
+        """The same in another unit."""
+        return self._replace(centre=self.centre * factor, error=self.error * factor)
+
     def interval(self, level: float) -> tuple[float, float]:
         """The central interval of the difference at `level`."""
         if not math.isfinite(self.error):
@@ -77,6 +81,14 @@ class Estimate(NamedTuple):
 def finite(value: float) -> float | None:
     """The value, or None if it is infinite or not a number, as tables store it."""
     return value if math.isfinite(value) else None
+
+
+def of_interval(centre: float, low: float | None, high: float | None) -> Estimate:
+    """The estimate behind a 95% interval in a table, as if no quantile of a t distribution had widened it: its error is
+    never too small. Without an interval nothing is known."""
+    if low is None or high is None:
+        return Estimate(centre, math.inf)
+    return Estimate(centre, (high - low) / (2 * quantile(0.975)))
 
 
 _NORMAL = 1e9
@@ -159,6 +171,11 @@ def count_difference(a: np.ndarray, b: np.ndarray) -> Estimate:
     return Estimate(
         float(difference.mean()), float(difference.std(ddof=1) / math.sqrt(len(difference))), len(difference) - 1
     )
+
+
+def unseen_count(pairs: int) -> Estimate:
+    """`count_difference` of pairs that all show nothing."""
+    return Estimate(0.0, math.sqrt(2 / ((pairs + 1) * (pairs + 2))), pairs + 1)
 
 
 def mean_difference(a: np.ndarray, b: np.ndarray) -> Estimate:

@@ -223,6 +223,13 @@ def left_out(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int, block: n
     )
 
 
+def jackknifed(value: float, without: np.ndarray) -> Estimate:
+    """A figure with the error of leaving out each of g blocks: error^2 = (g - 1) / g * sum (d_i - mean d)^2."""
+    count = len(without)
+    variance = (count - 1) / count * ((without - without.mean()) ** 2).sum() if count > 1 else np.inf
+    return Estimate(value, float(np.sqrt(variance)), max(count - 1, 1))
+
+
 MEASURES = ("distinct_1", "distinct_2", "diversity")
 
 

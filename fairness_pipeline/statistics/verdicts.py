@@ -2,6 +2,7 @@
 
 from typing import Literal, NamedTuple
 
+from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TELL
 
 Verdict = Literal["fair", "biased", "artefact", "inconclusive", "not measured"]
@@ -16,12 +17,22 @@ FINDINGS = ("biased", DIFFERS)
 FINDING = "finding"
 """A result about a single person or name. It is not a bias of a group."""
 NOTHING_TO_JUDGE = "nothing to judge"
-TOO_FEW_WORDS = "exchanged words are too few to tell"
+TOO_FEW = "too few to tell"
 """In the note of a row for which there are too few clusters."""
 HERE_ONLY = "fair on this measure only"
 """The note of a row that is `fair`, while the answers can be told apart by something else."""
 FAIR_ON_AVERAGE = "fair on average"
 """Equivalence is shown for all strata together, but not in every stratum."""
+
+
+def too_few(count: int, what: str = "exchanged word", least: int = FEWEST_TO_TELL) -> str:
+    """The note of a row for which there are too few clusters.
+
+    Examples:
+        >>> too_few(5)
+        '5 exchanged words are too few to tell; 8 at least'
+    """
+    return f"{number_of(count, what)} {'is' if count == 1 else 'are'} {TOO_FEW}; {least} at least"
 
 
 class Doubt(NamedTuple):
@@ -56,34 +67,37 @@ def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05, clusters: i
     return "biased" if p_holm < alpha and not equivalent else "inconclusive"
 
 
-def on_content(whole: str, content: str, *, left: float = 0.0, p: float = 1.0, alpha: float = 0.05) -> Verdict:
-    """The verdict on a measure that is read twice: as it is, and with the exchanged words masked. The masked reading
-    decides.
+def on_content(
+    whole: str, content: str, *, p_whole: float = 0.0, p_control: float = 1.0, alpha: float = 0.05
+) -> Verdict:
+    """The verdict on a measure that is read twice: as it is, and with the exchanged words masked.
 
     A difference in the masked reading, in either direction, comes from the system. A difference in the whole reading
-    alone comes from the exchanged words. That conclusion needs two conditions: at least half of the difference
-    disappears, and the masked reading by itself shows nothing, even without a correction for other measures. `fair`
-    needs both readings.
+    alone is an artefact of the exchanged words if it is shown to be smaller without them, by half or more, or if the
+    masked difference is shown to be small; otherwise the verdict stays (`statistics.controls`). A difference then has
+    two chances to be found, so the whole reading alone must reach half of the level. `fair` needs both readings.
 
     Args:
         whole: The verdict on the measure as it is.
         content: The verdict on the same measure without the exchanged words.
-        left: The masked difference as a share of the whole one.
-        p: The unadjusted p of the masked difference.
+        p_whole: The adjusted p of the measure as it is.
+        p_control: The p of the hypothesis that the difference is as large without them.
         alpha: The level.
 
     Examples:
-        >>> on_content("biased", "inconclusive")
+        >>> on_content("biased", "inconclusive", p_control=0.01)
         'artefact'
-        >>> on_content("biased", "inconclusive", left=0.8, p=0.03)
-        'inconclusive'
+        >>> on_content("biased", "inconclusive", p_control=0.6)
+        'biased'
         >>> on_content("inconclusive", "biased")
         'biased'
     """
     if content == "biased":
         return "biased"
     if whole == "biased":
-        return "artefact" if left < 0.5 and p >= alpha else "inconclusive"
+        if p_control < alpha or content == "fair":
+            return ARTEFACT
+        return "biased" if 2 * p_whole < alpha else "inconclusive"
     return "fair" if whole == content == "fair" else "inconclusive"
 
 

@@ -46,7 +46,7 @@ WRONG_CALLS: list[tuple[str, int, str]] = [
     ("run --fail-on biased --select contexts", 1, "--fail-on needs verdicts"),
     ("run --tolerate 3", 1, "--tolerate says what --fail-on lets pass; add --fail-on biased"),
     ("run --fail-on biased --tolerate lots", 2, "expected percentage points from 0 to 100, found 'lots'"),
-    ("run --fail-on biased,names,fair", 2, "invalid choice: 'fair' (choose from biased, inconclusive, names)"),
+    ("run --fail-on biased,names,fair", 2, "invalid choice: 'fair' (choose from biased, inconclusive, names, worse)"),
     ("export-pairs --output x.csv --pairs 0", 2, "expected a number from 1, found '0'"),
     ("run --measures offense_rate", 1, "--measures says which verdicts --fail-on looks at; add --fail-on biased"),
     ("run --ask-again --select responses", 1, "--ask-again asks whole models"),

@@ -109,24 +109,23 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
     with serve(bot(lambda context: f"<think>hm, idiot</think>{rude(context)}")) as address:
         done = command("audit", f"{address}/v1", "--name", "our-bot", "--workers", "1")
         assert done.returncode == 0, done.stderr
-        assert re.search(r"\d+ requests to http", done.stdout)
+        assert re.search(r"\d+ requests to endpoints .*; how long is told when some are answered", done.stdout)
         assert re.search(r"gender +our-bot .*✗", done.stdout), done.stdout
         assert "Next: open the report" in done.stdout
         asked = datetime.now(UTC) - timedelta(days=3, hours=2)
         for path in Lake(quick.workspace).partitions("responses"):
             os.utime(path, (asked.timestamp(), asked.timestamp()))
-        gate = command(
-            "audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offense_rate"
-        )
+        gated = ("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased")
+        gate = command(*gated, "--reuse", "--measures", "offense_rate")
         assert (gate.returncode, gate.stderr.splitlines()[-1]) == (3, "--fail-on biased: gender our-bot offense_rate")
-        age = f"answers: asked 3 days ago ({asked:%Y-%m-%d %H:%M} UTC), reused; ask again with --ask-again"
-        assert age in gate.stderr.splitlines()
-        other = command(
-            "audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "sentiment_positive",
-            "--ask-again",
-        )  # fmt: skip
-        assert other.returncode == 0, other.stderr
-        assert "answers: asked now" in other.stdout.splitlines()
+        age = f"our-bot: answers of {asked:%Y-%m-%d %H:%M} UTC, 3 days old, reused; --ask-again asks anew, model bot"
+        assert age in gate.stdout.splitlines()
+        seen = "1 of 2 verdicts of the gate could not have been biased"  # race: all answers are alike
+        assert seen in gate.stdout and gate.stdout.index(seen) < gate.stdout.index("Dialogue fairness, profile audit")
+        other = command(*gated, "--measures", "sentiment_positive")
+        assert other.returncode == 1, other.stderr
+        assert "no verdict could have been biased: never seen: sentiment_positive (gender our-bot, race" in other.stderr
+        assert re.search(r"(?m)^our-bot: answers of .* UTC, less than a minute old, model bot$", other.stdout)
         wrong = command("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offence")
         assert wrong.returncode == 1
         assert "--measures: unknown measure 'offence'; choose from: distinguishable, diversity" in wrong.stderr
@@ -169,10 +168,10 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     gate = ("--fail-on", "biased", "--workers", "1")
     done = command("audit", str(pairs), "--name", "ours", *gate)
     assert done.returncode == 0, done.stderr
-    assert "answers: recorded now" in done.stdout.splitlines()
+    assert re.search(r"(?m)^ours: answers of a file, imported .* UTC, less than a minute old$", done.stdout)
     assert "'ours': 240 answers to gender, race" in done.stdout
     again = command("audit", str(pairs), "--name", "ours", *gate)
-    assert re.search(r"(?m)^answers: recorded .+ ago \(.+ UTC\), reused$", again.stdout)  # a file cannot be asked again
+    assert "reused" not in again.stdout  # a file cannot be asked again
     assert "the responses of 'ours' to gender that were imported before are replaced" in again.stdout
     assert command("export-pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
 

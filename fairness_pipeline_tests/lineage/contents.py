@@ -106,9 +106,9 @@ def contents(project: Project) -> dict[str, dict[str, str]]:
 
 
 def _rounded(value: Any) -> Any:
-    """The value, with numbers as two processors agree on them."""
+    """The value, with numbers as two processors agree on them: what is left of a difference of equal ones is none."""
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:.6g}" if abs(value) > 1e-12 else "0"
     if isinstance(value, Mapping):
         return {name: _rounded(own) for name, own in value.items()}
     return [_rounded(own) for own in value] if isinstance(value, list | tuple) else value

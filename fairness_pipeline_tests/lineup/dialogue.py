@@ -21,6 +21,7 @@ from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.measures.dialogue.registry import is_part, measures, scorings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
 
 STUDY = "dialogue_fairness"
@@ -76,7 +77,7 @@ class Asked:
 
 
 @cache
-def _contexts(name: str) -> tuple[Dimension, pa.Table, set[str]]:
+def _contexts(name: str) -> tuple[Dimension, pa.Table, dict[str, Estimate]]:
     dimension = load_dimension(name)
     texts = [text for own, text in FramedContexts.load("contexts/everyday.yaml").texts() if own == name]
     count = len(texts)

@@ -102,7 +102,8 @@ def test_from_comments_to_the_report(small: Project) -> None:
                  "repeats that of METEOR", "can be turned round"):  # fmt: skip
         assert said in page
     gate = command("run", "--fail-on", "biased", "--model", "dialogpt-published")
-    assert gate.returncode == 0  # perplexities alone: inconclusive, which closes a gate only if it is told to
+    assert gate.returncode == 1  # perplexities alone have no verdict that could have been biased
+    assert "no verdict could have been biased: inconclusive: stereotype (" in gate.stderr
     assert command("run", "--fail-on", "inconclusive", "--model", "dialogpt-published").returncode == 3
     listed = command("results", "--study", STUDY, "--format", "csv").stdout.splitlines()
     assert listed[0].startswith("dimension,model,measure,unit,n,") and len(listed) == 1 + 3 + 3 * 5

@@ -23,6 +23,7 @@ from fairness_pipeline.statistics.comparison import (
     beside,
     compare_groups,
 )
+from fairness_pipeline.statistics.controls import p_smaller, too_small
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
@@ -53,7 +54,8 @@ CLASSIFIER_FAIRNESS = schema(
 `authors_*` is the effective number of a group's authors: one who wrote most of the texts leaves few. `masked_*`
 belong to the same rate after a second inference of the groups, without the words that predict the label; they are
 null if groups are known. If a difference is shown only with the original groups, the verdict is `artefact` if less
-is left than groups that are merely inferred less reliably would leave, and `inconclusive` otherwise."""
+is shown to be left than groups that are merely inferred less reliably would leave. Otherwise it stays `biased`, and
+`note` says that the control is too small to tell."""
 CLASSIFIER_METRICS = schema(
     metric=(pa.string(), "accuracy, f1 (of the positive class), or the absolute difference of a rate: fped, fned, dpd"),
     value=(pa.float64(), "mean over the seeds"),
@@ -176,24 +178,37 @@ def compare_error_rates(
             other = control[row["measure"]]
             row |= {"masked_n": other.n, "masked_difference": other.difference, "masked_p": other.p_holm}
             if row["verdict"] == "biased" and other.verdict != "biased":
-                goes = _goes(row["measure"], row["difference"] / 100, again, settings.alpha)
-                row["verdict"] = ARTEFACT if goes else "inconclusive"
+                if _p_regrouped(row["measure"], Predictions.of(predictions), again) < settings.alpha:
+                    row["verdict"] = ARTEFACT
+                else:
+                    row["note"] = "; ".join(filter(None, [row["note"], too_small(f"{other.n:,} texts")]))
     return pa.Table.from_pylist(table, schema=CLASSIFIER_FAIRNESS)
 
 
-def _goes(measure: str, whole: float, again: "_Again", alpha: float) -> bool:
-    """Whether less of a difference is left than groups that are merely inferred less reliably would leave.
+def _p_regrouped(measure: str, found: Predictions, again: "_Again") -> float:
+    """The p of the hypothesis that as much of a difference is left as groups that are merely inferred less reliably
+    would leave.
 
     If a share c of the texts stay in their original group, a difference that is unrelated to the label's words shrinks
-    to 2 c - 1 of itself. The remaining difference must be shown to be smaller than that.
+    to k = 2 c - 1 of itself. Tested is the difference between the new groups minus k times that between the old ones,
+    by leaving out each author from both: many texts are in both.
     """
     about = _about(again.found, measure, 0) | _about(again.found, measure, 1)
-    expected = whole * (2 * float(again.same[about].mean()) - 1)
-    estimate = difference(again.found, measure)
-    if expected * whole <= 0:
-        return False
-    p = estimate.p_above(expected) if whole > 0 else estimate.p_below(expected)
-    return p < alpha
+    kept = 2 * float(again.same[about].mean()) - 1
+    old, new = (rates(own, measure) @ [1, -1] for own in (found, again.found))
+    influences = [_without_authors(own, measure, _said(own, measure).mean(axis=0)) for own in (found, again.found)]
+    if kept <= 0 or None in influences:
+        return 1.0
+    (of_old, added_old), (of_new, added_new) = (own for own in influences if own)
+    moved = np.zeros(len(of_old[0]))
+    moved[: len(of_new[0])] += of_new[0] - of_new[1]
+    moved -= kept * (of_old[0] - of_old[1])
+    authors = len(np.unique(found.authors))
+    variance = (authors - 1) / authors * float(np.square(moved).sum())
+    freedom = min(authors_of(own, measure, group) for own in (found, again.found) for group in (0, 1)) - 1
+    excess = new - kept * old
+    parts = [(variance + sum(added_new) + kept**2 * sum(added_old), freedom), _of_seeds(excess)]
+    return p_smaller(kept * float(old.mean()), combined(float(excess.mean()), parts))
 
 
 class _Again(NamedTuple):
@@ -309,7 +324,7 @@ def compare_methods(
             "measure": measure,
             "unit": "percent",
             "n": _texts(first, measure),
-            **change.row(p_holm, alpha, 100.0),
+            **change.scaled(100.0).row(p_holm, alpha),
             "verdict_before": verdicts[0][measure], "verdict_after": verdicts[1][measure],
         }
         for (measure, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True)
@@ -340,27 +355,42 @@ def _said(found: Predictions, measure: str) -> np.ndarray:
 def _of_texts(found: Predictions, measure: str, values: np.ndarray, span: int = 1) -> list[tuple[float, float]]:
     """Variance and degrees of freedom of each group's mean of `values` (one per text). `span` is the largest
     possible difference between values."""
-    parts, moved = [], []
+    influences = _without_authors(found, measure, values, span)
+    if influences is None:
+        return [(math.inf, 1.0)]
+    moved, added = influences
+    parts = []
+    for group in (0, 1):
+        authors = len(np.unique(found.authors[_about(found, measure, group)]))
+        variance = (authors - 1) / authors * float(np.square(moved[group]).sum())
+        parts.append((variance + added[group], authors_of(found, measure, group) - 1))
+    # An author with texts in both groups moves both rates together. A smaller variance due to that is not used.
+    together = max(0.0, -2 * float((moved[0] * moved[1]).sum()))
+    return [*parts, (together, min(freedom for _, freedom in parts))]
+
+
+def _without_authors(
+    found: Predictions, measure: str, values: np.ndarray, span: int = 1
+) -> tuple[list[np.ndarray], list[float]] | None:
+    """How much each group's mean of `values` falls without each author, and the variance of the texts that are added
+    to each group. None if one author wrote a whole cell."""
+    moved, added = [], []
     for group in (0, 1):
         about = _about(found, measure, group)
-        without = np.zeros(found.authors.max() + 1)  # how much the mean falls without each author
-        added = 0.0
+        without = np.zeros(found.authors.max() + 1)
+        variance = 0.0
         for label in _CELLS[measure]:
             cell = about & (found.labels == label)
             count, share = int(cell.sum()), float(cell.sum() / about.sum())
             sizes = np.bincount(found.authors[cell], minlength=len(without))
             sums = np.bincount(found.authors[cell], values[cell] - values[cell].mean(), minlength=len(without))
             if sizes.max() == count:
-                return [(math.inf, 1.0)]
+                return None
             without += share * sums / (count - sizes)
-            added += 2 * (share / (count + 2) * span / 2) ** 2
-        authors = len(np.unique(found.authors[about]))
-        variance = (authors - 1) / authors * float(np.square(without).sum())
-        parts.append((variance + added, authors_of(found, measure, group) - 1))
+            variance += 2 * (share / (count + 2) * span / 2) ** 2
         moved.append(without)
-    # An author with texts in both groups moves both rates together. A smaller variance due to that is not used.
-    together = max(0.0, -2 * float((moved[0] * moved[1]).sum()))
-    return [*parts, (together, min(freedom for _, freedom in parts))]
+        added.append(variance)
+    return moved, added
 
 
 def _of_seeds(signed: np.ndarray) -> tuple[float, float]:

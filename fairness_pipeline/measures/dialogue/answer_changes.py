@@ -27,7 +27,9 @@ from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.models.pretrained import model_folder
 from fairness_pipeline.models.text_embedder import TextEmbedder
+from fairness_pipeline.statistics.clusters import cautious_mean
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, compare_counts
+from fairness_pipeline.statistics.intervals import Estimate, count_difference, finite, of_interval
 from fairness_pipeline.statistics.verdicts import verdict
 from fairness_pipeline.workspace.distinct import Scorer, each_distinct
 
@@ -50,12 +52,15 @@ ANSWER_CHANGES = schema(
 NO_EFFECT_DIFFERENCES = schema(
     **fields(COMPARISON, "measure", "unit"),
     change=(pa.string(), "same_group or rewording"),
-    **fields(COMPARISON, "n"),
-    value_original=(pa.float64(), "the measure's value of the answers to the original contexts"),
-    value_changed=(pa.float64(), "its value of the answers to the changed contexts"),
-    **fields(COMPARISON, "difference", "p_paired"),
+    n=(pa.int64(), "contexts that were changed, of either side"),
+    gap_original=(pa.float64(), "side a minus side b in the answers to the original contexts"),
+    gap_changed=(pa.float64(), "the same in the answers to the changed contexts"),
+    difference=(pa.float64(), "how much the change moves the gap"),
+    ci_low=optional(pa.float64(), "lower end of its 95% interval"),
+    ci_high=optional(pa.float64(), "upper end of its 95% interval"),
 )
-"""How much a change without effect moves each measure."""
+"""How much a change without effect moves the gap between the sides in each measure. A shift that both sides share moves
+no gap."""
 
 OUTCOMES = {
     "similarity": Outcome(
@@ -226,12 +231,9 @@ def _one_sided(row: Comparison, alpha: float, *, lower_is_worse: bool) -> Compar
     interval as if no quantile of a t distribution had widened it. It stands beside Holm's family, not in it.
     """
     worse = row.difference if lower_is_worse else -row.difference
-    if row.ci_low is None or row.ci_high is None:
+    if row.ci_low is None:
         return replace(row, p_holm=row.p_decides, p_bh=row.p_decides, verdict="inconclusive")
-    error = (row.ci_high - row.ci_low) / (2 * 1.96)
-    p_smaller = (
-        0.5 * math.erfc((row.margin - worse) / error / math.sqrt(2)) if error > 0 else float(worse >= row.margin)
-    )
+    p_smaller = of_interval(row.difference, row.ci_low, row.ci_high)._replace(centre=worse).p_above(row.margin)
     p = row.p_decides if worse > 0 else 1.0
     said = verdict(equivalent=p_smaller <= alpha, p_holm=p, alpha=alpha, clusters=row.clusters)
     return replace(row, p_holm=p, p_bh=p, p_equivalence=p_smaller, verdict=said, paper_verdict=None)
@@ -242,25 +244,29 @@ def differences_without_effect(
     others: pa.Table,
     measures: Sequence[Measure],
     scorings: Scorings,
-    significance: SignificanceSettings,
+    clusters: Clusterings = (),
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> pa.Table:
-    """A table of `NO_EFFECT_DIFFERENCES`: how much each measure moves when only the wording does.
+    """A table of `NO_EFFECT_DIFFERENCES`: how much the gap of each measure moves when only the wording does.
+
+    Each pair's context is changed on one side, so that the gap's change is the mean shift of side a minus that of side
+    b. Nothing is said of a change that one side alone has.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`, `kind`.
         others: A table of `NO_EFFECT_RESPONSES`.
         measures: Measures that score responses one by one.
         scorings: Classifiers, thresholds and lists, by measure.
-        significance: Level and margins.
+        clusters: How pairs move together: a number per pair id.
         folder: Keeps the scores until all responses are scored.
         progress: Receives the number of responses scored.
     """
     rows = []
     for change in (SAME_GROUP, REWORDING):
         own = others.filter(pc.equal(others["change"], change)).sort_by("pair_id")
-        if not own.num_rows:
+        on_a, pairs = np.asarray(pc.equal(own["side"], "a")), own["pair_id"].to_numpy()
+        if on_a.all() or not on_a.any():
             continue
         wanted = pa.table({"pair_id": own["pair_id"], "side": own["side"]})
         original = wanted.join(responses, ["pair_id", "side"], join_type="inner").sort_by("pair_id")
@@ -278,18 +284,30 @@ def differences_without_effect(
         for measure in measures:
             place = folder / f"{change}-{measure.table}" if folder else None
             table = measure.measure(both, scorings[measure.table], place, progress)
-            values = measure.readings(table)
-            for row in measure.compare_values(values, significance, ranks=False):
+            for name, (before, after) in measure.readings(table).items():
+                scale = 100.0 if measure.kind(name) == "rates" else 1.0
+                shift = scale * np.subtract(after, before, dtype=float)
+                moved = _gap([_mean(shift[on], [each[pairs[on]] for each in clusters], scale) for on in (on_a, ~on_a)])
+                low, high = map(finite, moved.interval(0.95))
+                original, changed = (
+                    scale * float(values[on_a].mean() - values[~on_a].mean()) for values in (before, after)
+                )
                 rows.append(
                     {
-                        "measure": row.measure,
-                        "unit": row.unit,
-                        "change": change,
-                        "n": row.n,
-                        "value_original": row.value_a,
-                        "value_changed": row.value_b,
-                        "difference": row.difference,
-                        "p_paired": row.p_paired,
+                        "measure": name, "unit": "percent" if scale > 1 else "count_per_response", "change": change,
+                        "n": own.num_rows, "gap_original": original, "gap_changed": changed,
+                        "difference": changed - original, "ci_low": low, "ci_high": high,
                     }
-                )
+                )  # fmt: skip
     return pa.Table.from_pylist(rows, schema=NO_EFFECT_DIFFERENCES)
+
+
+def _mean(shift: np.ndarray, clusters: Clusterings, scale: float) -> Estimate:
+    """The mean shift of one side's contexts. Two that move by one answer each way are added, as in rates and counts."""
+    over_pairs = count_difference(shift / scale, np.zeros(len(shift))).scaled(scale)
+    return cautious_mean(shift, clusters, over_pairs)
+
+
+def _gap(sides: list[Estimate]) -> Estimate:
+    a, b = sides
+    return Estimate(a.centre - b.centre, math.hypot(a.error, b.error), min(a.freedom, b.freedom))

@@ -52,7 +52,7 @@ def compare_models(before: Measured, after: Measured, settings: SignificanceSett
                 "measure": name,
                 "unit": was["unit"],
                 "n": was["n"],
-                **change.row(p_holm, settings.alpha, 100.0 if was["unit"] == "percent" else 1.0),
+                **change.scaled(100.0 if was["unit"] == "percent" else 1.0).row(p_holm, settings.alpha),
                 "verdict_before": was["verdict"],
                 "verdict_after": now["verdict"],
             }

@@ -4,8 +4,11 @@ Each verdict comes with the checks that could overturn it: the effect of the gro
 gap, the number of variations in which it holds, and the number of answers that it rests on.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,13 +20,15 @@ from fairness_pipeline.lexicons.no_effect import REWORDING, SAME_GROUP
 from fairness_pipeline.measures.dialogue import distinguishable
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE, Distinguished
-from fairness_pipeline.measures.dialogue.diversity import index_responses
-from fairness_pipeline.measures.dialogue.judgement import judged
+from fairness_pipeline.measures.dialogue.diversity import index_responses, indexed
+from fairness_pipeline.measures.dialogue.judgement import Controls, judged
 from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
 from fairness_pipeline.measures.dialogue.registry import is_gap, is_part, measures, neutral_reading_of
 from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
+from fairness_pipeline.statistics.controls import EXPLAINED, TOO_SMALL, control_doubts, p_as_large
 from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.intervals import Estimate, of_interval
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, HERE_ONLY, Doubt
 from fairness_pipeline.workspace.lake import Row
@@ -48,10 +53,10 @@ DIALOGUE_SIGNIFICANCE = schema(
     difference_without_them=optional(pa.float64(), "their difference"),
     holds=optional(pa.int64(), "in how many variations the verdict is the same"),
     variations=optional(pa.int64(), "how many there are: word lists, halves of the contexts, thresholds, classifiers"),
-    same_group_difference=optional(pa.float64(), "how much another word of the same group moves the measure"),
-    same_group_p=optional(pa.float64(), "p of that difference"),
-    rewording_difference=optional(pa.float64(), "how much another wording moves the measure"),
-    rewording_p=optional(pa.float64(), "p of that difference"),
+    same_group_difference=optional(pa.float64(), "how much another word of the same group moves the gap"),
+    same_group_p=optional(pa.float64(), "p of the hypothesis that this is less than half of the difference"),
+    rewording_difference=optional(pa.float64(), "how much another wording moves the gap"),
+    rewording_p=optional(pa.float64(), "p of the hypothesis that this is less than half of the difference"),
     distinct_shown=optional(pa.int64(), "how many distinct responses show the measure"),
     commonest_shown=optional(pa.float64(), "share in percent of the most frequent of them"),
     told_by=optional(
@@ -74,7 +79,7 @@ def compared(
     published: Mapping[str, Published],
     masked: MaskedWords,
     clusters: Clusterings = (),
-    leaking: Collection[str] = (),
+    leaking: Mapping[str, Estimate] = MappingProxyType({}),
     distinguished: Distinguished | None = None,
 ) -> list[Comparison]:
     """Whether answers can be told apart; diversity, offence, sentiment and so on, one row per attribute list, and the
@@ -88,7 +93,7 @@ def compared(
         published: The paper's rows for this dimension and model, by measure.
         masked: The words that are masked.
         clusters: How pairs move together.
-        leaking: Measures in which the exchanged words show through the mask.
+        leaking: What a parrot's answers make of measures in which the exchanged words show through the mask.
         distinguished: The result of `distinguishable.distinguish`; without it the row is left out.
     """
     neutral = neutral_reading(responses, masked)
@@ -99,7 +104,11 @@ def compared(
     ]
     if distinguished:
         rows.insert(0, distinguishable.comparison(distinguished))
-    found = judged(rows, settings.alpha, leaking)
+    values = {
+        name: both for each in measures() if each.scorer for name, both in each.readings(tables[each.table]).items()
+    }
+    readings = partial(indexed, responses, neutral, settings)
+    found = judged(rows, settings.alpha, Controls(values, readings, settings.jackknife_blocks, clusters, leaking))
     if distinguished:
         found = _with_any_difference(found, distinguished, settings.alpha)
     return beside(found, published)
@@ -168,7 +177,7 @@ def judge_responses(
             row["parrot_difference"] = repeated[name]["difference"]
         for change in (SAME_GROUP, REWORDING):
             if other := moved.get((change, name + MASKED if name + MASKED in by_name else name)):
-                row |= {f"{change}_difference": other["difference"], f"{change}_p": other["p_paired"]}
+                row |= {f"{change}_difference": other["difference"], f"{change}_p": _p_moved(other, row, by_name)}
         if name == DISTINGUISHABLE and distinguished:
             row |= {"told_by": distinguishable.told_by(distinguished), "holds": 0, "variations": 0}
         elif not is_part(name):
@@ -184,17 +193,26 @@ def judge_responses(
     return pa.Table.from_pylist(rows, schema=DIALOGUE_SIGNIFICANCE)
 
 
+def _p_moved(moved: Row, row: Row, by_name: Mapping[str, Row]) -> float:
+    """The p of the hypothesis that a change without effect moves the gap by less than half of it, in either
+    direction."""
+    change = of_interval(moved["difference"], moved["ci_low"], moved["ci_high"])
+    half = EXPLAINED * abs(deciding(by_name, row["measure"])["difference"])
+    return p_as_large(change.centre, change._replace(centre=change.centre - math.copysign(half, change.centre)))
+
+
 def _holm(p_values: Mapping[str, float]) -> dict[str, float]:
     return dict(zip(p_values, holm(list(p_values.values())), strict=True))
 
 
 def decisive(row: Row) -> Row:
-    """A row as its verdict reads it. A biased row has the values with the groups' words masked.
+    """A row as its verdict reads it. A biased row has the values with the groups' words masked, unless these are too
+    few to tell.
 
     Args:
         row: As `DIALOGUE_SIGNIFICANCE`.
     """
-    if row["verdict"] != "biased" or row.get("content_difference") is None:
+    if row["verdict"] != "biased" or row.get("content_difference") is None or TOO_SMALL in (row.get("note") or ""):
         return row
     names = {"value_a": "a", "value_b": "b"} | {name: name for name in ("difference", "ci_low", "ci_high")}
     return {**row, **{name: row[f"content_{own}"] for name, own in names.items()}}
@@ -207,7 +225,7 @@ def doubts(row: Row, alpha: float = 0.05) -> list[Doubt]:
         row: As `DIALOGUE_SIGNIFICANCE`.
         alpha: The level.
     """
-    found, own = [], decisive(row)
+    found, own = control_doubts(row), decisive(row)
     if own["difference"] * row["difference"] < 0 and row["p_as_answered"] < alpha:
         found.append(Doubt(f"the answers as they are differ the other way ({with_unit(row)})", _OTHER_WAY))
     if row["without_them"] in ("fair", "inconclusive", "artefact") and not _mostly_there(
@@ -218,8 +236,8 @@ def doubts(row: Row, alpha: float = 0.05) -> list[Doubt]:
         found.append(Doubt(f"it holds in {row['holds']} of {row['variations']} variations", _VARIES))
     for change, what in ((SAME_GROUP, "another word of the same group"), (REWORDING, "another wording")):
         moved, p = row[f"{change}_difference"], row[f"{change}_p"]
-        if moved is not None and p < alpha and abs(moved) >= abs(own["difference"]):
-            said = f"{what} moves it as much ({with_unit(row, f'{change}_difference')})"
+        if moved is not None and p < alpha:
+            said = f"{what} moves the gap as well ({with_unit(row, f'{change}_difference')})"
             found.append(Doubt(said, _UNSTEADY))
     canned = row["measure"] in ("refusal", "no_answer")  # a system declines in one way, or says nothing at all
     if row["distinct_shown"] is not None and row["distinct_shown"] <= _FEW and not canned:
@@ -241,8 +259,8 @@ _VARIES = (
     "thresholds. What only some of them show may be chance, or come from the instrument."
 )
 _UNSTEADY = (
-    "A change that names no other group changes the answers as much. The model may be unsteady to any change, and not "
-    "to the group."
+    "A change that names no other group moves the gap between the groups by half of it or more. The gap may hang on "
+    "the wording, and not on the group."
 )
 _HANDFUL = (
     "The model gives very few answers of this kind, again and again. The difference stands and falls with them, and "

@@ -26,7 +26,7 @@ from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.two_sample import PairedSums, ToldApart, tell_apart
-from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, TOO_FEW_WORDS
+from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, too_few
 
 DISTINGUISHABLE = "distinguishable"
 """The row of the significance table. Side a is chance, side b the share of pairs that are told apart."""
@@ -438,7 +438,7 @@ def comparison(found: Distinguished) -> Comparison:
         paper_verdict=None,
         p_clusters=found.p,
         clusters=found.words,
-        note=f"{found.words} {TOO_FEW_WORDS}; {FEWEST_TO_TELL} at least" if few else "",
+        note=too_few(found.words) if few else "",
     )
 
 

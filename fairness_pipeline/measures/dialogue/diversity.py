@@ -20,7 +20,8 @@ from fairness_pipeline.measures.dialogue.text import collapsed
 from fairness_pipeline.statistics.change import Change, change_of_diversity
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_diversity
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.statistics.resampling import NGrams
+from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.resampling import NGrams, jackknifed, left_out
 
 DIVERSITY = schema(
     **fields(CONTEXTS, "side"),
@@ -85,6 +86,29 @@ _READINGS = ("", MASKED)
 
 def _neutral_sides(neutral: pa.Table, settings: SignificanceSettings) -> SideResponses:
     return index_responses(neutral, equal_length=settings.diversity == "equal_length")
+
+
+def jackknifed_excess(
+    whole: SideResponses, neutral: SideResponses, blocks: int, clusters: Clusterings
+) -> dict[str, Estimate]:
+    """By row in percent: the gap of the neutral reading minus the gap of the answers as they are. The error is the
+    largest of leaving out blocks of pairs and, if pairs move together, whole clusters.
+
+    Args:
+        whole: The answers as they are.
+        neutral: The answers by which diversity is judged.
+        blocks: The number of blocks of consecutive pairs.
+        clusters: How pairs move together.
+    """
+    found: dict[str, Estimate] = {}
+    for cluster in (None, *(np.unique(own, return_inverse=True)[1] for own in clusters)):
+        count = blocks if cluster is None else int(cluster.max()) + 1
+        one, other = (left_out(own.ngrams, own.a, own.b, count, cluster) for own in (whole, neutral))
+        for name, gap in one.whole.items():
+            without = 100 * (other.without[name] - one.without[name])
+            estimate = jackknifed(100 * (other.whole[name] - gap), without)
+            found[name] = max(found.get(name, estimate), estimate, key=lambda own: own.error)
+    return found
 
 
 def measure_diversity(responses: pa.Table) -> pa.Table:

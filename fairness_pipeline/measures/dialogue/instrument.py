@@ -17,6 +17,7 @@ from fairness_pipeline.lexicons.dimensions import MaskedWords, Words
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Scorings, SignificanceSettings, neutral_reading
 from fairness_pipeline.statistics.comparison import SIGNIFICANCE, adjusted
+from fairness_pipeline.statistics.intervals import Estimate, of_interval
 
 INSTRUMENT_CHECK = schema(
     SIGNIFICANCE,
@@ -82,17 +83,16 @@ def parrot(pairs: pa.Table) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def leaking(parrots: pa.Table, alpha: float) -> set[str]:
-    """The measures in which a parrot's answers still differ after the groups' words are masked.
+def leaking(parrots: pa.Table, alpha: float) -> dict[str, Estimate]:
+    """The measures in which a parrot's answers still differ after the groups' words are masked, and by how much.
 
     Args:
         parrots: As `INSTRUMENT_CHECK`, of `PARROT`.
         alpha: The level.
     """
-    rows = parrots.to_pylist()
     return {
-        row["measure"].removesuffix(MASKED)
-        for row in rows
+        row["measure"].removesuffix(MASKED): of_interval(row["difference"], row["ci_low"], row["ci_high"])
+        for row in parrots.to_pylist()
         if row["measure"].endswith(MASKED) and row["difference"] and row["p_paired"] < alpha
     }
 

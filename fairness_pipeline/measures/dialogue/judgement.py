@@ -1,29 +1,79 @@
-"""The verdict on a measure of responses. The difference that is left after masking the groups' own words decides."""
+"""The verdict on a measure of responses: the whole difference, and what is left with the groups' own words masked."""
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
 
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
-from fairness_pipeline.measures.dialogue.measure import MASKED
+from fairness_pipeline.measures.dialogue.diversity import SideResponses, jackknifed_excess
+from fairness_pipeline.measures.dialogue.measure import MASKED, Sides
 from fairness_pipeline.measures.dialogue.registry import is_gap
-from fairness_pipeline.statistics.comparison import Comparison, adjusted
-from fairness_pipeline.statistics.verdicts import on_content
+from fairness_pipeline.statistics.clusters import cautious_mean
+from fairness_pipeline.statistics.comparison import Clusterings, Comparison, adjusted
+from fairness_pipeline.statistics.controls import EXPLAINED, p_as_large, p_smaller, too_small
+from fairness_pipeline.statistics.intervals import Estimate, count_difference, of_interval
+from fairness_pipeline.statistics.verdicts import ARTEFACT, on_content
 
 SHOWS_THROUGH = "the exchanged words show through the mask"
 
 
-def judged(rows: list[Comparison], alpha: float, leaking: Collection[str] = ()) -> list[Comparison]:
+@dataclass(frozen=True)
+class Controls:
+    """What could overrule a shown difference: the same answers with the groups' words masked, and a parrot's.
+
+    Args:
+        values: Both readings of every measure that scores answers one by one, on both sides of every pair, by row.
+        readings: Gives both readings of the answers, for diversity.
+        blocks: The blocks of the jackknife of diversity.
+        clusters: How pairs move together.
+        leaking: The gap of a parrot's answers in the masked reading, of the measures in which they have one.
+    """
+
+    values: Mapping[str, Sides]
+    readings: Callable[[], tuple[SideResponses, SideResponses]]
+    blocks: int
+    clusters: Clusterings = ()
+    leaking: Mapping[str, Estimate] = field(default_factory=dict)
+
+    def p_masked(self, row: Comparison) -> float:
+        """The p of the hypothesis that a row's difference is as large with the groups' words masked."""
+        if row.measure in self.values:
+            (a, b), masked = self.values[row.measure], self.values[row.measure + MASKED]
+            excess = np.subtract(*masked, dtype=float) - np.subtract(a, b, dtype=float)
+            over_pairs = count_difference(excess, np.zeros(len(excess)))
+            scale = 100.0 if row.unit == "percent" else 1.0
+            return p_smaller(row.difference, cautious_mean(excess, self.clusters, over_pairs).scaled(scale))
+        return p_smaller(row.difference, self._of_diversity[row.measure])
+
+    def p_parrot(self, row: Comparison, neutral: Comparison) -> float:
+        """The p of the hypothesis that a parrot makes less than half of a row's masked difference."""
+        parrot = self.leaking.get(row.measure)
+        if parrot is None:
+            return 1.0
+        own = of_interval(neutral.difference, neutral.ci_low, neutral.ci_high)
+        centre = parrot.centre - EXPLAINED * neutral.difference
+        return p_as_large(neutral.difference, Estimate(centre, float(np.hypot(parrot.error, EXPLAINED * own.error))))
+
+    @cached_property
+    def _of_diversity(self) -> Mapping[str, Estimate]:
+        return jackknifed_excess(*self.readings(), self.blocks, self.clusters)
+
+
+def judged(rows: list[Comparison], alpha: float, controls: Controls) -> list[Comparison]:
     """The rows with adjusted p and the verdicts that follow. The verdict on a measure combines both its readings.
 
     The measures as they are form one family of Holm's, and their neutral readings another; distinguishable answers are
     always read with the groups' words masked, and belong to that. Parts of measures form a third. A measure that no
     response shows belongs to none: it cannot be rejected, whatever the level (Tarone 1990).
-    The row of a measure has the p of its neutral reading (`p_holm`, `p_bh`), on which its verdict rests.
+    The row of a measure has the p of its neutral reading (`p_holm`, `p_bh`), unless its verdict rests on the answers as
+    they are.
 
     Args:
         rows: The rows of each measure and of its neutral reading, whose name ends in `MASKED`.
         alpha: The level.
-        leaking: Measures whose neutral reading still reveals which group a context named. Nothing is biased in them.
+        controls: What could overrule a shown difference.
     """
     whole = [row.measure for row in rows if is_gap(row.measure)]
     content = [*(name + MASKED for name in whole), DISTINGUISHABLE]
@@ -41,18 +91,18 @@ def judged(rows: list[Comparison], alpha: float, leaking: Collection[str] = ()) 
     }
     for name in whole:
         if name + MASKED in by_name:
-            by_name[name] = _on_both(by_name[name], by_name[name + MASKED], name in leaking, alpha)
+            by_name[name] = _on_both(by_name[name], by_name[name + MASKED], controls, alpha)
     return [by_name[row.measure] for row in rows]
 
 
-def _on_both(row: Comparison, neutral: Comparison, leaks: bool, alpha: float) -> Comparison:
-    left = neutral.difference / row.difference if row.difference else 0.0
-    found = on_content(row.verdict, neutral.verdict, left=left, p=neutral.p_decides, alpha=alpha)
-    note = SHOWS_THROUGH if leaks and found == "biased" else ""
-    return replace(
-        row,
-        p_holm=neutral.p_holm,
-        p_bh=neutral.p_bh,
-        verdict="inconclusive" if note else found,
-        note="; ".join(filter(None, [row.note, note])),
-    )
+def _on_both(row: Comparison, neutral: Comparison, controls: Controls, alpha: float) -> Comparison:
+    overrules = row.verdict == "biased" != neutral.verdict
+    p_control = controls.p_masked(row) if overrules else 1.0
+    verdict = on_content(row.verdict, neutral.verdict, p_whole=row.p_holm, p_control=p_control, alpha=alpha)
+    rests_on, note = neutral, ""
+    if overrules and verdict == "biased":
+        rests_on, note = row, too_small(f"{row.n:,} pairs with the groups' words masked")
+    elif verdict == "biased" and controls.p_parrot(row, neutral) < alpha:
+        verdict, note = ARTEFACT, SHOWS_THROUGH
+    notes = "; ".join(filter(None, [row.note, note]))
+    return replace(row, p_holm=rests_on.p_holm, p_bh=rests_on.p_bh, verdict=verdict, note=notes)

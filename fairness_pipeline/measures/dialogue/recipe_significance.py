@@ -5,7 +5,7 @@ A verdict on one seed is about that checkpoint. A verdict on the recipe accounts
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.measures.dialogue.measure import deciding
 from fairness_pipeline.measures.dialogue.registry import is_gap
 from fairness_pipeline.statistics.comparison import COMPARISON
+from fairness_pipeline.statistics.controls import p_smaller
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Bound, tost
-from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.intervals import Estimate, of_interval
 from fairness_pipeline.statistics.verdicts import on_content, verdict
 from fairness_pipeline.workspace.lake import Row
 
@@ -40,8 +41,6 @@ RECIPE_SIGNIFICANCE = schema(
 seeds. `verdicts` counts the verdicts of the single checkpoints.
 """
 
-_HALF = 1.959964
-
 
 def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
     """A table of `RECIPE_SIGNIFICANCE`.
@@ -62,10 +61,24 @@ def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
         for read in (dict.__getitem__, deciding)
     )
     for row, content in zip(rows, neutral, strict=True):
-        left = content["difference"] / row["difference"] if row["difference"] else 0.0
-        found = on_content(row["verdict"], content["verdict"], left=left, p=content["p"], alpha=alpha)
-        row |= {"p_holm": content["p_holm"], "verdict": found}
+        p = _p_control(row, content, by_seed)
+        found = on_content(row["verdict"], content["verdict"], p_whole=row["p_holm"], p_control=p, alpha=alpha)
+        stays = found == "biased" != content["verdict"]
+        row |= {"p_holm": (row if stays else content)["p_holm"], "verdict": found}
     return pa.Table.from_pylist(rows, schema=RECIPE_SIGNIFICANCE)
+
+
+def _p_control(row: Row, content: Row, by_seed: Sequence[Mapping[str, Row]]) -> float:
+    """The p of the hypothesis that the recipe's difference is as large with the groups' words masked.
+
+    The error from the contexts is that of both readings added up, as it is not known how they move together.
+    """
+    name = row["measure"]
+    whole, masked = [found[name] for found in by_seed], [deciding(found, name) for found in by_seed]
+    excess = np.array([own["difference"] - other["difference"] for own, other in zip(masked, whole, strict=True)])
+    context = (math.sqrt(context_variance(masked)) + math.sqrt(context_variance(whole))) ** 2
+    error = math.sqrt(float(excess.var(ddof=1)) / len(excess) + context)
+    return p_smaller(row["difference"], Estimate(float(excess.mean()), error, len(excess) - 1))
 
 
 def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
@@ -112,8 +125,5 @@ def _estimate(differences: np.ndarray, found: list[Row]) -> Estimate:
 def context_variance(found: list[Row]) -> float:
     """The part of the variance of a mean difference that comes from the contexts, which all seeds share: the mean
     over the seeds."""
-    widths = [
-        (row["ci_high"] - row["ci_low"]) / 2 if row["ci_low"] is not None and row["ci_high"] is not None else math.inf
-        for row in found
-    ]
-    return float(np.mean(np.square(widths))) / _HALF**2
+    errors = [of_interval(row["difference"], row["ci_low"], row["ci_high"]).error for row in found]
+    return float(np.mean(np.square(errors)))

@@ -13,7 +13,7 @@ from fairness_pipeline.foundation.side_by_side import in_threads
 from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, SideResponses
-from fairness_pipeline.measures.dialogue.judgement import judged
+from fairness_pipeline.measures.dialogue.judgement import Controls, judged
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Sides, SignificanceSettings, score
 from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison
@@ -164,22 +164,24 @@ def _judge(
     """Every measure under one variation. Measures that the variation does not touch keep their earlier results."""
     kept, changed = variation.kept, variation.values
     clusters = own.clusters if kept is None else [each[kept] for each in own.clusters]
-    rows = []
+    rows: list[Comparison] = []
+    values: dict[str, Sides] = {}
     for measure, found in own.values:
         for name, sides in found.items():
+            a, b = sides if changed is None else changed.get(name, sides)
+            values[name] = (a, b) if kept is None else (a[kept], b[kept])
             if changed is not None and name not in changed:
                 rows.append(before[name])
-                continue
-            a, b = changed[name] if changed is not None else sides
-            part = {name: (a, b) if kept is None else (a[kept], b[kept])}
-            rows += measure.compare_values(part, settings, ranks=False, clusters=clusters)
+            else:
+                rows += measure.compare_values({name: values[name]}, settings, ranks=False, clusters=clusters)
     measure, readings = own.diversity
+    parts = readings if kept is None else (readings[0].take(kept), readings[1].take(kept))
     if changed is None:
-        parts = readings if kept is None else (readings[0].take(kept), readings[1].take(kept))
         rows += measure.compare_indexed(parts, settings, clusters=clusters, resampled=False)
     else:
         rows += [before[name + suffix] for suffix in ("", MASKED) for name in measure.outcomes]
-    return judged(rows, settings.alpha)
+    controls = Controls(values, lambda: parts, settings.jackknife_blocks, clusters)
+    return judged(rows, settings.alpha, controls)
 
 
 def _row(variation: Variation, row: Comparison) -> dict[str, object]:

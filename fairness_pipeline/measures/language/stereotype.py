@@ -14,7 +14,7 @@ from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, Clustered, ra
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.intervals import Estimate, finite, mean_difference
 from fairness_pipeline.statistics.paired import paired_t
-from fairness_pipeline.statistics.verdicts import ARTEFACT
+from fairness_pipeline.statistics.verdicts import ARTEFACT, too_few
 
 STEREOTYPE = "stereotype"
 """The row that carries the verdict."""
@@ -138,7 +138,7 @@ def _verdict(
     alpha: float,
 ) -> tuple[str, str]:
     if attributes.clusters < FEWEST_WORDS:
-        return "inconclusive", f"{attributes.clusters} attribute words with an opposite; {FEWEST_WORDS} at least"
+        return "inconclusive", too_few(attributes.clusters, "attribute word", FEWEST_WORDS)
     if p < alpha:
         return "biased", ""
     if bound <= alpha:

@@ -1,4 +1,4 @@
-"""The items behind the verdicts on groups of annotators, for the viewer."""
+"""The items behind the verdicts on groups of annotators. The verdicts' sample is the annotators, not these items."""
 
 import numpy as np
 import pyarrow as pa

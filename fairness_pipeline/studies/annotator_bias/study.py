@@ -1,8 +1,10 @@
 """Study 5: which annotators lean which way?"""
 
+from collections.abc import Sequence
+
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus, of_class
 from fairness_pipeline.measures.annotators.annotator_groups import OTHER_ITEMS, SAME_RATE
-from fairness_pipeline.project.study import Study
+from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart
 from fairness_pipeline.workspace.lake import Key, Row
 
@@ -47,6 +49,17 @@ def _decisive(row: Row) -> Row:
     return {**row, "difference": row["items_typical"], "ci_low": None, "ci_high": None}
 
 
+def _more(part: AnnotatorBiasPart, rows: Sequence[Judged]) -> str:
+    fewest = min(min(own.row["annotators_a"], own.row["annotators_b"]) for own in rows)
+    return f"labels of the same items by more annotators of the smaller group (now {fewest:.0f})"
+
+
+def _cure(part: AnnotatorBiasPart, rows: Sequence[Judged]) -> str:
+    corpus = rows[0].key["corpus"]
+    command = f"fairness-pipeline export-labels --profile {part.project.name} --corpus {corpus} --output labels.csv"
+    return f"use labels that a model of the groups infers, or soft labels, and not the majority's ({command})"
+
+
 STUDY = Study(
     name=NAME,
     title="Annotator group bias",
@@ -67,6 +80,8 @@ STUDY = Study(
     groups=_groups,
     finding=_finding,
     decisive=_decisive,
+    more=_more,
+    cure=_cure,
     direction=_direction,
     files={"corpora (items that several people labelled)": AnnotatedCorpus},
 )  # fmt: skip

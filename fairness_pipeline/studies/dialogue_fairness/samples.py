@@ -1,8 +1,10 @@
-"""The pairs behind the verdicts on a model, for the viewer."""
+"""The pairs behind the verdicts on a model."""
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline.measures.dialogue.breakdown import moving_together, swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.measure import MASKED, Sides, sides
@@ -22,12 +24,14 @@ def samples(part: DialoguePart, lake: Lake, key: Key) -> Samples:
     a, b = (responses.filter(pc.equal(responses["side"], side)) for side in ("a", "b"))
     rows = {row["measure"]: row for row in lake.read("dialogue_significance", key).to_pylist()}
     values: dict[str, Sides] = {}
+    masked: dict[str, Sides] = {}
     for measure in measures():
         if measure.scorer and lake.card(measure.table, key):
             readings = measure.readings(lake.read(measure.table, key))
             for name, found in readings.items():
                 if name.endswith(MASKED):
                     continue
+                masked[name] = readings.get(name + MASKED, found)
                 row = rows.get(name)
                 if row and name + MASKED in readings and decisive(row)["difference"] != row["difference"]:
                     values |= {name: readings[name + MASKED], f"{name}, as answered": found}
@@ -45,7 +49,22 @@ def samples(part: DialoguePart, lake: Lake, key: Key) -> Samples:
             "answer_b": _answers(b),
         },
         values,
+        _clusters(part, lake, key, a["pair_id"]),
+        masked,
     )
+
+
+def _clusters(part: DialoguePart, lake: Lake, key: Key, pairs: pa.ChunkedArray) -> list[np.ndarray]:
+    """How pairs move together, as the verdicts take it."""
+    table = lake.read("context_pairs", _asked(part, key)).sort_by("pair_id")
+    named = part.dimensions[key["dimension"]].names_the_group
+    place = np.asarray(pc.index_in(pairs, table["pair_id"]))
+    return [own[place] for own in moving_together(swapped_words(table), names_the_group=named)]
+
+
+def _asked(part: DialoguePart, key: Key) -> Key:
+    """The partition of the pairs that a model was asked."""
+    return {"corpus": part.models[key["model"]].corpus, "dimension": key["dimension"]}
 
 
 def _answers(responses: pa.Table) -> pa.ChunkedArray:
@@ -57,8 +76,7 @@ def _answers(responses: pa.Table) -> pa.ChunkedArray:
 
 def _words(part: DialoguePart, lake: Lake, key: Key, pairs: pa.ChunkedArray) -> pa.Array:
     """The exchanged words of each pair: `he / she; his / her`."""
-    own = {"corpus": part.models[key["model"]].corpus, "dimension": key["dimension"]}
-    table = lake.read("context_pairs", own).select(["pair_id", "terms"])
+    table = lake.read("context_pairs", _asked(part, key)).select(["pair_id", "terms"])
     terms = [[f"{term['a']} / {term['b']}" for term in own] for own in table["terms"].to_pylist()]
     said = pa.array(["; ".join(dict.fromkeys(own)) for own in terms])
     return said.take(pc.index_in(pairs, table["pair_id"]).combine_chunks())

@@ -1,7 +1,7 @@
 """What the lake says of a profile's audits: which verdicts mean nothing, what to read first, what they could show."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairness_pipeline.foundation.plain_text import visible
@@ -9,7 +9,7 @@ from fairness_pipeline.lexicons.no_effect import changed_contexts
 from fairness_pipeline.measures.dialogue.measure import MASKED
 from fairness_pipeline.measures.dialogue.recipe_effects import LEAST_SEEDS
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
-from fairness_pipeline.project.study import Pending
+from fairness_pipeline.project.study import Judged, Pending, more_pairs
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.studies.dialogue_fairness.models import answers_in, is_seed
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -194,3 +194,46 @@ def requests(part: DialoguePart, asset: str, key: Key, lake: Lake, pending: Pend
         return None
     table = lake.read(asked, pairs)
     return len(distinct_contexts(table) if asset == "responses" else changed_contexts(table))
+
+
+def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
+    """How many pairs would tell, and how to ask them."""
+    told, profile = more_pairs(rows, "pair"), part.project.name
+    needed = [own.row["pairs_needed"] for own in rows if own.row.get("pairs_needed")]
+    if not needed:
+        return told
+    worst = max(rows, key=lambda own: own.row.get("pairs_needed") or 0)
+    name, wanted, there = worst.key["model"], max(needed), _pairs_there(part, worst.key)
+    number = f"{wanted:,}".replace(",", "") if there is None or wanted <= there else "all"
+    model = part.models[name]
+    if part.given_model(name).exists():
+        place = model.huggingface.name if model.huggingface else model.endpoint.base_url if model.endpoint else name
+        how = f"fairness-pipeline audit {place} --name {name} --pairs {number}"
+    elif model.architecture == "imported":
+        how = f"fairness-pipeline export-pairs --profile {profile} --pairs {number} --output more.csv, and answer these"
+    else:
+        most = there if number == "all" else number
+        how = f"pairs: {{maximum: {most}}} under dialogue_fairness in {part.project.path.name}, then run again"
+    less = f" (its contexts have {there:,})" if number == "all" else ""
+    return f"{told}{less}: {how}"
+
+
+def _pairs_there(part: DialoguePart, key: Key) -> int | None:
+    """How many pairs the model's contexts have in the dimension; None if they are not made yet."""
+    own = {"corpus": part.models[key["model"]].corpus, "dimension": key["dimension"]}
+    card = Lake(part.project.workspace).card("context_pairs", own)
+    return card.figures["pairs"] + card.figures.get("left_out_beyond_maximum", 0) if card else None
+
+
+def cure(part: DialoguePart, rows: Sequence[Judged]) -> str:
+    """The debiased models that the profile has of a biased one, or the methods that it could have."""
+    name = rows[0].key["model"]
+    if part.models[name].base:
+        return "this method leaves a difference: try another (docs/debiasing.md)"
+    known = [key for key, own in part.models.items() if own.base == name and not is_seed(key)]
+    if known:
+        command = f"fairness-pipeline run --profile {part.project.name} --model {known[0]}"
+        return f"compare its debiased models {', '.join(known)} ({command})"
+    if part.models[name].trained:
+        return f"add a model with `base: {name}` and a method of docs/debiasing.md"
+    return "try a system prompt, Self-Debias or filtered candidates (docs/debiasing.md), then --baseline previous"

@@ -15,7 +15,14 @@ from fairness_pipeline.measures.dialogue.registry import (
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.dialogue_fairness.profile import DialogueFairness, DialoguePart
-from fairness_pipeline.studies.dialogue_fairness.standing import degenerate, power_forecast, requests, warnings
+from fairness_pipeline.studies.dialogue_fairness.standing import (
+    cure,
+    degenerate,
+    more,
+    power_forecast,
+    requests,
+    warnings,
+)
 from fairness_pipeline.workspace.lake import Key, Row
 
 LISTS = "Attribute words"
@@ -78,6 +85,8 @@ STUDY = Study(
     control=lambda part, key, row: control(row),
     harmful=lambda row: is_harmful(row["measure"]),
     gated=lambda row: not is_part(row["measure"]),
+    more=more,
+    cure=cure,
     degenerate=degenerate,
     warnings=warnings,
     power_forecast=power_forecast,

@@ -301,6 +301,7 @@ def _predicting(part: ImplicitBiasPart, key: Key) -> Predicting:
     code_version="1",
     schema=CLASSIFIER_PREDICTIONS,
     checks=(checks.not_empty,),
+    asks=True,
 )
 def classifier_predictions(inputs: Predicting, texts: pa.Table, trained: Path | None, run: Run) -> Result:
     """The probability of the positive class for every test text, by every seed; each distinct text is asked once."""
@@ -349,7 +350,7 @@ class Judged:
 @of_verdicts(
     inputs=lambda part, key: Judged(part.settings.significance, published.rates(*_published_as(part, key))),
     reads={"predictions": classifier_predictions, "inferred": masked_groups},
-    code_version="3",
+    code_version="4",
     libraries=("numpy", "scipy"),
     schema=CLASSIFIER_FAIRNESS,
     checks=(checks.not_empty, checks.rates_in_range),

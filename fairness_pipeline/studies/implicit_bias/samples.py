@@ -1,4 +1,4 @@
-"""The texts behind the verdicts on a classifier, for the viewer."""
+"""The texts behind the verdicts on a classifier."""
 
 import numpy as np
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ def samples(part: ImplicitBiasPart, lake: Lake, key: Key) -> Samples:
     """
     names = part.corpora[key["corpus"]].labels.names
     trained = lake.read("classifier_predictions", key)
-    table = trained.group_by(["text_id", "author_group", "label"], use_threads=False).aggregate(
+    table = trained.group_by(["text_id", "author_id", "author_group", "label"], use_threads=False).aggregate(
         [("prediction", "mean")]
     )
     seeds = trained.num_rows // max(1, table.num_rows)
@@ -47,6 +47,7 @@ def samples(part: ImplicitBiasPart, lake: Lake, key: Key) -> Samples:
                 (DP, np.full(len(label), True), said),
             )
         },
+        [np.asarray(table["author_id"].combine_chunks().dictionary_encode().indices)],
     )
 
 

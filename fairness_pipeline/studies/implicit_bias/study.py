@@ -1,9 +1,12 @@
 """Study 4: does a text classifier decide by its author's style?"""
 
+from collections.abc import Sequence
+
 from fairness_pipeline.corpora.classifiers.authored_corpus import AuthoredCorpus
 from fairness_pipeline.measures.classifiers.group_rates import DP, FN, FP
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.project.study import Pending, Study
+from fairness_pipeline.project.study import Judged, Pending, Study
+from fairness_pipeline.statistics.controls import control_doubts
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBias, ImplicitBiasPart
 from fairness_pipeline.workspace.lake import Key, Lake, Row
@@ -50,6 +53,24 @@ def _rates_of(key: Key, lake: Lake) -> list[Row]:
     return lake.read("classifier_fairness", key).to_pylist() if lake.card("classifier_fairness", key) else []
 
 
+def _more(part: ImplicitBiasPart, rows: Sequence[Judged]) -> str:
+    now = max(own.row["n"] for own in rows)
+    return (
+        f"more test texts, by more authors of each group (now {now:,} texts), or more trainings: `seeds` in the "
+        "classifier's file"
+    )
+
+
+def _cure(part: ImplicitBiasPart, rows: Sequence[Judged]) -> str:
+    name = rows[0].key["classifier"]
+    if part.classifiers[name].base:
+        return "this method leaves a difference: try another (docs/text-classifiers.md)"
+    if known := [key for key, own in part.classifiers.items() if own.base == name]:
+        command = f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {known[0]}"
+        return f"compare its debiased classifiers {', '.join(known)} ({command})"
+    return f"add a classifier with `base: {name}` and `debiasing: debiased_tc` (docs/text-classifiers.md)"
+
+
 def _requests(part: ImplicitBiasPart, asset: str, key: Key, lake: Lake, pending: Pending) -> int | None:
     """One for each text of the split `test`."""
     if asset != "classifier_predictions" or not part.classifiers[key["classifier"]].endpoint:
@@ -79,8 +100,12 @@ STUDY = Study(
     label=lambda row: HEADINGS[row["measure"]],
     groups=_groups,
     finding=_finding,
+    doubts=lambda part, key, row: control_doubts(row),
     control=_control,
     files={"classifiers": ClassifierSpecification, "corpora (texts by authors of two groups)": AuthoredCorpus},
+    legend="FPR: false positives, FNR: false negatives, DPR: texts labelled positive",
+    more=_more,
+    cure=_cure,
     degenerate=_degenerate,
     requests=_requests,
 )  # fmt: skip

@@ -404,12 +404,13 @@ def response_sets(inputs: Reading, run: Run) -> Result:
 @dataclass(frozen=True, kw_only=True)
 class Model:
     """A model, the folder of its weights if it has one, and the libraries that run it; where it is trained in another
-    number format than it is asked in, that format too."""
+    number format than it is asked in, that format too; and the round of questions of one that may change."""
 
     model: LanguageModelSpecification
     folder: File | None
     versions: Mapping[str, str]
     trained_in: str | None = optional()
+    round: str | None = optional()
 
 
 def _model(part: LanguageModelPart, key: Key, *, trains: bool = False) -> Model:
@@ -420,6 +421,7 @@ def _model(part: LanguageModelPart, key: Key, *, trains: bool = False) -> Model:
         folder=model_folder(source.name) if source else None,
         versions=library_versions(*model.libraries),
         trained_in="float32" if trains and source and source.dtype != "float32" else None,
+        round=part.query_epoch_of(key["model"]),
     )
 
 
@@ -529,6 +531,7 @@ def _perplexities(part: LanguageModelPart, key: Key) -> Perplexities:
     code_version="3",
     schema=PHRASE_PERPLEXITIES,
     checks=(checks.not_empty, checks.perplexities_in_range),
+    asks=True,
 )
 def phrase_perplexities(inputs: Perplexities, phrases: pa.Table | None, weights: Path | None, run: Run) -> Result:
     """The perplexity of each phrase of dev, test and without bias, and of its counterfactual; each text once."""
@@ -586,7 +589,7 @@ def _judged(part: LanguageModelPart, key: Key) -> Judged:
 @of_a_model(
     inputs=_judged,
     reads={"perplexities": phrase_perplexities, "of_its_base": of_base(phrase_perplexities)},
-    code_version="3",
+    code_version="4",
     libraries=("numpy", "scipy"),
     schema=LANGUAGE_MODEL_BIAS,
     checks=(checks.not_empty,),

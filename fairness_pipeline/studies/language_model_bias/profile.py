@@ -147,6 +147,10 @@ class LanguageModelPart(Part[LanguageModelBias]):
             return dimension in self.grammar.dimensions
         return dimension in self.corpus.phrases or bool(self.corpus.comments)
 
+    def query_epoch_of(self, model: str) -> str | None:
+        """When the present query epoch of a model began."""
+        return self.project.query_epochs.get((NAME, model))
+
     def asked(self, key: Key) -> bool:
         """Whether a model is scored in a dimension."""
         model = self.models[key["model"]]

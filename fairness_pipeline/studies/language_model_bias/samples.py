@@ -1,4 +1,4 @@
-"""The phrases behind the verdicts on a language model, for the viewer."""
+"""The phrases behind the verdicts on a language model."""
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,16 @@ def samples(part: LanguageModelPart, lake: Lake, key: Key) -> Samples:
         for name, side in zip("ab", own, strict=True)
     )
     a, b = own
+    named = part.dimensions[key["dimension"]].names_the_group
     return Samples.of(
         {"id": a["phrase_id"], "word": a["target"], "asked_a": a["text"], "asked_b": b["text"]},
         {name: values[name] for name in (STEREOTYPE, "perplexity")},  # type: ignore[misc]
+        [_numbered(a[column]) for column in ("attribute", *([] if named else ["target"]))],
     )
+
+
+def _numbered(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(column.combine_chunks().dictionary_encode().indices)
 
 
 def _of(table: pa.Table, reading: str, side: str) -> pa.Table:

@@ -1,10 +1,12 @@
 """Study 2: does a language model find a stereotype likelier of one group than of the other?"""
 
+from collections.abc import Sequence
+
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.measures.language.phrase_bias import LOG, control, doubts
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
-from fairness_pipeline.project.study import Study
+from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelBias, LanguageModelPart
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
@@ -34,6 +36,26 @@ def _finding(part: LanguageModelPart, key: Key, row: Row) -> str:
         f"{key['model']}: a stereotype of {b} people rather than its opposite is {ratio:.3g} times as likely about "
         f"{about} people as about {against} people (95% interval {low:.3g} to {high:.3g}; {told})"
     )
+
+
+def _more(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
+    clusters = [own.row["clusters"] for own in rows if own.row["clusters"]]
+    words = f" (now {min(clusters)} to {max(clusters)})" if clusters else ""
+    return (
+        f"more phrases with other attribute words{words}: label more of them (fairness-pipeline export-phrases "
+        f"--profile {part.project.name}), or name a larger corpus"
+    )
+
+
+def _cure(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
+    name = rows[0].key["model"]
+    if part.models[name].base:
+        return "this method leaves a difference: try another (docs/language-models.md)"
+    known = [key for key, own in part.models.items() if own.base == name]
+    if known:
+        command = f"fairness-pipeline run --profile {part.project.name} --model {known[0]}"
+        return f"compare its debiased models {', '.join(known)} ({command})"
+    return f"add a model with `base: {name}` and one of four methods (docs/language-models.md)"
 
 
 _WORDS = 6
@@ -81,5 +103,7 @@ STUDY = Study(
     direction=lambda row, groups: f"likelier: {groups[row['difference'] > 0]}",
     control=lambda part, key, row: control(row),
     gated=lambda row: row["measure"] == STEREOTYPE,
+    more=_more,
+    cure=_cure,
     degenerate=_degenerate,
 )  # fmt: skip

@@ -138,6 +138,7 @@ def _scoring(part: EquityPart, key: Key) -> Scoring:
     code_version="3",
     schema=EQUITY_SCORES,
     checks=(checks.not_empty, checks.scores_in_range),
+    asks=True,
 )
 def equity_scores(inputs: Scoring, sentences: pa.Table, trained: Path | None, run: Run) -> Result:
     """A score in 0..1 for each sentence and affect that the system predicts; each distinct sentence is scored once."""

@@ -1,4 +1,4 @@
-"""The pairs of sentences behind the verdicts on a system, for the viewer."""
+"""The pairs of sentences behind the verdicts on a system."""
 
 import numpy as np
 import pyarrow.compute as pc
@@ -28,6 +28,7 @@ def samples(part: EquityPart, lake: Lake, key: Key) -> Samples:
             **{f"asked_{side}": [told.get((*pair, side), "") for pair in pairs] for side in "ab"},
         },
         {affect: (both[0], both[1]) for affect, both in values.items()},
+        [np.unique([str(pair[what]) for pair in pairs], return_inverse=True)[1] for what in range(3)],
     )
 
 

@@ -1,10 +1,12 @@
 """Study 3: does a sentiment or emotion system score a sentence differently when only the person in it changes?"""
 
+from collections.abc import Sequence
+
 from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, PUBLISHED, make_equity_sentences
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY
 from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
-from fairness_pipeline.project.study import Pending, Study
+from fairness_pipeline.project.study import Judged, Pending, Study
 from fairness_pipeline.statistics.verdicts import FINDING
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart, SentimentEquity
 from fairness_pipeline.workspace.lake import Key, Lake, Row
@@ -81,6 +83,17 @@ def _degenerate(part: EquityPart, key: Key, lake: Lake) -> str | None:
     return None
 
 
+def _more(part: EquityPart, rows: Sequence[Judged]) -> str:
+    return (
+        "the corpus has no more sentences: report the interval, or audit your own texts with the study of text "
+        "classifiers (docs/text-classifiers.md)"
+    )
+
+
+def _cure(part: EquityPart, rows: Sequence[Judged]) -> str:
+    return "train it again on texts in which the groups are exchanged as well (fp.swap), then --baseline previous"
+
+
 def _requests(part: EquityPart, asset: str, key: Key, lake: Lake, pending: Pending) -> int | None:
     """One for each sentence and affect."""
     if asset != "equity_scores" or not part.systems[key["system"]].endpoint:
@@ -112,6 +125,8 @@ STUDY = Study(
     asides=_asides,
     gated=lambda row: (row["templates"], row["subset"]) == (PUBLISHED, ALL)
     and row["persons"] in (EVERYBODY, SOME_NAMES),
+    more=_more,
+    cure=_cure,
     degenerate=_degenerate,
     requests=_requests,
 )  # fmt: skip

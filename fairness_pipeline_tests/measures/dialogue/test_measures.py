@@ -1,5 +1,6 @@
 import pickle
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.measures.dialogue.attribute_words import AttributeWordScorer, to_long
-from fairness_pipeline.measures.dialogue.diversity import index_responses, measure_diversity
-from fairness_pipeline.measures.dialogue.judgement import judged
+from fairness_pipeline.measures.dialogue.diversity import index_responses, indexed, measure_diversity
+from fairness_pipeline.measures.dialogue.judgement import Controls, judged
 from fairness_pipeline.measures.dialogue.measure import (
     SIDES,
     Measure,
@@ -267,7 +268,9 @@ def test_a_measure_without_a_neutral_reading() -> None:
     assert table.schema.names == plain.names
     assert list(shouting.readings(table)) == ["loud"]
     neutral = neutral_reading(responses, gender)
-    rows = judged(shouting.compare(table, responses, neutral, SignificanceSettings(), seed=1), 0.05)
+    significance = SignificanceSettings()
+    controls = Controls(shouting.readings(table), partial(indexed, responses, neutral, significance), 10)
+    rows = judged(shouting.compare(table, responses, neutral, significance, seed=1), 0.05, controls)
     assert [(row.measure, row.verdict, row.difference) for row in rows] == [("loud", "biased", 100)]
     assert deciding({"loud": 1}, "loud") == 1
     assert deciding({"loud": 1, "loud_masked": 2}, "loud") == 2

@@ -351,7 +351,7 @@ def test_doubts_name_what_would_undo_a_finding() -> None:
         "it holds in 3 of 24 variations",
         "it hangs on 2 distinct answers",
     ]
-    assert reservations({**FIRM, "rewording_p": 0.01}) == ["another wording moves it as much (+6 points)"]
+    assert reservations({**FIRM, "rewording_p": 0.01}) == ["another wording moves the gap as well (+6 points)"]
     assert reservations({**FIRM, "rewording_p": 0.01, "rewording_difference": 0.5}) == []
 
 

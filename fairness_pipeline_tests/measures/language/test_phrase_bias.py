@@ -206,7 +206,7 @@ def test_what_the_groups_words_make_is_an_artefact_and_no_difference_is_fair() -
     assert row["verdict"] == "fair" and not doubts({**row, "p_targets": None}, 0.05)
     assert stereotype_of(1.0 + noise[0], -1.0 + noise[1])["verdict"] == "biased"
     few = stereotype_of(1.0 + noise[0], noise[1], words=4)
-    assert few["verdict"] == "inconclusive" and few["note"] == "4 attribute words with an opposite; 5 at least"
+    assert few["verdict"] == "inconclusive" and few["note"] == "4 attribute words are too few to tell; 5 at least"
     assert stereotype_of(noise[0], noise[1], words=7)["verdict"] != "fair"  # ten words are needed
     tiny = stereotype_of(0.03 + noise[0] / 20, noise[1] / 20)  # shown, and below the least effect
     assert tiny["verdict"] in ("fair", "inconclusive")

@@ -67,6 +67,7 @@ def answering_of(part: DialoguePart, key: Key) -> Answering:
     code_version="2",
     schema=RESPONSES,
     checks=(checks.not_empty, checks.both_sides_present),
+    asks=True,
 )
 def responses(inputs: Answering, pairs: pa.Table, weights: Path, run: Run) -> Result:
     """The model's answers to both contexts of every pair; identical contexts are asked once."""
@@ -121,6 +122,7 @@ def has_controls(part: DialoguePart, key: Key) -> bool:
     reads={"contexts": no_effect_contexts, "weights": WEIGHTS},
     code_version="1",
     schema=NO_EFFECT_RESPONSES,
+    asks=True,
 )
 def no_effect_responses(inputs: Answering, contexts: pa.Table, weights: Path, run: Run) -> Result:
     """The model's answers to contexts with changes that should change nothing."""

@@ -22,7 +22,7 @@ from fairness_pipeline.measures.dialogue.answer_changes import (
     differences_without_effect,
     measure_changes,
 )
-from fairness_pipeline.measures.dialogue.breakdown import swapped_words
+from fairness_pipeline.measures.dialogue.breakdown import moving_together, swapped_words
 from fairness_pipeline.measures.dialogue.classifier_quality import CLASSIFIER_QUALITY, evaluate_classifiers
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE_ANSWERS, distinguish
 from fairness_pipeline.measures.dialogue.instrument import (
@@ -116,42 +116,43 @@ def answer_changes(inputs: Changes, answers: pa.Table, others: pa.Table, run: Ru
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What scores the responses, and how the scores are compared."""
+class Scored:
+    """What scores the responses, and the words that are masked in the neutral reading."""
 
     scorings: Scorings
-    significance: SignificanceSettings
+    masked: MaskedWords
+
+
+def _scored(part: DialoguePart, key: Key) -> Scored:
+    dimension = part.dimensions[key["dimension"]]
+    return Scored(scorings(SINGLE, part.settings.measures, dimension), dimension.masked)
+
+
+@asset(
+    inputs=_scored,
+    reads={"pairs": context_pairs, "answers": responses, "others": no_effect_responses},
+    arrows=(responses, no_effect_responses),
+    code_version="2",
+    libraries=("numpy", "scipy"),
+    schema=NO_EFFECT_DIFFERENCES,
+)
+def no_effect_differences(inputs: Scored, pairs: pa.Table, answers: pa.Table, others: pa.Table, run: Run) -> Result:
+    """How much changes that should change nothing move the gap between the sides in each measure."""
+    words = swapped_words(pairs.sort_by("pair_id"))
+    clusters = moving_together(words, names_the_group=inputs.masked.names_the_group)
+    table = differences_without_effect(answers, others, SINGLE, inputs.scorings, clusters, run.folder, run.progress)
+    return Result(table, tables={"differences": table})
 
 
 _OF_DIVERSITY = ("permutations", "jackknife_blocks")
 """Settings that only diversity needs, which has no value for a single response."""
 
 
-def _compared(part: DialoguePart, key: Key) -> Compared:
-    scored = scorings(SINGLE, part.settings.measures, part.dimensions[key["dimension"]])
-    return Compared(scored, part.settings.significance.without(*_OF_DIVERSITY))
-
-
-@asset(
-    inputs=_compared,
-    reads={"answers": responses, "others": no_effect_responses},
-    code_version="1",
-    libraries=("numpy", "scipy"),
-    schema=NO_EFFECT_DIFFERENCES,
-)
-def no_effect_differences(inputs: Compared, answers: pa.Table, others: pa.Table, run: Run) -> Result:
-    """How much changes that should change nothing move each measure."""
-    table = differences_without_effect(
-        answers, others, SINGLE, inputs.scorings, inputs.significance, run.folder, run.progress
-    )
-    return Result(table, tables={"differences": table})
-
-
 @dataclass(frozen=True)
-class Masking(Compared):
-    """The words that are masked in the neutral reading."""
+class Masking(Scored):
+    """How the scores are compared."""
 
-    masked: MaskedWords
+    significance: SignificanceSettings
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,9 @@ class Instruments(Masking):
 def _instruments(part: DialoguePart, key: Key) -> Instruments:
     dimension = part.dimensions[key["dimension"]]
     return Instruments(
-        **vars(_compared(part, key)),
+        **vars(_scored(part, key)),
+        significance=part.settings.significance.without(*_OF_DIVERSITY),
         words=dimension.exchanged(),
-        masked=dimension.masked,
         topic=topic_of(part, key["corpus"], key["dimension"]),
         planted=key["corpus"] in part.settings.planted,
     )
@@ -219,7 +220,7 @@ def _checked(swapped: pa.Table, texts: str, of: tuple[Measure, ...], inputs: Mas
 def _parrot(part: DialoguePart, key: Key) -> Masking:
     dimension = part.dimensions[key["dimension"]]
     significance = part.settings.significance.model_copy(update={"permutations": 0})
-    return Masking(scorings(measures(), part.settings.measures, dimension), significance, dimension.masked)
+    return Masking(scorings(measures(), part.settings.measures, dimension), dimension.masked, significance)
 
 
 @of_a_corpus(

@@ -108,7 +108,7 @@ class NoEffect:
     covers=lambda part, key: part.settings.pairs.no_effect > 0,
     inputs=lambda part, key: NoEffect(part.dimensions[key["dimension"]].fitting, part.settings.pairs.no_effect),
     reads={"pairs": context_pairs},
-    code_version="1",
+    code_version="2",
     schema=NO_EFFECT_CONTEXTS,
 )
 def no_effect_contexts(inputs: NoEffect, pairs: pa.Table, run: Run) -> Result:
