@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import number_of_pairs
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.run import add_gate, bring_up_to_date, check_gate, environment_of_options, make
+from fairness_pipeline.cli.run import bring_up_to_date, make, tell_requests
+from fairness_pipeline.cli.run_options import add_run_options, asks_anew, check_run_options, environment_of_options
 from fairness_pipeline.foundation.errors import FairnessError
 
 if TYPE_CHECKING:
@@ -53,12 +54,11 @@ def add(command: Command) -> None:
     audit.add_argument(
         "--keep-empty", action="store_true", help="of a file of answers: take empty ones as answers without words"
     )
-    audit.add_argument("--ask-again", action="store_true", help="ask an endpoint or an unpinned model anew")
-    add_gate(audit)
+    add_run_options(audit)
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    check_gate(arguments)
+    check_run_options(arguments)
     with environment_of_options(arguments):
         return _give_and_run(arguments)
 
@@ -101,14 +101,12 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     project = Project(arguments.profile)  # it now includes what was given
     chosen = Selection(study.name, arguments.dimension, name)
     plan = Plan(Lineage(project), chosen)
-    if arguments.ask_again:
+    if asks_anew(arguments):
         begin_query_epochs(plan, name, keep=True)
         plan = Plan(plan.lineage, chosen)
     for line in study.power_forecast(project.parts[study.name], plan.lake, arguments.dimension):
         print(line, flush=True)
-    requests, _ = plan.endpoint_requests()
-    if requests:
-        print(f"at most {requests:,} requests to {given.name} (Ctrl-C stops; what was answered is kept)", flush=True)
+    tell_requests(plan)
     status = bring_up_to_date(project, chosen, plan, arguments)
     if status != 1:
         print(

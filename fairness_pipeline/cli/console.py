@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Collection
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +23,8 @@ from fairness_pipeline.lineage.durations import Forecast
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.plan import Outcome, Step
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.reporting.next_steps import next_steps
 from fairness_pipeline.reporting.results import (
     CANNOT_TELL,
     NEVER_SEEN,
@@ -41,6 +43,7 @@ from fairness_pipeline.statistics.verdicts import (
     DIFFERS,
     DIFFERS_BY_LENGTH,
     FAIR_ON_AVERAGE,
+    FINDINGS,
     HERE_ONLY,
     NOTHING_TO_JUDGE,
 )
@@ -190,18 +193,14 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     said_here = counted(study, audits)
     told = ", ".join(f"{mark} {name}" for name, mark in marks.items() if name in said_here)
     sides = "; ".join(
-        dict.fromkeys(
-            f"{next(iter(a.key.values()))} {' − '.join(study.groups(part, {**a.key, 'measure': row['measure']}))}"
-            for a in audits
-            for row in a.rows
-        )
+        dict.fromkeys(f"{next(iter(a.key.values()))} {own}" for a in audits for own in _sides(study, part, a))
     )
     numbers = "first minus second, in points or the measure's unit"
     note = (
         f"Difference: {numbers}: {sides}" if needed <= shown.width else f"{needed} columns would show the differences"
     )
     if told:
-        shown.print(f"[dim]{told}. {note}[/dim]")
+        shown.print(f"[dim]{'. '.join(filter(None, [told, study.legend, note]))}[/dim]")
     for warning in study.warnings(part, Lake(project.workspace)):
         shown.print(f"[yellow]{escape(warning)}[/yellow]", soft_wrap=True)
     for audit in audits:
@@ -214,7 +213,9 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     for sentence in told_in_words[:_TOLD]:
         shown.print(f"  {escape(sentence)}")
     if len(told_in_words) > _TOLD:
-        shown.print(f"  and {number_of(len(told_in_words) - _TOLD, 'more audit')} with a difference: see the report")
+        more = number_of(len(told_in_words) - _TOLD, "more audit")
+        listed = f"fairness-pipeline results --profile {project.name} --study {study.name}"
+        shown.print(f"  and {more} with a difference: {listed}")
     explained = artefacts(study, part, ordered)
     if explained:
         shown.print("[magenta]Artefacts: a control shows the difference too[/magenta]")
@@ -227,6 +228,25 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
         shown.print(f"  and {number_of(len(explained) - _TOLD, 'more artefact')}: see the report")
     for line in ends(study, ordered):
         shown.print(escape(line))
+    shown.print("[bold]What to do now[/bold]")
+    for step in next_steps(study, part, ordered):
+        shown.print(f"  {escape(step.line)}")
+
+
+def _sides(study: AnyStudy, part: AnyPart, audit: Audit) -> list[str]:
+    """Which groups most of an audit's differences compare; a few rows compare the group with something else."""
+    groups = Counter(" − ".join(study.groups(part, {**audit.key, "measure": row["measure"]})) for row in audit.rows)
+    return [own for own, count in groups.items() if count == max(groups.values())]
+
+
+def print_standing(study: AnyStudy, audits: list[Audit], console: Console) -> None:
+    """Prints a line for each audit whose verdicts stand now; the table of all comes at the end of the run."""
+    for audit in worst_first(study, audits):
+        counts = ", ".join(f"{number} {name}" for name, number in counted(study, [audit]).items())
+        found = ", ".join(study.label(row) for row in audit.rows if study.gated(row) and said(row) in FINDINGS)
+        told = f"{NOTHING_TO_JUDGE}: {audit.degenerate}" if audit.degenerate else counts
+        line = f"{study.title}: {audit.name}: {told}{f' ({found})' if found else ''}"
+        console.print(visible(line), markup=False, style="bold")
 
 
 def _verdicts(study: AnyStudy, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:

@@ -2,27 +2,29 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of
-from fairness_pipeline.lineage.assets import Place
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.reporting.results import NEVER_SEEN, NOT_MEASURED, Audit, audits_of, said
+from fairness_pipeline.reporting.baselines import Earlier
+from fairness_pipeline.reporting.changes import Changed, changes_since, corrected
+from fairness_pipeline.reporting.results import NEVER_SEEN, NOT_MEASURED, Audit, audits_of, could_tell, said
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING, FINDINGS
-from fairness_pipeline.workspace.lake import Key, Row, partition_name
+from fairness_pipeline.workspace.lake import Key, Row
 
 REFUSED = 3
 """The exit status if a verdict is refused. It is not 2, which means that the command was called wrongly."""
-NAMES = "names"
-REFUSABLE = ("biased", "inconclusive", NAMES)
-"""What may close a gate: verdicts, and findings about single names."""
+NAMES, WORSE = "names", "worse"
+REFUSABLE = ("biased", "inconclusive", NAMES, WORSE)
+"""What may close a gate: verdicts, findings about single names, and what became worse than a baseline."""
+Baseline = Callable[[AnyStudy], Earlier]
+"""Gives what an earlier run found of a study."""
 _NOT_SHOWN = ("inconclusive", FAIR_ON_AVERAGE)
 """Verdicts that do not show fairness, or not in every stratum. A row without a margin can never show it."""
 
@@ -42,11 +44,13 @@ class Rule(NamedTuple):
         refused: Names from `REFUSABLE`.
         measures: The names of the rows that count, separated by commas; None means all rows.
         tolerated: Biased rates do not close the gate if they differ by at most this many percentage points.
+        strict: Whether the gate stays closed if one of the rows that count could not have been biased.
     """
 
     refused: tuple[str, ...] = ("biased",)
     measures: str | None = None
     tolerated: float = 0.0
+    strict: bool = False
 
 
 class Entry(NamedTuple):
@@ -80,6 +84,9 @@ class Examined(NamedTuple):
         closing: The rows that close the gate.
         alone: Biased rows that are not significant after correction over all audits.
         tolerated: Biased rows that the rule lets pass.
+        blind: The rows that count and could not have been biased.
+        changes: The rows that count beside those of the baseline, if there is one.
+        baseline: What it is called.
         open: Why the gate stays closed although no verdict closes it; empty if it does not.
     """
 
@@ -90,15 +97,19 @@ class Examined(NamedTuple):
     closing: list[Entry]
     alone: list[Entry]
     tolerated: list[Entry]
+    blind: list[Entry]
+    changes: list[Changed]
+    baseline: str
     open: str
 
 
-def examine(plan: Plan, rule: Rule) -> Examined:
+def examine(plan: Plan, rule: Rule, baseline: Baseline | None = None) -> Examined:
     """What a rule makes of every verdict in a plan's selection.
 
     Args:
         plan: The plan with the selection.
         rule: The conditions that close the gate.
+        baseline: Gives what an earlier run found of a study; without one nothing is compared.
     """
     project, state = plan.project, State(plan.lineage, plan.lake)
     audits = [
@@ -122,19 +133,33 @@ def examine(plan: Plan, rule: Rule) -> Examined:
         if "inconclusive" in rule.refused and said(entry.row) in _NOT_SHOWN and entry.row["margin"]
     ]
     closing += [entry for study, audit in fresh if NAMES in rule.refused for entry in _findings(study, audit)]
-    return Examined(
-        audits, fresh, wanted, looked_at, closing, alone, tolerated, _open(audits, fresh, wanted, looked_at)
-    )
+    changes, name = _changes(plan, fresh, looked_at, baseline) if baseline else ([], "")
+    worse = {id(own.row) for own in changes if own.worse and WORSE in rule.refused}
+    closing += [entry for entry in looked_at if id(entry.row) in worse and entry not in closing]
+    blind = [entry for entry in looked_at if not could_tell(entry.row)]
+    found = Examined(audits, fresh, wanted, looked_at, closing, alone, tolerated, blind, changes, name, "")
+    return found._replace(open=_open(found, rule))
 
 
-def _open(
-    audits: list[tuple[AnyStudy, Audit]],
-    fresh: list[tuple[AnyStudy, Audit]],
-    wanted: list[str],
-    looked_at: list[Entry],
-) -> str:
+def _changes(
+    plan: Plan, fresh: list[tuple[AnyStudy, Audit]], looked_at: list[Entry], baseline: Baseline
+) -> tuple[list[Changed], str]:
+    """The rows that count beside those of the baseline, corrected over all of them; and the baseline's name."""
+    counts, found, names = {id(entry.row) for entry in looked_at}, list[Changed](), dict[str, None]()
+    for study in plan.project.studies:
+        own = [audit for other, audit in fresh if other is study]
+        if own:
+            earlier = baseline(study)
+            names[earlier.name] = None
+            found += changes_since(study, plan.project, plan.lake, own, earlier.rows, earlier.gaps)
+    compared = [own for own in found if id(own.row) in counts]
+    return corrected(compared, _level(plan, looked_at)), ", ".join(names)
+
+
+def _open(found: Examined, rule: Rule) -> str:
     """What the gate has not seen, or cannot judge."""
-    there = {(study.name, audit.name) for study, audit in fresh}
+    audits, looked_at, blind = found.audits, found.looked_at, found.blind
+    there = {(study.name, audit.name) for study, audit in found.fresh}
     missing = [(study, audit) for study, audit in audits if (study.name, audit.name) not in there]
     if missing:
         never = [audit.name for _, audit in missing if not audit.measured]
@@ -145,25 +170,48 @@ def _open(
         return "nothing was measured"
     if degenerate := [f"{audit.name}: {audit.degenerate}" for _, audit in audits if audit.degenerate]:
         return f"nothing to judge: {'; '.join(degenerate)}"
-    if unseen := [name for name in wanted if name not in {entry.name for entry in looked_at}]:
+    if unseen := [name for name in found.wanted if name not in {entry.name for entry in looked_at}]:
         return f"{', '.join(unseen)}: not measured in the selected part of the profile"
+    if len(blind) == len(looked_at):
+        return f"no verdict could have been biased: {_by_name(blind)}"
+    if rule.strict and blind:
+        return f"--strict: verdicts that could not have been biased: {_by_name(blind)}"
     return ""
 
 
-def gate(plan: Plan, rule: Rule, found: Examined | None = None, made: Collection[Place] = ()) -> int:
+def _by_name(entries: list[Entry]) -> str:
+    """Rows by what is said of them, their names and audits: `never seen: offense_rate (gender our-bot)`."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for entry in entries:
+        found.setdefault(said(entry.row), {}).setdefault(entry.name, []).append(" ".join(entry.audit.key.values()))
+    told = {
+        what: ", ".join(f"{name} ({', '.join(audits)})" for name, audits in own.items()) for what, own in found.items()
+    }
+    return "; ".join(f"{what}: {names}" for what, names in told.items())
+
+
+def told_before(found: Examined) -> list[str]:
+    """What stands above the verdicts: which of those that count could not have been biased."""
+    if not found.blind:
+        return []
+    return [
+        f"{len(found.blind)} of {number_of(len(found.looked_at), 'verdict')} of the gate could not have been biased, "
+        f"and passing says nothing about them (--strict fails on them): {_by_name(found.blind)}"
+    ]
+
+
+def gate(plan: Plan, rule: Rule, found: Examined) -> int:
     """Checks every verdict in a plan's selection; returns 0, or `REFUSED`.
 
     Args:
         plan: The plan with the selection.
         rule: The conditions that close the gate.
-        found: What `examine` has found, if it was called before.
-        made: The partitions that this run has made; answers in others are reused, and their age is told.
+        found: What `examine` has found.
 
     Raises:
         FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
-            row has a name from the rule's measures. A gate that saw nothing stays closed.
+            verdict that counts could have been biased. A gate that saw nothing stays closed.
     """
-    found = found or examine(plan, rule)
     looked_at, closing, alone, tolerated = found.looked_at, found.closing, found.alone, found.tolerated
     if alone:
         told = ", ".join(entry.told for entry in alone)
@@ -171,7 +219,7 @@ def gate(plan: Plan, rule: Rule, found: Examined | None = None, made: Collection
     if tolerated:
         told = ", ".join(entry.told for entry in tolerated)
         print(f"biased by at most {rule.tolerated:g} points, which --tolerate allows: {told}", file=sys.stderr)
-    told = "\n".join([_told(plan, looked_at, rule), *_ages(plan, found, made)])
+    told = _told(plan, looked_at, rule)
     if closing:  # whatever else is missing: this much was found
         print(told, file=sys.stderr)
         print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.told for entry in closing)}", file=sys.stderr)
@@ -236,9 +284,9 @@ def _after_correction(plan: Plan, rows: list[Entry]) -> set[int]:
 
 def _told(plan: Plan, rows: list[Entry], rule: Rule) -> str:
     """The gate's assumptions, and the smallest gap that it detects with 80% power."""
-    audits = {entry.place for entry in rows}
-    level = max((plan.project.parts[name].level for name, _ in audits), default=0.05)
-    refused = ["biased or differs" if name == "biased" else name for name in rule.refused]
+    audits, level = {entry.place for entry in rows}, _level(plan, rows)
+    closings = {"biased": "biased or differs", WORSE: "what became worse than the baseline"}
+    refused = [closings.get(name, name) for name in rule.refused]
     closes = f"it closes on {' or '.join(refused)}"
     if rule.tolerated:
         closes += f", but on no rate that differs by {rule.tolerated:g} points at most"
@@ -250,6 +298,10 @@ def _told(plan: Plan, rows: list[Entry], rule: Rule) -> str:
     if artefacts:
         told += f"; it passes over {number_of(artefacts, 'artefact')}, which a control explains"
     return "\n".join([told, *_detectable(rows, level)])
+
+
+def _level(plan: Plan, rows: list[Entry]) -> float:
+    return max((plan.project.parts[entry.study.name].level for entry in rows), default=0.05)
 
 
 def _detectable(rows: list[Entry], level: float) -> list[str]:
@@ -270,35 +322,6 @@ def _detectable(rows: list[Entry], level: float) -> list[str]:
         + (f" to {max(own)[0]:.3g} ({max(own)[1]})" if len(own) > 1 else "")
         for unit, own in found.items()
     ]
-
-
-def _ages(plan: Plan, found: Examined, made: Collection[Place]) -> Iterator[str]:
-    """How old the answers are: a line on subjects that may have changed since, and one on the others."""
-    now = datetime.now(UTC)
-    for may_change, verb, advice in (True, "asked", "; ask again with --ask-again"), (False, "recorded", ""):
-        times = set()
-        for study, audit in found.fresh:
-            key = {axis: audit.key[axis] for axis in plan.lineage.assets[study.asked].axes}
-            subject = plan.project.parts[study.name].subjects[audit.key[study.subject]]
-            if subject.may_change == may_change and (written := plan.lake.written(study.asked, key)):
-                times.add(now if (study.asked, partition_name(key)) in made else min(written, now))
-        if oldest := min(times, default=None):
-            first = "the oldest " if _ago(now - oldest) != _ago(now - max(times)) else ""
-            reused = f" ({oldest:%Y-%m-%d %H:%M} UTC), reused{advice}" if oldest < now else ""
-            yield f"answers: {first}{verb} {_ago(now - oldest)}{reused}"
-
-
-def _ago(age: timedelta) -> str:
-    """An age in its largest unit.
-
-    Examples:
-        >>> _ago(timedelta(days=3, hours=5)), _ago(timedelta(minutes=1)), _ago(timedelta(seconds=20)), _ago(timedelta())
-        ('3 days ago', '1 minute ago', 'less than a minute ago', 'now')
-    """
-    for unit in ("day", "hour", "minute"):
-        if count := age // timedelta(**{f"{unit}s": 1}):
-            return f"{number_of(count, unit)} ago"
-    return "less than a minute ago" if age else "now"
 
 
 def _asked(plan: Plan, study: AnyStudy) -> Callable[[Key], bool]:

@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import cache
 from itertools import pairwise
 from textwrap import dedent
@@ -116,7 +117,9 @@ def _kind(annotation: Any) -> str:
         return f"{_kind(arguments[0])}: {_kind(arguments[1])}"
     if isinstance(annotation, type) and issubclass(annotation, Specification):
         return "keys"
-    names = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "anything"}
+    names = {
+        str: "text", int: "whole number", float: "number", bool: "true or false", timedelta: "time", Any: "anything"
+    }  # fmt: skip
     return names.get(annotation, str(getattr(annotation, "__name__", annotation)))
 
 

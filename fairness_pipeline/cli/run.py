@@ -1,7 +1,6 @@
 """`run`: makes what is missing or stale, then prints the verdicts."""
 
 import argparse
-import math
 import os
 import shutil
 import sys
@@ -11,16 +10,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairness_pipeline.cli.arguments import add_selection, count, selection
+from fairness_pipeline.cli.arguments import add_selection, selection
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.engines.settings import ADDRESS, ENGINE, ENGINES, checked_address, ray_of
-from fairness_pipeline.foundation.checksums import REHASH
+from fairness_pipeline.cli.run_options import add_run_options, asks_anew, check_run_options, environment_of_options
+from fairness_pipeline.engines.settings import ray_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, visible
 
 if TYPE_CHECKING:
     from fairness_pipeline.cli.console import RunDisplay
-    from fairness_pipeline.cli.gate import Rule
+    from fairness_pipeline.cli.gate import Examined, Rule
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.instance import Instance
     from fairness_pipeline.lineage.plan import Outcome, Plan, Selection
@@ -44,130 +43,11 @@ def add(command: Command) -> None:
         "--force", action="store_true", help="also remake what is up to date; with --select that asset alone"
     )
     run.add_argument("--dry-run", action="store_true", help="say what would run and why, and stop")
-    run.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")
-    add_gate(run)
-
-
-def add_gate(parser: argparse.ArgumentParser) -> None:
-    """Adds the options for the number of workers and for the conditions under which the command fails."""
-    parser.add_argument(
-        "--workers",
-        metavar="N",
-        type=count,
-        help="partitions made side by side (default: the cores, and at most one for each 1.5 GiB of memory)",
-    )
-    parser.add_argument("--engine", choices=ENGINES, help="where the work is done (default: what the profile says)")
-    parser.add_argument(
-        "--address", metavar="ADDRESS", type=_address, help="of a Ray cluster: auto, local, or host:port of its head"
-    )
-    parser.add_argument(
-        "--fail-on",
-        metavar="A,B",
-        type=_refusals,
-        help="exit with status 3 on any of: biased, inconclusive, names (findings about one name)",
-    )
-    parser.add_argument("--measures", metavar="A,B", help="which verdicts --fail-on looks at (default: all)")
-    parser.add_argument(
-        "--tolerate", metavar="POINTS", type=_points, help="biased rates that differ by no more do not close the gate"
-    )
-    parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML; what closes the gate fails")
-    parser.add_argument(
-        "--budget", metavar="AMOUNT", type=_amount, help="ask endpoints no more when so much money is spent"
-    )
-    parser.add_argument("--mlflow", metavar="EXPERIMENT", help="log verdicts, settings and reports in MLflow")
-    parser.add_argument("--summary", metavar="FILE", help="write the verdicts as Markdown, for a pull request")
-    parser.add_argument(
-        "--sign", metavar="KEYFILE", help="sign a summary of the run with this private key (Ed25519, PEM or OpenSSH)"
-    )
-
-
-def _refusals(text: str) -> tuple[str, ...]:
-    from fairness_pipeline.cli.gate import refusals
-
-    return refusals(text)
-
-
-def _points(text: str) -> float:
-    """Parses percentage points, for argparse."""
-    try:
-        points = float(text)
-    except ValueError:
-        points = math.nan
-    if not 0 <= points <= 100:
-        raise argparse.ArgumentTypeError(f"expected percentage points from 0 to 100, found '{text}'")
-    return points
-
-
-def _amount(text: str) -> float:
-    """Parses an amount of money, for argparse."""
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = math.nan
-    if not 0 < amount < math.inf:
-        raise argparse.ArgumentTypeError(f"expected an amount of money above 0, found '{text}'")
-    return amount
-
-
-def _address(text: str) -> str:
-    try:
-        return checked_address(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-@contextmanager
-def environment_of_options(arguments: argparse.Namespace) -> Iterator[None]:
-    """Lets this process, and those that it starts in the block, use the engine that the options name.
-
-    A gate or a signature also lets them hash large files anew: a checksum that is kept may be wrong, or forged.
-
-    Raises:
-        FairnessError: an address is given for an engine that has none.
-    """
-    if arguments.address and arguments.engine == "embedded":
-        raise FairnessError("--address is that of a Ray cluster; add --engine ray")
-    engine = arguments.engine or ("ray" if arguments.address else None)
-    rehash = "1" if arguments.fail_on or arguments.sign else None
-    asked = {ENGINE: engine, ADDRESS: arguments.address, REHASH: rehash}
-    before = {name: os.environ.get(name) for name in asked}
-    os.environ.update({name: own for name, own in asked.items() if own})
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-
-
-def check_gate(arguments: argparse.Namespace) -> None:
-    """Raises FairnessError if an option of the gate is given without a gate, or a key is none."""
-    if arguments.sign:
-        from fairness_pipeline.workspace.signatures import private_key
-
-        if getattr(arguments, "select", None):
-            raise FairnessError("--sign signs verdicts, but --select may produce none; leave one out")
-        private_key(Path(arguments.sign))  # before hours of work
-    if arguments.mlflow:
-        from fairness_pipeline.reporting.tracking import check_mlflow
-
-        check_mlflow()
-    for option in ("junit", "summary", "mlflow"):
-        if getattr(arguments, option) and getattr(arguments, "select", None):
-            raise FairnessError(f"--{option} writes verdicts, but --select may produce none; leave one out")
-    for option in ("junit", "summary"):
-        path = getattr(arguments, option)
-        if path and not Path(path).absolute().parent.is_dir():
-            raise FairnessError(f"--{option}: there is no folder {Path(path).absolute().parent}")
-    for option in ("measures", "tolerate"):
-        if getattr(arguments, option) is not None and not arguments.fail_on:
-            says = {"measures": "which verdicts --fail-on looks at", "tolerate": "what --fail-on lets pass"}[option]
-            raise FairnessError(f"--{option} says {says}; add --fail-on biased")
+    add_run_options(run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    check_gate(arguments)
+    check_run_options(arguments)
     with environment_of_options(arguments):
         return _plan_and_run(arguments)
 
@@ -185,20 +65,33 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
     project, chosen = Project(arguments.profile), selection(arguments)
     lineage = Lineage(project)
     plan = Plan(lineage, chosen, force=arguments.force)
-    if arguments.ask_again or (arguments.force and not arguments.select and not arguments.dimension):
+    if asks_anew(arguments) or (arguments.force and not arguments.select and not arguments.dimension):
         begin_query_epochs(plan, arguments.model, keep=not arguments.dry_run)
         plan = Plan(lineage, chosen, force=arguments.force)
     if arguments.dry_run:
         for step in plan.stale:
             reason = step.reason or ""
             print(visible(f"{step.label}: {reason if len(reason) <= _REASON else reason[: _REASON - 3] + '...'}"))
-        print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {_requests(plan)}")
+        requests = _requests(plan) or "no request to an endpoint"
+        print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {requests}")
         for study in project.studies:
             if chosen.study in (None, study.name):
                 for line in study.power_forecast(project.parts[study.name], plan.lake, chosen.dimension):
                     print(visible(line))
         return 0
+    tell_requests(plan)
     return bring_up_to_date(project, chosen, plan, arguments)
+
+
+def tell_requests(plan: "Plan") -> None:
+    """Prints how many requests to endpoints will be made, and how long they may take, before any is made."""
+    if requests := _requests(plan):
+        asking = [step for step in plan.stale if plan.lineage.assets[step.name].asks]
+        seconds = sum(map(plan.expected, asking))
+        known = all(plan.durations.knows(step.name) for step in asking)
+        told = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+        time = f"about {told} at the pace of earlier runs" if known else "how long is told when some are answered"
+        print(f"{requests}; {time}; Ctrl-C stops, and what was answered is kept", flush=True)
 
 
 def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", arguments: argparse.Namespace) -> int:
@@ -206,14 +99,19 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.check import check_as_written
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.for_machines import write_for_machines
-    from fairness_pipeline.cli.gate import Rule, check_measures, examine, gate
+    from fairness_pipeline.cli.gate import Rule, check_measures, examine, gate, told_before
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.at_rest import is_told
+    from fairness_pipeline.lineage.query_epochs import end_query_epochs
     from fairness_pipeline.reporting import history
+    from fairness_pipeline.reporting.answers import answer_ages
+    from fairness_pipeline.reporting.baselines import find_baseline, write_baseline
     from fairness_pipeline.reporting.index import write_index
 
     if arguments.fail_on:
         check_measures(plan, arguments.measures)
+    key = Path(arguments.baseline_key) if arguments.baseline and arguments.baseline_key else None
+    baseline = find_baseline(project, arguments.baseline, key) if arguments.baseline else None
     started = time.monotonic()
     display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
     standing = Standing(plan)
@@ -224,9 +122,20 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         else:
             history.prune(project.workspace, project.studies, project.profile.records.history)
     bad = [outcome for outcome in outcomes if outcome.lost]
-    made = sum(outcome.state == "made" for outcome in outcomes)
+    end_query_epochs(plan, [outcome.step for outcome in bad])
+    made_now = {outcome.step.place for outcome in outcomes if outcome.state == "made"}
+    rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0, arguments.strict)
+    if arguments.fail_on or arguments.sign:
+        check_as_written(project, plan)
+    found = examine(plan, rule, baseline)
+    for line in told_before(found) if arguments.fail_on else ():
+        print(visible(line))
     for study, audits in standing.of_all():
         print_verdicts(study, project, audits)
+    shown = [] if chosen.asset else found.audits
+    for line in (*answer_ages(plan.lineage, plan.lake, shown, made_now), *_told_changes(found, arguments)):
+        print(visible(line))
+    made = len(made_now)
     print(f"\n{made} made, {len(plan.steps) - made - len(bad)} up to date, {len(bad)} not made, "
           f"{time.monotonic() - started:.0f} s")  # fmt: skip
     for line in spent():
@@ -238,30 +147,39 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if (index := write_index(project, plan.lake)) and len(project.studies) > 1:
         print(f"All reports: {index}")
     _print_failures(bad)
-    if arguments.fail_on or arguments.sign:
-        check_as_written(project, plan)
-    rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0)
-    found = examine(plan, rule) if arguments.fail_on or arguments.junit or arguments.summary else None
     reasons = list(dict.fromkeys(outcome.detail for outcome in bad if outcome.state == "failed"))
-    if found and (files := write_for_machines(plan, rule, found, arguments.junit, arguments.summary, reasons)):
+    files = write_for_machines(plan, rule, found, arguments.junit, arguments.summary, reasons)
+    if arguments.write_baseline:
+        write_baseline(Path(arguments.write_baseline), project, plan.lake, found.fresh)
+        files.append(arguments.write_baseline)
+    if files:
         print(f"Written: {', '.join(files)}")
     if arguments.mlflow:
         _log(plan, arguments.mlflow)
     try:
-        made_now = {outcome.step.place for outcome in outcomes if outcome.state == "made"}
-        status = (gate(plan, rule, found, made_now) if arguments.fail_on else 0) or (1 if bad else 0)
+        status = (gate(plan, rule, found) if arguments.fail_on else 0) or (1 if bad else 0)
     except FairnessError:
         if bad:  # the failures explain why the gate saw too little
             return 1
         raise
     if arguments.sign and not bad:
-        _sign(plan, rule, status, Path(arguments.sign))
+        _sign(plan, rule, status, Path(arguments.sign), arguments.write_baseline)
     return status
 
 
+def _told_changes(found: "Examined", arguments: argparse.Namespace) -> Iterator[str]:
+    """What changed since the baseline: what is shown or turned, and how much else was compared."""
+    if not arguments.baseline:
+        return
+    yield f"Compared with {found.baseline}:"
+    told = [own for own in found.changes if own.shown or own.turned]
+    yield from (f"  {own.sentence}" for own in sorted(told, key=lambda own: not own.worse))
+    yield f"  no change is shown in {number_of(len(found.changes) - len(told), 'other verdict')}"
+
+
 def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standing: "Standing") -> list["Outcome"]:
-    """Makes what is stale, tells Dagster of it, and prints each audit's verdicts as they stand."""
-    from fairness_pipeline.cli.console import print_verdicts
+    """Makes what is stale, tells Dagster of it, and prints a line for each audit as its verdicts stand."""
+    from fairness_pipeline.cli.console import print_standing
     from fairness_pipeline.defs.instance import open_instance, record_errors
     from fairness_pipeline.defs.processes import mark_ended
     from fairness_pipeline.defs.pruning import prune
@@ -281,7 +199,7 @@ def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standi
             for outcome in plan.run(hands, display.starting) if hands else ():
                 outcomes.append(display.ended(outcome))
                 for study, audits in standing.that_stand_now(outcome):
-                    print_verdicts(study, project, audits, display.console)
+                    print_standing(study, audits, display.console)
             mark_ended(instance, project.workspace)
             prune(project, instance)
             for _ in range(2):  # the second time nothing is left to tell, which is noted for the next command
@@ -321,13 +239,17 @@ def _log(plan: "Plan", experiment: str) -> None:
     print(f"MLflow: {number_of(len(log(plan, experiment)), 'run')} in the experiment '{experiment}'")
 
 
-def _sign(plan: "Plan", rule: "Rule", status: int, key: Path) -> None:
+def _sign(plan: "Plan", rule: "Rule", status: int, key: Path, baseline: str | None) -> None:
     from fairness_pipeline.reporting.summary import write_summary
     from fairness_pipeline.workspace.signatures import private_key, sign
 
     summary = write_summary(plan, {**rule._asdict(), "status": status})
     print(f"Signed: {summary} and {sign(summary, private_key(key)).name}; whoever has the public key checks it with:")
     print(f"fairness-pipeline check --signed {summary} --key PUBLICKEY")
+    if baseline:
+        print(
+            f"Signed: {baseline} and {sign(Path(baseline), private_key(key)).name}; --baseline-key PUBLICKEY checks it"
+        )
 
 
 def make(project: "Project", study: str, asset: str, dimension: str | None = None, subject: str | None = None) -> None:
@@ -358,6 +280,9 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
         summary=None,
         mlflow=None,
         budget=None,
+        strict=False,
+        baseline=None,
+        write_baseline=None,
     )
     if plan.stale and bring_up_to_date(project, chosen, plan, alone):
         raise FairnessError(f"{asset} could not be made; the reason is given above")
@@ -428,9 +353,9 @@ def _workers(
 
 
 def _requests(plan: "Plan") -> str:
-    """The number of endpoint requests that the remaining steps would make, as far as it is known."""
+    """The number of endpoint requests that the remaining steps would make, as far as it is known; empty if none."""
     known, unknown = plan.endpoint_requests()
     if not known and not unknown:
-        return "no request to an endpoint"
+        return ""
     later = f", and those of {number_of(unknown, 'partition')} whose contexts are not made yet" if unknown else ""
     return f"{number_of(known, 'request')} to endpoints{later} (fewer where a stopped run has left answers)"

@@ -14,7 +14,8 @@ from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.reporting.answers import answer_ages
+from fairness_pipeline.reporting.results import Audit, audits_of, could_tell
 from fairness_pipeline.statistics.verdicts import FINDINGS
 from fairness_pipeline.workspace.lake import Lake
 
@@ -32,7 +33,7 @@ def evaluations(lineage: Lineage, versions: Versions) -> Iterator[dg.AssetCheckE
     """What the checks say now."""
     for study in lineage.project.studies:
         for own in _CHECKS if lineage.keys(study.table) else ():
-            said = _said(_CHECKS[own](study, lineage, versions))
+            said = _said(own, study, lineage, versions)
             yield dg.AssetCheckEvaluation(asset_key=dg.AssetKey(study.table), check_name=own, **said)
 
 
@@ -40,7 +41,7 @@ def _check(profile: str, study: AnyStudy, name: str) -> dg.AssetChecksDefinition
     @dg.asset_check(asset=study.table, name=name, description=_CHECKS[name].__doc__)
     def check() -> dg.AssetCheckResult:
         lineage = Lineage(Project(profile))  # as the files are now
-        return dg.AssetCheckResult(**_said(_CHECKS[name](study, lineage, Versions(lineage))))
+        return dg.AssetCheckResult(**_said(name, study, lineage, Versions(lineage)))
 
     return check
 
@@ -52,21 +53,34 @@ def _outdated(study: AnyStudy, lineage: Lineage, versions: Versions) -> list[str
 
 
 def _biased(study: AnyStudy, lineage: Lineage, versions: Versions) -> list[str]:
-    """Whether no verdict is `biased` or `differs`. The report says how much each verdict can be trusted."""
-    part, lake = lineage.project.parts[study.name], Lake(lineage.project.workspace)
-    return [
-        study.finding(part, audit.key, row)
-        for audit in audits_of(study, part, lake)
-        if not audit.degenerate
-        for row in audit.rows
-        if study.gated(row) and row["verdict"] in FINDINGS
-    ]
+    """Whether no verdict is `biased` or `differs`, of those that could be; and how old the answers are.
+
+    The report says how much each verdict can be trusted.
+    """
+    part = lineage.project.parts[study.name]
+    rows = [(audit, row) for audit in _audits(study, lineage) for row in audit.rows if study.gated(row)]
+    if rows and not any(could_tell(row) for _, row in rows):
+        return ["no verdict could have been biased: nothing was seen, or there is too little to tell"]
+    return [study.finding(part, audit.key, row) for audit, row in rows if row["verdict"] in FINDINGS]
+
+
+def _audits(study: AnyStudy, lineage: Lineage) -> list[Audit]:
+    found = audits_of(study, lineage.project.parts[study.name], Lake(lineage.project.workspace))
+    return [audit for audit in found if audit.measured and not audit.degenerate]
 
 
 _CHECKS = {"up_to_date": _outdated, "no_verdict_is_biased": _biased}
 
 
-def _said(found: list[str]) -> dict[str, Any]:
-    shown = "\n".join(f"- {line}" for line in found[:_SHOWN])
-    told = {"found": dg.MetadataValue.md(harmless(shown))} if found else {}
+def _said(name: str, study: AnyStudy, lineage: Lineage, versions: Versions) -> dict[str, Any]:
+    found = _CHECKS[name](study, lineage, versions)
+    told = {"found": _listed(found[:_SHOWN])} if found else {}
+    if name == "no_verdict_is_biased":
+        audits = [(study, audit) for audit in _audits(study, lineage)]
+        ages = list(answer_ages(lineage, Lake(lineage.project.workspace), audits))
+        told |= {"answers": _listed(ages)} if ages else {}
     return {"passed": not found, "severity": dg.AssetCheckSeverity.WARN, "metadata": {"count": len(found)} | told}
+
+
+def _listed(lines: list[str]) -> dg.MetadataValue[str]:
+    return dg.MetadataValue.md(harmless("\n".join(f"- {line}" for line in lines)))

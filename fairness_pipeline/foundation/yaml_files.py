@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
@@ -57,6 +58,16 @@ class Specification(pydantic.BaseModel):
 
 Positive = Annotated[int, pydantic.Field(gt=0)]
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
+
+
+def _age(value: Any) -> Any:
+    found = re.fullmatch(r"(\d+)([mhd])", value) if isinstance(value, str) else None
+    if not found or not int(found[1]):
+        raise PydanticCustomError("age", "expected a time such as 30m, 12h or 7d")
+    return timedelta(**{{"m": "minutes", "h": "hours", "d": "days"}[found[2]]: int(found[1])})
+
+
+Age = Annotated[timedelta, pydantic.BeforeValidator(_age)]
 
 _WORDS = {
     "tuple_type": "expected a list, such as [one, two]",

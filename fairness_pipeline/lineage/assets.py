@@ -154,6 +154,7 @@ class Asset:
     arrows: tuple[str, ...] | None
     stage: str
     trains: bool
+    asks: bool
 
     def __call__(self, *arguments: Any, **named: Any) -> Result:
         """What the function makes of its inputs and tables, without a profile and without a lake."""
@@ -232,6 +233,7 @@ class Assets(Generic[P]):
         arrows: tuple[Asset, ...] | None = None,
         stage: str | None = None,
         trains: bool = False,
+        asks: bool = False,
     ) -> Callable[[Callable[Concatenate[I, ...], Result]], Asset]:
         """Turns a function into an asset.
 
@@ -252,6 +254,7 @@ class Assets(Generic[P]):
             arrows: The upstream assets that the UI draws an arrow from; by default all of them.
             stage: Its stage, if not that of the other assets.
             trains: Whether making it trains a network, though it is a table: it then takes as long as a checkpoint.
+            asks: Whether it asks the subject, which may answer otherwise tomorrow; its inputs then have a `round`.
 
         Raises:
             TypeError: the function's arguments are not its inputs and what it reads.
@@ -277,6 +280,7 @@ class Assets(Generic[P]):
                 arrows=tuple(each.name for each in arrows) if arrows else None,
                 stage=self._stage if stage is None else stage,
                 trains=trains or kind == "checkpoint",
+                asks=asks,
             )
             if kind != "document":
                 _check_arguments(asset)

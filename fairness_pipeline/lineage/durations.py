@@ -45,6 +45,10 @@ class Durations:
             return _guesses().get(place[0], _TRAINING if trains else _COMPUTING)
         return own[place[1]] if place[1] in own else fmean(own.values())
 
+    def knows(self, name: str) -> bool:
+        """Whether a partition of an asset was made in this workspace before."""
+        return bool(self._known.get(name))
+
     def note(self, place: Place, seconds: float) -> None:
         """Takes down how long a partition took."""
         self._known.setdefault(place[0], {})[place[1]] = round(seconds, 2)

@@ -8,7 +8,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import files_of
 from fairness_pipeline.lineage.assets import Asset, Place, declared_in, place
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.project.study import AnyPart, AnyStudy, Subject
 from fairness_pipeline.workspace.lake import Key
 
 
@@ -48,6 +48,10 @@ class Lineage:
     def part(self, name: str) -> AnyPart:
         """The profile's part of the study that the asset `name` belongs to."""
         return self.project.parts[self.study_of[name]]
+
+    def subject(self, name: str, key: Key) -> Subject:
+        """The subject of a partition of the asset `name`."""
+        return self.part(name).subjects[key[self.study(name).subject]]
 
     def keys(self, name: str) -> list[Key]:
         """Every partition that the asset `name` can have; not every combination of axes needs to exist."""

@@ -19,6 +19,7 @@ from fairness_pipeline.foundation.threads import one_thread
 from fairness_pipeline.lineage.assets import Asset, Glance, Read, Result
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.listener import Listener
+from fairness_pipeline.lineage.query_epochs import renew_query_epoch
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.lineage.shelf import Shelf
 from fairness_pipeline.lineage.state import State
@@ -63,9 +64,11 @@ def make(
     lake, asset = Lake(lineage.project.workspace), lineage.assets[name]
     with one_thread(), lake.lock(name, key, lambda holder: listener.waiting(name, key, holder)):
         state = State(lineage, lake)
+        card = lake.card(name, key)
+        if card and state.too_old(name, key, card):
+            renew_query_epoch(lineage, name, key)
         given = state.given(name, key)
         described = state.described(name, key, given)
-        card = lake.card(name, key)
         if card and only_if_stale and state.made_from(name, key, card, described):
             beginning(card.fingerprint)
             return Made(card)

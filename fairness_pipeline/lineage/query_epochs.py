@@ -1,44 +1,75 @@
-"""Starts query epochs: models that may have changed are queried anew; a stopped run continues in its epoch."""
+"""Begins and ends query epochs: models that may have changed are queried anew; a stopped run continues in its epoch."""
 
-from datetime import UTC, datetime
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
 
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.lineage.answer_ages import too_old
+from fairness_pipeline.lineage.assets import Place
+from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.plan import Plan, Step
-from fairness_pipeline.lineage.state import State
-from fairness_pipeline.workspace.lake import fingerprint
-from fairness_pipeline.workspace.query_epochs import write_query_epoch
+from fairness_pipeline.workspace.lake import Key, Lake
+from fairness_pipeline.workspace.query_epochs import open_query_epochs, read_query_epochs, write_query_epoch
+
+CONTINUED = timedelta(days=1)
+"""A stopped run is continued for so long; later its answers are old, and everything is asked anew."""
 
 
 def begin_query_epochs(plan: Plan, only: str | None, *, keep: bool) -> None:
     """Starts a new query epoch for each subject of a plan (or only for `only`) that may have changed.
 
-    A subject with an unfinished epoch stays in it, so that a stopped run continues where it was.
+    A subject stays in an epoch that a stopped run has left open, so that the run continues where it was.
     """
-    project, now = plan.project, datetime.now(UTC).isoformat(timespec="seconds")
-    state = State(plan.lineage, plan.lake)
-    for study in project.studies:
-        asked = [step for step in plan.steps if step.name == study.asked]
-        unfinished = {
-            step.key[study.subject]
-            for step in asked
-            if _still_to_query(state, step, project.query_epochs.get((study.name, step.key[study.subject])))
-        }
-        subjects = project.parts[study.name].subjects
-        for key in dict.fromkeys(step.key[study.subject] for step in asked):
-            if subjects[key].may_change and key not in unfinished and only in (None, key):
-                project.query_epochs[study.name, key] = now
-                if keep:
-                    write_query_epoch(project.workspace, study.name, key, now)
+    now = datetime.now(UTC)
+    left_open = open_query_epochs(plan.project.workspace)
+    for study, subject in _asked(plan):
+        began = left_open.get((study, subject))
+        if only in (None, subject) and (began is None or now - datetime.fromisoformat(began) > CONTINUED):
+            plan.project.query_epochs[study, subject] = _text(now)
+            if keep:
+                write_query_epoch(plan.project.workspace, study, subject, _text(now), is_open=True)
 
 
-def _still_to_query(state: State, step: Step, began: str | None) -> bool:
-    """Whether the partition still has to be queried in this epoch, or a run that queried it was stopped."""
-    card = state.lake.card(step.name, step.key)
-    if card is not None:
-        return bool(card.inputs["settings"].get("round") != began)
-    try:
-        described = state.described(step.name, step.key, state.given(step.name, step.key))
-        folder = state.lake.folder(step.name, step.key, fingerprint(described))
-    except FairnessError:  # an unreadable file is reported when the partition is made
-        return False
-    return folder.is_dir()
+def end_query_epochs(plan: Plan, lost: Collection[Step]) -> None:
+    """Closes the epochs in which everything that the plan asks is answered.
+
+    Args:
+        plan: What was run.
+        lost: The steps that have no result.
+    """
+    left_open = open_query_epochs(plan.project.workspace)
+    unanswered = {_subject(plan, step) for step in lost if plan.lineage.assets[step.name].asks}
+    for place in _asked(plan):
+        if place in left_open and place not in unanswered:
+            write_query_epoch(plan.project.workspace, *place, left_open[place])
+
+
+def renew_query_epoch(lineage: Lineage, name: str, key: Key) -> None:
+    """Starts a new query epoch for a subject whose answers are older than the profile allows, unless another process
+    has done so."""
+    project, study = lineage.project, lineage.study(name)
+    subject, lake = key[study.subject], Lake(project.workspace)
+    with lake.lock("query_epochs", {"study": study.name, "subject": subject}, lambda holder: None):
+        began = read_query_epochs(project.workspace).get((study.name, subject))
+        if began is None or too_old(lineage, datetime.fromisoformat(began)):
+            began = _text(datetime.now(UTC))
+            write_query_epoch(project.workspace, study.name, subject, began)
+        project.query_epochs[study.name, subject] = began
+
+
+def _asked(plan: Plan) -> list[Place]:
+    """The study and the key of each subject in a plan that may have changed."""
+    found = (_subject(plan, step) for step in plan.steps if plan.lineage.assets[step.name].asks)
+    return [
+        (study, subject)
+        for study, subject in dict.fromkeys(found)
+        if plan.project.parts[study].subjects[subject].may_change
+    ]
+
+
+def _subject(plan: Plan, step: Step) -> Place:
+    study = plan.lineage.study(step.name)
+    return study.name, step.key[study.subject]
+
+
+def _text(time: datetime) -> str:
+    return time.isoformat(timespec="seconds")

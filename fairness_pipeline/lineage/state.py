@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import Known, canonical
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.schemas import without_texts
+from fairness_pipeline.lineage.answer_ages import age_in_words, asked_at, too_old
 from fairness_pipeline.lineage.assets import Asset, Place, place
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint
@@ -115,10 +117,18 @@ class State:
         # A missing upstream partition is no change yet: it may come out as before.
         now["upstream"] = {k: content or card.inputs["upstream"].get(k) for k, content in now["upstream"].items()}
         if self.made_from(name, key, card, now):
-            return []
+            age = self.too_old(name, key, card)
+            return [f"its answers are {age_in_words(age)}, max_answer_age is less"] if age else []
         changes = dict.fromkeys(changes_between(card.inputs, json.loads(json.dumps(now)), key))
         other = sorted(card.inputs["upstream"].keys() ^ now["upstream"].keys())
         return list(changes) or [f"made from other tables: {', '.join(other).replace('/', ' ')}"]
+
+    def too_old(self, name: str, key: Key, card: Card) -> timedelta | None:
+        """How old the answers of a subject that may change are, if they are older than the profile allows."""
+        asked = asked_at(self.lineage, self.lake, name, key, card)
+        if asked is None or not self.lineage.subject(name, key).may_change:
+            return None
+        return too_old(self.lineage, asked)
 
     def stale(self, name: str, key: Key) -> bool:
         """Whether a partition, or anything that it is made from, is not up to date with the profile."""

@@ -10,7 +10,7 @@ import pydantic
 from fairness_pipeline.engines.settings import EngineSettings
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.yaml_files import Positive, S, Specification, load, read_yaml, validate
+from fairness_pipeline.foundation.yaml_files import Age, Positive, S, Specification, load, read_yaml, validate
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.project.study import AnyPart, AnyStudy, studies
 from fairness_pipeline.workspace.query_epochs import read_query_epochs
@@ -45,6 +45,8 @@ class Profile(Specification):
     audit the model; if it lists none, all studies that can."""
     records: RecordsSettings = RecordsSettings()
     """How much of the past is kept."""
+    max_answer_age: Age | None = None
+    """Answers of endpoints and unpinned models that are older are out of date, and asked anew: `12h`, `7d`."""
     engine: EngineSettings = EngineSettings()
     """Where the work is done. It changes no result, so nothing is made again when it changes."""
 

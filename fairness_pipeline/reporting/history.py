@@ -4,7 +4,7 @@ import gzip
 import json
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -23,14 +23,21 @@ _FORMAT = "%Y-%m-%dT%H-%M-%SZ"
 _TIME = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d([:-]\d\d([:-]\d\d)?)?)?)?)?Z?")
 _COMPARED = ("difference", "verdict")
 _ORIGINS = "_origins.json.gz"
+_GAPS = "_gaps.parquet"
 
 Rows = list[Row]
 
 
 def keep(
-    workspace: Path, study: AnyStudy, rows: Rows, report: str, now: datetime, origins: Origins | None = None
+    workspace: Path,
+    study: AnyStudy,
+    rows: Rows,
+    report: str,
+    now: datetime,
+    origins: Origins | None = None,
+    gaps: Callable[[], pa.Table | None] = lambda: None,
 ) -> None:
-    """Keeps a study's significance tables as they are now, and the report on them, in `history/<time>`.
+    """Keeps a study's significance tables as they are now, the pairs behind them, and the report, in `history/<time>`.
 
     Nothing is kept if nothing was measured, or if the tables equal those of the last entry.
 
@@ -41,6 +48,7 @@ def keep(
         report: The report's HTML.
         now: The time, UTC.
         origins: What the tables were made from.
+        gaps: Gives the pairs, as `reporting.gaps.gaps_table` does; called only if something is kept.
     """
     rows = _measured(study, rows)
     known = entries(workspace, study)
@@ -53,6 +61,9 @@ def keep(
         temporary.write_text(report, encoding="utf-8")
     with replacing(folder / f"{study.table}{_ORIGINS}") as temporary:
         temporary.write_bytes(gzip.compress(json.dumps(origins or {}).encode(), mtime=0))
+    if (pairs := gaps()) is not None:
+        with replacing(folder / f"{study.table}{_GAPS}") as temporary:
+            write_parquet(pairs, temporary)
     with replacing(folder / f"{study.table}.parquet") as temporary:  # last: an entry without it does not count
         write_parquet(pa.Table.from_pylist(rows), temporary)
 
@@ -78,12 +89,23 @@ def _measured(study: AnyStudy, rows: Rows) -> Rows:
     return [row for row in rows if row.get(study.identity[len(study.axes)]) is not None]
 
 
-def _read(workspace: Path, study: AnyStudy, entry: str) -> Rows:
-    path = workspace / "history" / entry / f"{study.table}.parquet"
+def _read_table(path: Path) -> pa.Table:
     try:
-        return read_parquet(path).to_pylist()
+        return read_parquet(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise FairnessError(f"{path}: damaged ({str(error).splitlines()[0]}); delete its folder") from None
+
+
+def rows_at(workspace: Path, study: AnyStudy, entry: str) -> Rows:
+    """The significance tables of an entry."""
+    rows: Rows = _read_table(workspace / "history" / entry / f"{study.table}.parquet").to_pylist()
+    return rows
+
+
+def gaps_at(workspace: Path, study: AnyStudy, entry: str) -> pa.Table | None:
+    """The pairs behind the tables of an entry; None if it kept none."""
+    path = workspace / "history" / entry / f"{study.table}{_GAPS}"
+    return _read_table(path) if path.exists() else None
 
 
 def origins_at(workspace: Path, study: AnyStudy, entry: str) -> Origins:
@@ -101,7 +123,7 @@ def origins_at(workspace: Path, study: AnyStudy, entry: str) -> Origins:
 
 def _same(workspace: Path, study: AnyStudy, entry: str, rows: Rows) -> bool:
     try:
-        return _read(workspace, study, entry) == _as_kept(rows)
+        return rows_at(workspace, study, entry) == _as_kept(rows)
     except FairnessError:  # damaged: what is found now is kept beside it
         return False
 
@@ -120,7 +142,7 @@ def time_of(entry: str) -> str:
     return f"{datetime.strptime(entry, _FORMAT):%Y-%m-%d %H:%M} UTC"
 
 
-def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows) -> str:
+def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows, option: str = "--against") -> str:
     """The latest entry with a time that begins with `wanted`; without one, the latest entry before it.
 
     Args:
@@ -128,6 +150,7 @@ def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows) -> str
         study: Whose.
         wanted: A time or its beginning; or `previous`, the last entry that differs from what the lake holds now.
         rows: All that the lake holds of the study now.
+        option: The option that names it, for errors.
 
     Raises:
         FairnessError: there is none, or `wanted` is no time.
@@ -135,18 +158,18 @@ def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows) -> str
     known = entries(workspace, study)
     if wanted == "previous":
         now = _as_kept(_measured(study, rows))
-        found = [*islice((entry for entry in reversed(known) if _read(workspace, study, entry) != now), 1)]
+        found = [*islice((entry for entry in reversed(known) if rows_at(workspace, study, entry) != now), 1)]
     elif _is_time(wanted):
         time = wanted.replace(":", "-").replace(" ", "T")
         found = [entry for entry in known if entry.startswith(time) or entry < time]
     else:
         raise FairnessError(
-            f"--against: expected a time such as 2026-11-20 or 2026-11-20T08:30 (UTC), or 'previous', found '{wanted}'"
+            f"{option}: expected a time such as 2026-11-20 or 2026-11-20T08:30 (UTC), or 'previous', found '{wanted}'"
         )
     if not found and wanted == "previous" and known:
-        raise FairnessError("--against previous: nothing is kept but what the tables hold now")
+        raise FairnessError(f"{option} previous: nothing is kept but what the tables hold now")
     if not found:
-        raise FairnessError(f"--against {wanted}: no such run is kept; kept: {', '.join(known) or 'none'}")
+        raise FairnessError(f"{option} {wanted}: no such run is kept; kept: {', '.join(known) or 'none'}")
     return found[-1]
 
 
@@ -178,7 +201,7 @@ def against(workspace: Path, study: AnyStudy, entry: str, rows: Rows, origins: O
     def by_place(rows: Rows) -> dict[tuple[str, ...], Row]:
         return {tuple(row[name] for name in study.identity): row for row in _measured(study, rows) if study.gated(row)}
 
-    then, now = by_place(_read(workspace, study, entry)), by_place(rows)
+    then, now = by_place(rows_at(workspace, study, entry)), by_place(rows)
     before_origins = origins_at(workspace, study, entry)
     asked = {tuple(row[name] for name in study.axes) for row in rows}
     found = []

@@ -12,6 +12,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.history import against, find_entry, time_of
 from fairness_pipeline.reporting.html import template
+from fairness_pipeline.reporting.next_steps import NextStep, next_steps
 from fairness_pipeline.reporting.results import (
     NOT_MEASURED,
     Audit,
@@ -70,7 +71,7 @@ def write_index(project: Project, lake: Lake) -> Path | None:
     made = [study for study in project.studies if lake.document_path(study.report).exists()]
     if not made:
         return None
-    lines, since = [], dict[str, str]()
+    lines, since, steps = [], dict[str, str](), dict[str, list[NextStep]]()
     state = State(Lineage(project), lake)
     for study in made:
         part = project.parts[study.name]
@@ -80,6 +81,7 @@ def write_index(project: Project, lake: Lake) -> Path | None:
         if entry:
             since[study.title] = time_of(entry)
         lines += _lines(study, project, worst_first(study, audits), turned)
+        steps[study.title] = next_steps(study, part, audits)
     html = template(_HERE, "index.html.j2").render(
         profile=project.name,
         description=project.profile.description,
@@ -87,6 +89,7 @@ def write_index(project: Project, lake: Lake) -> Path | None:
         lines=sorted(lines, key=lambda line: line.worst),
         warnings=[told for study in made for told in study.warnings(project.parts[study.name], lake)],
         since=since,
+        steps=steps,
         told=_TOLD,
         waiting=[study.title for study in project.studies if study not in made],
         made=datetime.now(UTC),

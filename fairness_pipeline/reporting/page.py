@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.origins import origins_of
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.reporting.gaps import gaps_table
 from fairness_pipeline.reporting.history import keep
 from fairness_pipeline.reporting.html import template
+from fairness_pipeline.reporting.next_steps import next_steps
 from fairness_pipeline.reporting.plots import overview_plot
 from fairness_pipeline.reporting.results import (
     NOT_MEASURED,
@@ -90,6 +93,7 @@ def render(
         made=datetime.now(UTC),
         counts=counted(study, audits),
         ends=ends(study, ordered),
+        steps=next_steps(study, part, ordered),
         warnings=study.warnings(part, lake),
         findings=[
             (audit, study.finding(part, audit.key, row), study.doubts(part, audit.key, row))
@@ -144,7 +148,7 @@ def _overview(study: AnyStudy, part: AnyPart, rows: list[tuple[Audit, Row]]) -> 
 
 
 def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], html: str) -> None:
-    """Keeps the tables and the report in the history, and the tables as one CSV file beside the report.
+    """Keeps the tables, their pairs and the report in the history, and the tables as one CSV file beside the report.
 
     Args:
         study: Whose.
@@ -159,4 +163,5 @@ def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], 
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         write_rows(stream, names, ([row.get(name, "") for name in names] for row in rows))
     origins = origins_of(lineage, lake, study.table, [audit.key for audit in audits if audit.measured])
-    keep(lake.root, study, rows, html, datetime.now(UTC), origins)
+    pairs = partial(gaps_table, study, lineage.project, lake, audits)
+    keep(lake.root, study, rows, html, datetime.now(UTC), origins, pairs)

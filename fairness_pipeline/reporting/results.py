@@ -15,7 +15,7 @@ from fairness_pipeline.statistics.verdicts import (
     FINDINGS,
     HERE_ONLY,
     NOTHING_TO_JUDGE,
-    TOO_FEW_WORDS,
+    TOO_FEW,
 )
 from fairness_pipeline.workspace.lake import Card, Key, Lake, Row
 
@@ -106,8 +106,17 @@ def said(row: Row) -> str:
     unseen = row["value_a"] == row["value_b"] == 0 and row["unit"] != "score"
     if row["verdict"] != "inconclusive":
         return str(row["verdict"])
-    at_the_end = any(told in (row.get("note") or "") for told in (AT_THE_END, TOO_FEW_WORDS))
+    at_the_end = any(told in (row.get("note") or "") for told in (AT_THE_END, TOO_FEW))
     return NEVER_SEEN if unseen else CANNOT_TELL if at_the_end else "inconclusive"
+
+
+def could_tell(row: Row) -> bool:
+    """Whether the verdict could have been `biased`: the measure was seen, is not at an end, and there are enough
+    clusters for an interval."""
+    if said(row) in (NEVER_SEEN, CANNOT_TELL):
+        return False
+    nothing_known = row.get("ci_low") is None and row.get("p_paired") == 1.0
+    return row["verdict"] != "inconclusive" or not nothing_known
 
 
 def in_margins(row: Row, name: str = "difference") -> float | None:
@@ -150,14 +159,17 @@ def beside_subject(study: AnyStudy, audit: Audit) -> str:
 
 
 def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:
-    """One sentence about the worst row of each audit that shows a difference; what harms, and what has no reservations,
-    comes first."""
+    """One sentence about the worst row of each audit that shows a difference, with the names of its other such rows;
+    what harms, and what has no reservations, comes first."""
     found = []
     for audit in audits:
-        worst = min((row for row in audit.rows if study.gated(row)), key=severity(study), default=None)
-        if worst is not None and said(worst) in FINDINGS:
+        rows = sorted((row for row in audit.rows if study.gated(row)), key=severity(study))
+        shown = [row for row in rows if said(row) in FINDINGS]
+        if shown:
+            worst, others = shown[0], ", ".join(study.label(row) for row in shown[1:])
             but = study.reservations(part, audit.key, worst)
             told = study.finding(part, audit.key, worst) + (f"; but {'; '.join(but)}" if but else "")
+            told += f"; also found: {others}" if others else ""
             found.append(((together(worst), bool(but) and not study.harmful(worst)), told))
     return [told for _, told in sorted(found, key=lambda entry: entry[0])]
 

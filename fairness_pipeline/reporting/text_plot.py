@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from fairness_pipeline.lineage.assets import Glance, Result
 from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.reporting.next_steps import next_steps
 from fairness_pipeline.reporting.results import Audit, counted, in_margins, said, severity
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import FINDINGS
@@ -49,7 +50,7 @@ def _place(value: float) -> int:
 
 
 def summary(study: AnyStudy, part: AnyPart, key: Key, rows: list[Row]) -> str:
-    """An audit at a glance, as Markdown: how many verdicts say what, the worst of them in words, all of them drawn.
+    """An audit at a glance, as Markdown: how many verdicts say what, the worst in words, all drawn, and what to do now.
 
     Args:
         study: Whose.
@@ -60,4 +61,6 @@ def summary(study: AnyStudy, part: AnyPart, key: Key, rows: list[Row]) -> str:
     gated = sorted((row for row in rows if study.gated(row)), key=severity(study))
     told = ", ".join(f"{number} {name}" for name, number in counted(study, [Audit(key, rows)]).items())
     finding = f": {study.finding(part, key, gated[0])}" if gated and said(gated[0]) in FINDINGS else ""
-    return f"{told}{finding}\n```\n{text_plot([(study.label(row), study.decisive(row)) for row in gated])}\n```"
+    drawn = text_plot([(study.label(row), study.decisive(row)) for row in gated])
+    steps = "\n".join(f"- {step.line}" for step in next_steps(study, part, [Audit(key, rows)]))
+    return f"{told}{finding}\n```\n{drawn}\n```\n**What to do now**\n{steps}"

@@ -1,19 +1,33 @@
-"""Query epochs: the times since when endpoints and unpinned models, which may change, are queried anew."""
+"""Query epochs: the times since when endpoints and unpinned models, which may change, are queried anew.
+
+An epoch is open until everything is answered that the run which began it asks. A run that is stopped leaves it open,
+and the next one goes on in it.
+"""
 
 from pathlib import Path
 
 from fairness_pipeline.foundation.files import replacing
 
 _FOLDER = "rounds"  # the older name; kept so that existing workspaces need not query their endpoints again
+_OPEN = "open"
 
 
 def read_query_epochs(workspace: Path) -> dict[tuple[str, str], str]:
     """The start of the current query epoch, by study and subject. Subjects still in their first epoch are missing."""
-    files = sorted((workspace / _FOLDER).glob("*/*.txt"))
-    return {(path.parent.name, path.stem): path.read_text(encoding="utf-8") for path in files}
+    return {place: lines[0] for place, lines in _read(workspace).items()}
 
 
-def write_query_epoch(workspace: Path, study: str, subject: str, began: str) -> None:
+def open_query_epochs(workspace: Path) -> dict[tuple[str, str], str]:
+    """The same of those epochs that a stopped run has left open."""
+    return {place: lines[0] for place, lines in _read(workspace).items() if _OPEN in lines}
+
+
+def write_query_epoch(workspace: Path, study: str, subject: str, began: str, *, is_open: bool = False) -> None:
     """Saves the start of a subject's current query epoch; the subject's responses depend on it."""
     with replacing(workspace / _FOLDER / study / f"{subject}.txt") as temporary:
-        temporary.write_text(began, encoding="utf-8")
+        temporary.write_text("\n".join([began, *([_OPEN] if is_open else [])]), encoding="utf-8")
+
+
+def _read(workspace: Path) -> dict[tuple[str, str], list[str]]:
+    files = sorted((workspace / _FOLDER).glob("*/*.txt"))
+    return {(path.parent.name, path.stem): path.read_text(encoding="utf-8").split("\n") for path in files}

@@ -1,0 +1,166 @@
+"""The options that `run` and `audit` share: workers, the gate, the baseline, and what is written."""
+
+import argparse
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fairness_pipeline.cli.arguments import count
+from fairness_pipeline.engines.settings import ADDRESS, ENGINE, ENGINES, checked_address
+from fairness_pipeline.foundation.checksums import REHASH
+from fairness_pipeline.foundation.errors import FairnessError
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options for the number of workers and for the conditions under which the command fails."""
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=count,
+        help="partitions made side by side (default: the cores, and at most one for each 1.5 GiB of memory)",
+    )
+    parser.add_argument("--engine", choices=ENGINES, help="where the work is done (default: what the profile says)")
+    parser.add_argument(
+        "--address", metavar="ADDRESS", type=_address, help="of a Ray cluster: auto, local, or host:port of its head"
+    )
+    parser.add_argument(
+        "--fail-on",
+        metavar="A,B",
+        type=_refusals,
+        help="exit with status 3 on any of: biased, inconclusive, names (findings about one name), worse (than the "
+        "baseline); asks endpoints and unpinned models anew, unless you say --reuse",
+    )
+    parser.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")
+    parser.add_argument("--reuse", action="store_true", help="with --fail-on: judge the answers that are there")
+    parser.add_argument(
+        "--strict", action="store_true", help="with --fail-on: fail if a verdict could not have been biased"
+    )
+    parser.add_argument(
+        "--baseline",
+        metavar="RUN",
+        help="compare with an earlier run: a file of --write-baseline, `previous`, or a time such as 2026-11-20",
+    )
+    parser.add_argument(
+        "--baseline-key", metavar="FILE", help="the public key (Ed25519) of whoever must have signed the baseline"
+    )
+    parser.add_argument(
+        "--write-baseline", metavar="FILE", help="write what was found into a file, for --baseline of later runs"
+    )
+    parser.add_argument("--measures", metavar="A,B", help="which verdicts --fail-on looks at (default: all)")
+    parser.add_argument(
+        "--tolerate", metavar="POINTS", type=_points, help="biased rates that differ by no more do not close the gate"
+    )
+    parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML; what closes the gate fails")
+    parser.add_argument(
+        "--budget", metavar="AMOUNT", type=_amount, help="ask endpoints no more when so much money is spent"
+    )
+    parser.add_argument("--mlflow", metavar="EXPERIMENT", help="log verdicts, settings and reports in MLflow")
+    parser.add_argument("--summary", metavar="FILE", help="write the verdicts as Markdown, for a pull request")
+    parser.add_argument(
+        "--sign",
+        metavar="KEYFILE",
+        help="sign a summary of the run, and the baseline, with this private key (Ed25519, PEM or OpenSSH)",
+    )
+
+
+def _refusals(text: str) -> tuple[str, ...]:
+    from fairness_pipeline.cli.gate import refusals
+
+    return refusals(text)
+
+
+def _points(text: str) -> float:
+    """Parses percentage points, for argparse."""
+    try:
+        points = float(text)
+    except ValueError:
+        points = math.nan
+    if not 0 <= points <= 100:
+        raise argparse.ArgumentTypeError(f"expected percentage points from 0 to 100, found '{text}'")
+    return points
+
+
+def _amount(text: str) -> float:
+    """Parses an amount of money, for argparse."""
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = math.nan
+    if not 0 < amount < math.inf:
+        raise argparse.ArgumentTypeError(f"expected an amount of money above 0, found '{text}'")
+    return amount
+
+
+def _address(text: str) -> str:
+    try:
+        return checked_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+@contextmanager
+def environment_of_options(arguments: argparse.Namespace) -> Iterator[None]:
+    """Lets this process, and those that it starts in the block, use the engine that the options name.
+
+    A gate or a signature also lets them hash large files anew: a checksum that is kept may be wrong, or forged.
+
+    Raises:
+        FairnessError: an address is given for an engine that has none.
+    """
+    if arguments.address and arguments.engine == "embedded":
+        raise FairnessError("--address is that of a Ray cluster; add --engine ray")
+    engine = arguments.engine or ("ray" if arguments.address else None)
+    rehash = "1" if arguments.fail_on or arguments.sign else None
+    asked = {ENGINE: engine, ADDRESS: arguments.address, REHASH: rehash}
+    before = {name: os.environ.get(name) for name in asked}
+    os.environ.update({name: own for name, own in asked.items() if own})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def check_run_options(arguments: argparse.Namespace) -> None:
+    """Raises FairnessError if an option of the gate is given without a gate, or a key is none."""
+    if arguments.sign:
+        from fairness_pipeline.workspace.signatures import private_key
+
+        if getattr(arguments, "select", None):
+            raise FairnessError("--sign signs verdicts, but --select may produce none; leave one out")
+        private_key(Path(arguments.sign))  # before hours of work
+    if arguments.mlflow:
+        from fairness_pipeline.reporting.tracking import check_mlflow
+
+        check_mlflow()
+    for option in ("junit", "summary", "mlflow"):
+        if getattr(arguments, option) and getattr(arguments, "select", None):
+            raise FairnessError(f"--{option} writes verdicts, but --select may produce none; leave one out")
+    for option in ("junit", "summary", "write_baseline"):
+        path = getattr(arguments, option)
+        if path and not Path(path).absolute().parent.is_dir():
+            raise FairnessError(f"--{option.replace('_', '-')}: there is no folder {Path(path).absolute().parent}")
+    says = {
+        "measures": "which verdicts --fail-on looks at",
+        "tolerate": "what --fail-on lets pass",
+        "strict": "which verdicts --fail-on must see",
+        "reuse": "which answers --fail-on judges",
+    }
+    for option, what in says.items():
+        if getattr(arguments, option) not in (None, False) and not arguments.fail_on:
+            raise FairnessError(f"--{option} says {what}; add --fail-on biased")
+    if arguments.reuse and arguments.ask_again:
+        raise FairnessError("--reuse and --ask-again say opposite things; leave one out")
+    if "worse" in (arguments.fail_on or ()) and not arguments.baseline:
+        raise FairnessError("--fail-on worse needs a baseline: add --baseline FILE, or --baseline previous")
+    if arguments.baseline_key and not arguments.baseline:
+        raise FairnessError("--baseline-key says who must have signed the baseline; add --baseline FILE")
+
+
+def asks_anew(arguments: argparse.Namespace) -> bool:
+    """Whether what may have changed is asked anew: when it is said, and for a gate unless it is denied."""
+    return bool(arguments.ask_again or (arguments.fail_on and not arguments.reuse))

@@ -1,0 +1,37 @@
+"""How old answers are, of subjects that may change: who passed a gate yesterday may have changed since."""
+
+from datetime import UTC, datetime, timedelta
+
+from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.workspace.lake import Card, Key, Lake
+
+
+def asked_at(lineage: Lineage, lake: Lake, name: str, key: Key, card: Card | None = None) -> datetime | None:
+    """The time since when a partition's answers were asked; None if it has none, or asks nobody.
+
+    Answers of a query epoch are as old as the epoch may be: a stopped run has asked some of them at its beginning.
+    """
+    if not lineage.assets[name].asks or (card := card or lake.card(name, key)) is None:
+        return None
+    written, began = lake.written(name, key), card.inputs["settings"].get("round")
+    return min(filter(None, (written, began and datetime.fromisoformat(began))), default=None)
+
+
+def too_old(lineage: Lineage, asked: datetime) -> timedelta | None:
+    """How old answers are, if they are older than the profile allows; otherwise None."""
+    most, age = lineage.project.profile.max_answer_age, datetime.now(UTC) - asked
+    return age if most is not None and age > most else None
+
+
+def age_in_words(age: timedelta) -> str:
+    """An age in its largest unit.
+
+    Examples:
+        >>> age_in_words(timedelta(days=3, hours=5)), age_in_words(timedelta(minutes=1)), age_in_words(timedelta())
+        ('3 days old', '1 minute old', 'new')
+    """
+    for unit in ("day", "hour", "minute"):
+        if count := age // timedelta(**{f"{unit}s": 1}):
+            return f"{number_of(count, unit)} old"
+    return "less than a minute old" if age else "new"

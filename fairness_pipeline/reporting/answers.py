@@ -1,0 +1,59 @@
+"""How old the answers are that verdicts rest on: a line for each subject that may have changed since, or was a file."""
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from fairness_pipeline.lineage.answer_ages import age_in_words, asked_at
+from fairness_pipeline.lineage.assets import Place, place
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.reporting.results import Audit
+from fairness_pipeline.workspace.lake import Lake
+
+
+def answer_ages(
+    lineage: Lineage, lake: Lake, audits: Iterable[tuple[AnyStudy, Audit]], made: Collection[Place] | None = None
+) -> Iterator[str]:
+    """When the answers of each subject that may have changed were asked, and which model has given them; when those
+    that came in a file were imported.
+
+    Args:
+        lineage: The lineage of the profile.
+        lake: What has been made.
+        audits: The audits that are shown, with their studies.
+        made: The partitions that this run has made; answers in others are called reused. None if there is no run.
+    """
+    audits = [(study, audit) for study, audit in audits if audit.measured]
+    asked: dict[tuple[str, str], list[datetime]] = {}
+    names: dict[tuple[str, str], dict[str, None]] = {}
+    reused = set()
+    for study, audit in audits:
+        key = {axis: audit.key[axis] for axis in lineage.assets[study.asked].axes}
+        asked_one, card = lineage.project.parts[study.name].subjects[audit.key[study.subject]], None
+        if asked_one.may_change:
+            card = lake.card(study.asked, key)
+        if card and (time := asked_at(lineage, lake, study.asked, key, card)):
+            own = study.name, audit.key[study.subject]
+            asked.setdefault(own, []).append(time)
+            names.setdefault(own, {}).update(dict.fromkeys(_names(card.figures, asked_one)))
+            if made is not None and place(study.asked, key) not in made:
+                reused.add(own)
+    now = datetime.now(UTC)
+    for name, subject in dict.fromkeys((study.name, audit.key[study.subject]) for study, audit in audits):
+        file = lineage.project.parts[name].given.get(subject)
+        if file and file.suffix != ".yaml":
+            time = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+            yield f"{subject}: answers of a file, imported {time:%Y-%m-%d %H:%M} UTC, {age_in_words(now - time)}"
+    for own, times in asked.items():
+        age = now - min(times)
+        by = f", model {', '.join(names[own])}" if names[own] else ""
+        again = ", reused; --ask-again asks anew" if own in reused else ""
+        yield f"{own[1]}: answers of {min(times):%Y-%m-%d %H:%M} UTC, {age_in_words(age)}{again}{by}"
+
+
+def _names(figures: dict[str, Any], subject: Any) -> list[str]:
+    """The models that the server says have answered; without its word the one that was asked for."""
+    if served := figures.get("served_model"):
+        return [f"{name} as served" for name in served]
+    return [source.model for source in [getattr(subject, "endpoint", None)] if source]

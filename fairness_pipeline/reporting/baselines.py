@@ -1,0 +1,155 @@
+"""What an earlier run found, as a baseline: an entry of the history, or a small file that CI keeps and may sign."""
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.reporting.gaps import ON_A, PAIR, gaps_table
+from fairness_pipeline.reporting.history import entries, find_entry, gaps_at, rows_at, time_of
+from fairness_pipeline.reporting.results import Audit, flat
+from fairness_pipeline.workspace.lake import Lake, Row
+from fairness_pipeline.workspace.signatures import check_signature
+
+_DIGITS = 6
+"""Digits of a pair's difference that a file keeps."""
+
+
+class Earlier(NamedTuple):
+    """What an earlier run found of one study: its rows, and the pairs behind them if it kept them."""
+
+    name: str
+    rows: list[Row]
+    gaps: pa.Table | None
+
+
+class _OfStudy(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    rows: list[dict[str, Any]]
+    gaps: dict[str, list[Annotated[str | int | float | bool | None, Field(union_mode="left_to_right")]]]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    fairness_pipeline: str
+    profile: str
+    made: str
+    studies: dict[str, _OfStudy]
+
+
+def write_baseline(path: Path, project: Project, lake: Lake, audits: Iterable[tuple[AnyStudy, Audit]]) -> None:
+    """Writes what was found now into a file with which later runs are compared.
+
+    Args:
+        path: The file.
+        project: The profile.
+        lake: What has been made.
+        audits: The audits that it holds, with their studies.
+    """
+    by_study: dict[str, list[Audit]] = {}
+    for study, audit in audits:
+        if audit.measured:
+            by_study.setdefault(study.name, []).append(audit)
+    studies = {}
+    for study in project.studies:
+        own = by_study.get(study.name, [])
+        pairs = gaps_table(study, project, lake, own)
+        rows = [row for row in flat(study, own) if study.gated(row)]
+        studies[study.name] = {"rows": rows, "gaps": _columns(pairs) if pairs is not None else {}}
+    content = {
+        "fairness_pipeline": version("fairness-pipeline"),
+        "profile": project.name,
+        "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "studies": {name: found for name, found in studies.items() if found["rows"]},
+    }
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, separators=(",", ":"), default=str), encoding="utf-8")
+
+
+def find_baseline(project: Project, wanted: str, key: Path | None = None) -> Callable[[AnyStudy], Earlier]:
+    """Finds an earlier run now, before another one begins; gives what it found of a study.
+
+    Args:
+        project: The profile.
+        wanted: A file that `write_baseline` wrote; `previous`, the last run that is kept; or the time of one.
+        key: The public key of whoever must have signed the file.
+
+    Raises:
+        FairnessError: there is no such file or run; the file is none, or is not signed with the key; or it holds
+            nothing of the study that is asked for.
+    """
+    path = Path(wanted)
+    if path.suffix == ".json" or path.is_file():
+        return partial(_of_file, path, _read(path, key))
+    if key:
+        raise FairnessError(f"--baseline-key: the signature is that of a file, and '{wanted}' is none")
+    workspace, found = project.workspace, {}
+    for study in project.studies:
+        known = entries(workspace, study)
+        if known:
+            previous = wanted == "previous"
+            found[study.name] = known[-1] if previous else find_entry(workspace, study, wanted, [], "--baseline")
+    if not found:
+        raise FairnessError(f"--baseline {wanted}: no run of profile '{project.name}' is kept yet; run it once without")
+    return partial(_of_run, workspace, found)
+
+
+def _of_file(path: Path, content: "_File", study: AnyStudy) -> Earlier:
+    if study.name not in content.studies:
+        held = ", ".join(content.studies) or "nothing"
+        raise FairnessError(f"--baseline: {path}: holds nothing of {study.name}; it holds {held}")
+    own = content.studies[study.name]
+    return Earlier(f"{path.name}, made {content.made}", own.rows, _table(path, own.gaps))
+
+
+def _of_run(workspace: Path, found: dict[str, str], study: AnyStudy) -> Earlier:
+    if study.name not in found:
+        raise FairnessError(f"--baseline: no run of {study.name} is kept yet; run it once without")
+    entry = found[study.name]
+    rows, pairs = rows_at(workspace, study, entry), gaps_at(workspace, study, entry)
+    return Earlier(f"the run of {time_of(entry)}", rows, pairs)
+
+
+def _columns(pairs: pa.Table) -> dict[str, list[Any]]:
+    """The columns of a table; numbers are rounded, so that the file stays small."""
+    return {
+        name: [
+            None if value is None else float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+            for value in pairs[name].to_pylist()
+        ]
+        for name in pairs.column_names
+    }
+
+
+def _table(path: Path, columns: dict[str, list[Any]]) -> pa.Table | None:
+    if not columns:
+        return None
+    try:
+        kinds = {PAIR: pa.int64(), ON_A: pa.bool_()}
+        return pa.table({name: pa.array(values, kinds.get(name)) for name, values in columns.items()})
+    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
+        raise FairnessError(f"{path}: the pairs are damaged ({str(error).splitlines()[0]}); write it anew") from None
+
+
+def _read(path: Path, key: Path | None) -> _File:
+    try:
+        content = check_signature(path, key) if key else path.read_bytes()
+        return _File.model_validate_json(content)
+    except OSError as error:
+        raise FairnessError(f"--baseline: {path}: cannot be read: {error.strerror}; check the path") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise FairnessError(
+            f"--baseline: {path}: expected a file that --write-baseline wrote; {where}: {first['msg']}"
+        ) from None

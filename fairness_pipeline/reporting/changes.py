@@ -1,0 +1,171 @@
+"""Before and after: did the gaps of an earlier run become smaller, or larger?"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.reporting.gaps import Gaps, gaps_in, gaps_of
+from fairness_pipeline.reporting.results import Audit, said
+from fairness_pipeline.statistics.change import Change, change_of_difference, change_of_estimates, change_of_groups
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.intervals import Estimate, of_interval
+from fairness_pipeline.statistics.units import UNITS
+from fairness_pipeline.statistics.verdicts import FINDINGS
+from fairness_pipeline.workspace.lake import Lake, Row
+
+_FEWEST = 30
+"""With fewer pairs in common two runs are compared by their intervals."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A verdict beside that of the earlier run.
+
+    Args:
+        study: The study.
+        audit: The audit, as it is now.
+        row: Its row.
+        then: The row of the earlier run; None if that has none.
+        change: How the gap changed, in the row's unit; None if no test can say it.
+        basis: What was compared: `400 same pairs`, `two intervals`, or why nothing was.
+        p_holm: The p of the change, adjusted over all that was compared.
+        level: The level below which a change is shown.
+    """
+
+    study: AnyStudy
+    audit: Audit
+    row: Row
+    then: Row | None
+    change: Change | None
+    basis: str
+    p_holm: float = 1.0
+    level: float = 0.05
+
+    @property
+    def name(self) -> str:
+        """The audit and the row, for readers."""
+        return f"{self.audit.name} {self.study.label(self.row)}"
+
+    @property
+    def shown(self) -> bool:
+        """Whether the change is shown."""
+        return self.change is not None and self.p_holm < self.level
+
+    @property
+    def turned(self) -> bool:
+        """Whether the verdict is another one."""
+        return self.then is None or said(self.then) != said(self.row)
+
+    @property
+    def worse(self) -> bool:
+        """Whether the gap is shown to be larger and not shown to be small; or something is found, was not found then,
+        and no test can say whether that is a change."""
+        if self.change is None:
+            return said(self.row) in FINDINGS and (self.then is None or said(self.then) not in FINDINGS)
+        return self.shown and self.change.change > 0 and self.row["verdict"] != "fair"
+
+    @property
+    def sentence(self) -> str:
+        """What became of the gap: `the gap shrank by 0.97 a response (0.6 to 1.3)`."""
+        verdicts = f"{said(self.then)} -> {said(self.row)}" if self.then and self.turned else said(self.row)
+        if self.change is None:
+            return f"{self.name}: {verdicts}; no test of a change: {self.basis}"
+        unit, own = UNITS[self.row["unit"]], self.change
+        if not self.shown:
+            told = f"no change of the gap is shown: {own.change:+.2g}{unit} ({own.low:.2g} to {own.high:.2g})"
+        else:
+            low, high = sorted((abs(own.low), abs(own.high)))
+            verb = "shrank" if own.change < 0 else "grew"
+            told = f"the gap {verb} by {abs(own.change):.2g}{unit} ({low:.2g} to {high:.2g})"
+        return f"{self.name}: {verdicts}; {told}, {self.basis}"
+
+
+def changes_since(
+    study: AnyStudy, project: Project, lake: Lake, audits: Sequence[Audit], then: Sequence[Row], gaps: pa.Table | None
+) -> list[Changed]:
+    """Every verdict beside that of an earlier run, before correction.
+
+    The gap's change is tested over the pairs that both runs asked, with the clusters of the verdict. Where a verdict
+    rests on all answers together, or the earlier run kept no pairs, the two intervals are compared as if the runs were
+    independent, which finds less.
+
+    Args:
+        study: The study.
+        project: The profile.
+        lake: What has been made.
+        audits: The audits as they are now.
+        then: The rows of the earlier run.
+        gaps: The pairs of the earlier run, as `gaps_table` makes them.
+    """
+    before = {tuple(row[name] for name in study.identity): row for row in then}
+    found = []
+    for audit in audits:
+        if not audit.measured or audit.degenerate:
+            continue
+        earlier = gaps_in(gaps, audit.key) if gaps is not None else None
+        now = gaps_of(study, project, lake, audit.key) if earlier else None
+        for row in filter(study.gated, audit.rows):
+            whole = {**audit.key, **row}
+            old = before.get(tuple(whole[name] for name in study.identity))
+            found.append(_changed(study, audit, row, old, now, earlier))
+    return found
+
+
+def corrected(changes: Sequence[Changed], level: float) -> list[Changed]:
+    """The changes with p adjusted over all of them."""
+    tested = [own.change.p for own in changes if own.change]
+    adjusted = iter(holm(tested))
+    return [replace(own, p_holm=next(adjusted) if own.change else 1.0, level=level) for own in changes]
+
+
+def _changed(
+    study: AnyStudy, audit: Audit, row: Row, then: Row | None, now: Gaps | None, earlier: Gaps | None
+) -> Changed:
+    if then is None:
+        return Changed(study, audit, row, None, None, "the earlier run has no such verdict")
+    if row.get("ci_low") is None:
+        return Changed(study, audit, row, then, None, "it has no interval")
+    measure = str(row[study.identity[len(study.axes)]])
+    if now and earlier and measure in now.differences and measure in earlier.differences:
+        found = _over_pairs(now, earlier, measure, row)
+        if found:
+            return Changed(study, audit, row, then, *found)
+    estimates = [_estimate(study, own) for own in (then, row)]
+    if not all(np.isfinite(own.error) for own in estimates):
+        return Changed(study, audit, row, then, None, "the earlier one has no interval")
+    error = math.hypot(*(own.error for own in estimates))
+    before, after = (own.centre for own in estimates)
+    change = change_of_estimates((before, after), Estimate(after - before, error), Estimate(after + before, error), "z")
+    return Changed(study, audit, row, then, change, "two intervals")
+
+
+def _estimate(study: AnyStudy, row: Row) -> Estimate:
+    """The difference that the row's verdict rests on, or would rest on if it were biased."""
+    own = study.decisive({**row, "verdict": "biased"})
+    return of_interval(own["difference"], own.get("ci_low"), own.get("ci_high"))
+
+
+def _over_pairs(now: Gaps, earlier: Gaps, measure: str, row: Row) -> tuple[Change, str] | None:
+    """The change over the pairs that both runs have; None if these are few."""
+    _, ours, theirs = np.intersect1d(now.pairs, earlier.pairs, assume_unique=True, return_indices=True)
+    after, before = now.differences[measure][ours], earlier.differences[measure][theirs]
+    there = np.isfinite(after) & np.isfinite(before)
+    ours, after, before = ours[there], after[there], before[there]
+    if len(after) < _FEWEST:
+        return None
+    clusters = [each[ours] for each in now.clusters]
+    step = 0.0 if row["unit"] == "score" else 1.0
+    if now.on_a is None:
+        change, what = change_of_difference(before, after, step, clusters), "same pairs"
+    else:
+        on_a = now.on_a[ours]
+        if not 1 < on_a.sum() < len(on_a) - 1:
+            return None
+        change, what = change_of_groups(before, after, on_a, step, clusters), "same texts"
+    scale = 100.0 if row["unit"] == "percent" else 1.0
+    return change.scaled(scale), f"{len(after):,} {what}"

@@ -1,0 +1,95 @@
+"""What to do now: a line for each kind of verdict, at the end of every report, table of verdicts and page of the UI."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairness_pipeline.project.study import AnyPart, AnyStudy, Judged
+from fairness_pipeline.reporting.results import (
+    CANNOT_TELL,
+    NEVER_SEEN,
+    NOT_MEASURED,
+    Audit,
+    said,
+    severity,
+    worst_first,
+)
+from fairness_pipeline.statistics.verdicts import (
+    ARTEFACT,
+    DIFFERS,
+    DIFFERS_BY_LENGTH,
+    FAIR_ON_AVERAGE,
+    HERE_ONLY,
+    NOTHING_TO_JUDGE,
+    TOO_FEW,
+)
+
+_NAMED = 3
+"""Verdicts that a line names."""
+
+
+class NextStep(NamedTuple):
+    """A line: the kind of verdict, the rows that have it, and what to do."""
+
+    verdict: str
+    rows: str
+    advice: str
+
+    @property
+    def line(self) -> str:
+        """For a terminal."""
+        return f"{self.verdict} ({self.rows}): {self.advice}"
+
+
+def next_steps(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[NextStep]:
+    """A line for each kind of verdict that the audits have, the gravest first. It is never empty.
+
+    Args:
+        study: Whose.
+        part: The profile's part of the study.
+        audits: The audits, measured or not.
+    """
+    profile, found = part.project.name, list[NextStep]()
+    by_verdict: dict[str, list[tuple[Audit, Judged]]] = {}
+    judged = [audit for audit in audits if audit.measured and not audit.degenerate]
+    rows = [(audit, row) for audit in worst_first(study, judged) for row in audit.rows if study.gated(row)]
+    for audit, row in sorted(rows, key=lambda own: severity(study)(own[1])):
+        by_verdict.setdefault(said(row), []).append((audit, Judged(audit.key, row)))
+    for verdict, entries in by_verdict.items():
+        names = [f"{audit.name} {study.label(own.row)}" for audit, own in entries]
+        found.append(NextStep(verdict, _some(names), _advice(study, part, verdict, [own for _, own in entries])))
+    run = f"fairness-pipeline run --profile {profile} --study {study.name}"
+    if degenerate := [audit.name for audit in audits if audit.degenerate]:
+        advice = "train or choose another model; this one gives the same answer to everything, or guesses"
+        found.append(NextStep(NOTHING_TO_JUDGE, _some(degenerate), advice))
+    if stale := [audit.name for audit in judged if audit.stale]:
+        found.append(NextStep("out of date", _some(stale), f"make it again: {run}"))
+    if missing := [audit.name for audit in audits if not audit.measured]:
+        found.append(NextStep(NOT_MEASURED, _some(missing), f"measure it: {run}; it says why it was not"))
+    return found or [NextStep(NOT_MEASURED, "everything", f"name something to audit, then {run}")]
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _advice(study: AnyStudy, part: AnyPart, verdict: str, rows: list[Judged]) -> str:
+    """What to do about rows with the same verdict."""
+    profile = part.project.name
+    view = f"fairness-pipeline view --profile {profile}"
+    if verdict in ("biased", DIFFERS):
+        words = next((f" of {own.row['carried_by']}" for own in rows if own.row.get("carried_by")), "")
+        cure = study.cure(part, rows)
+        return f"read the pairs{words} ({view})" + (f"; {cure}" if cure else "")
+    if verdict == DIFFERS_BY_LENGTH:
+        return f"read the words that tell the answers apart ({view}); more words in the dimension's file would tell"
+    if verdict == ARTEFACT:
+        return "nothing to mend in the system: show the control's figure beside it, or choose another instrument"
+    if verdict in ("inconclusive", NEVER_SEEN):
+        return study.more(part, rows)
+    if verdict == CANNOT_TELL:
+        few = [own.row["note"] for own in rows if TOO_FEW in (own.row["note"] or "")]
+        return few[0] if few else "show the bound in the note; only other questions could show more"
+    if verdict in (FAIR_ON_AVERAGE, HERE_ONLY):
+        return f"show it with this reservation, and read where it does not hold ({view})"
+    return f"nothing: show this (fairness-pipeline evidence --profile {profile})"
