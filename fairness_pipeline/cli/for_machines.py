@@ -5,11 +5,13 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fairness_pipeline.cli.gate import Entry, Examined, Rule
+from fairness_pipeline.cli.gate import Entry, Examined, Rule, told_before
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.reporting.answers import answer_ages
+from fairness_pipeline.reporting.next_steps import next_steps
 from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, counted, findings, said, worst_first
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import FINDINGS
@@ -121,6 +123,9 @@ def _summary(plan: Plan, rule: Rule, found: Examined, reasons: Sequence[str]) ->
         stays = f"**The gate ({', '.join(rule.refused)}) stays closed**"
         undecided = f"{stays}, as it lacks verdicts: {_plain(found.open)}."
         lines += [closes if found.closing else undecided if found.open else passes, ""]
+    lines += [f"- {_plain(told)}" for told in told_before(found)]
+    lines += [f"- {_plain(told)}" for told in answer_ages(plan.lineage, plan.lake, found.fresh)]
+    lines += ["", *_compared(found)] if found.baseline else [""]
     if reasons:
         lines += [*(f"- Not made: {_plain(reason)}" for reason in reasons[:_SENTENCES]), ""]
     fresh = {(study.name, audit.name) for study, audit in found.fresh}
@@ -130,6 +135,23 @@ def _summary(plan: Plan, rule: Rule, found: Examined, reasons: Sequence[str]) ->
             lines += _of_study(plan, study, audits, {name for own, name in fresh if own == study.name})
     lines.append("Texts in the report may offend. A verdict holds for this model, these words and these texts.")
     return "\n".join(lines) + "\n"
+
+
+def _compared(found: Examined) -> Iterable[str]:
+    """Before and after: the verdicts that turned, and the gaps that are shown to have changed."""
+    yield f"### Before and now, compared with {_plain(found.baseline)}"
+    yield ""
+    told = [own for own in found.changes if own.shown or own.turned]
+    if told:
+        yield "| verdict | before | now | the gap |"
+        yield "| --- | --- | --- | --- |"
+    for own in sorted(told, key=lambda own: not own.worse):
+        cells = own.name, said(own.then) if own.then else "none", said(own.row), own.told
+        yield "| " + " | ".join(_plain(cell) for cell in cells) + (" **worse** |" if own.worse else " |")
+    if told:
+        yield ""
+    yield f"No change is shown in {number_of(len(found.changes) - len(told), 'other verdict')}."
+    yield ""
 
 
 def _of_study(plan: Plan, study: AnyStudy, audits: list[Audit], fresh: set[str]) -> Iterable[str]:
@@ -145,12 +167,17 @@ def _of_study(plan: Plan, study: AnyStudy, audits: list[Audit], fresh: set[str])
             cells = [_plain(missing), *[""] * (len(verdicts) - 1)]
         yield "| " + " | ".join([*map(_plain, audit.key.values()), *cells]) + " |"
     yield ""
-    told = findings(study, plan.project.parts[study.name], [audit for audit in audits if audit.name in fresh])
+    part = plan.project.parts[study.name]
+    told = findings(study, part, [audit for audit in audits if audit.name in fresh])
     yield from (f"- {_plain(sentence)}" for sentence in told[:_SENTENCES])
     if len(told) > _SENTENCES:
         yield f"- and {number_of(len(told) - _SENTENCES, 'more audit')} with a difference"
     if told:
         yield ""
+    yield "What to do now:"
+    yield ""
+    yield from (f"- {_plain(step.line)}" for step in next_steps(study, part, audits))
+    yield ""
 
 
 def _plain(text: str) -> str:

@@ -24,7 +24,8 @@ def add(command: Command) -> None:
     results.add_argument(
         "--against",
         metavar="TIME",
-        help="print the verdicts that turned since a time such as 2026-11-20, or since the 'previous' run, and why",
+        help="print the verdicts that turned and the gaps that changed since a time such as 2026-11-20, or since the "
+        "'previous' run, and why",
     )
     add_format(results)
 
@@ -86,7 +87,8 @@ def _print_turned(
     from fairness_pipeline.cli.console import print_rows
     from fairness_pipeline.foundation.plain_text import number_of
     from fairness_pipeline.lineage.origins import origins_of
-    from fairness_pipeline.reporting.history import against, find_entry
+    from fairness_pipeline.reporting.changes import changes_since, corrected, with_changes
+    from fairness_pipeline.reporting.history import against, find_entry, gaps_at, rows_at
     from fairness_pipeline.reporting.results import flat
 
     project, rows, entries, refused = lineage.project, [], [], []
@@ -100,7 +102,10 @@ def _print_turned(
         entries.append(entry)
         origins = origins_of(lineage, state.lake, study.table, [audit.key for audit in shown if audit.measured])
         turned = against(project.workspace, study, entry, flat(study, shown), origins)
-        rows += [{"study": study.name, **row} for row in turned]
+        then, pairs = rows_at(project.workspace, study, entry), gaps_at(project.workspace, study, entry)
+        changes = changes_since(study, project, state.lake, shown, then, pairs)
+        changes = corrected(changes, project.parts[study.name].level)
+        rows += [{"study": study.name, **row} for row in with_changes(study, turned, changes)]
     if not entries:
         raise refused[0]
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -112,12 +117,18 @@ def _print_turned(
             "none" if value is None else f"{value:.3g}" for value in (row["difference_then"], row["difference_now"])
         )
         place = " ".join(str(row[name]) for name in names if name in row and name not in _SAID)
-        print(f"{place}: {row['verdict_then']} -> {row['verdict_now']} ({shown_difference})\n  {row['why']}")
-    print(f"{number_of(len(rows), 'verdict')} turned since {', '.join(dict.fromkeys(entries))}", file=sys.stderr)
+        print(f"{place}: {row['verdict_then']} -> {row['verdict_now']} ({shown_difference})")
+        print("\n".join(f"  {line}" for line in (row["change"], row["why"]) if line))
+    turned = sum(row["verdict_then"] != row["verdict_now"] for row in rows)
+    told = f"{number_of(turned, 'verdict')} turned, and {number_of(len(rows) - turned, 'other gap')} changed, since"
+    print(f"{told} {', '.join(dict.fromkeys(entries))}", file=sys.stderr)
     return 0
 
 
-_SAID = ("study", "difference_then", "difference_now", "verdict_then", "verdict_now", "why")
+_SAID = (
+    "study", "difference_then", "difference_now", "verdict_then", "verdict_now", "change", "change_low", "change_high",
+    "change_p_holm", "why",
+)  # fmt: skip
 
 
 def _say_stale(project: Project, names: list[str], options: str) -> None:

@@ -132,7 +132,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         print(visible(line))
     for study, audits in standing.of_all():
         print_verdicts(study, project, audits)
-    shown = [] if chosen.asset else found.audits
+    shown = [] if chosen.asset else found.fresh
     for line in (*answer_ages(plan.lineage, plan.lake, shown, made_now), *_told_changes(found, arguments)):
         print(visible(line))
     made = len(made_now)

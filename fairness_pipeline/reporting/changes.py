@@ -71,18 +71,28 @@ class Changed:
 
     @property
     def sentence(self) -> str:
-        """What became of the gap: `the gap shrank by 0.97 a response (0.6 to 1.3)`."""
+        """The verdicts, and what became of the gap."""
         verdicts = f"{said(self.then)} -> {said(self.row)}" if self.then and self.turned else said(self.row)
+        return f"{self.name}: {verdicts}; {self.told}"
+
+    @property
+    def told(self) -> str:
+        """What became of the gap: `the gap shrank by 0.97 a response (0.6 to 1.3), 400 same pairs`."""
         if self.change is None:
-            return f"{self.name}: {verdicts}; no test of a change: {self.basis}"
+            return f"no test of a change: {self.basis}"
         unit, own = UNITS[self.row["unit"]], self.change
         if not self.shown:
-            told = f"no change of the gap is shown: {own.change:+.2g}{unit} ({own.low:.2g} to {own.high:.2g})"
-        else:
-            low, high = sorted((abs(own.low), abs(own.high)))
-            verb = "shrank" if own.change < 0 else "grew"
-            told = f"the gap {verb} by {abs(own.change):.2g}{unit} ({low:.2g} to {high:.2g})"
-        return f"{self.name}: {verdicts}; {told}, {self.basis}"
+            sign, interval = "+" if own.change > 0 else "", f"{_short(own.low)} to {_short(own.high)}"
+            return f"no change of the gap is shown: {sign}{_short(own.change)}{unit} ({interval}), {self.basis}"
+        low, high = sorted((abs(own.low), abs(own.high)))
+        told = f"the gap {'shrank' if own.change < 0 else 'grew'} by {_short(abs(own.change))}{unit}"
+        levels = f"from {_short(abs(own.before))} to {_short(abs(own.after))}"
+        return f"{told} ({_short(low)} to {_short(high)}), {levels}, {self.basis}"
+
+
+def _short(value: float) -> str:
+    """A number with two digits; large ones whole."""
+    return f"{value:.2g}" if abs(value) < 99.5 else f"{value:.0f}"
 
 
 def changes_since(
@@ -169,3 +179,36 @@ def _over_pairs(now: Gaps, earlier: Gaps, measure: str, row: Row) -> tuple[Chang
         change, what = change_of_groups(before, after, on_a, step, clusters), "same texts"
     scale = 100.0 if row["unit"] == "percent" else 1.0
     return change.scaled(scale), f"{len(after):,} {what}"
+
+
+def with_changes(study: AnyStudy, turned: Sequence[Row], changes: Sequence[Changed]) -> list[Row]:
+    """The verdicts that turned, as `history.against` gives them, each with what became of its gap; then the rows whose
+    verdict is the same while the gap is shown to have changed.
+
+    Args:
+        study: The study.
+        turned: The verdicts that turned.
+        changes: Every verdict beside that of the earlier run.
+    """
+    by_place = {tuple({**own.audit.key, **own.row}[name] for name in study.identity): own for own in changes}
+    rows = [{**row, **_columns(by_place.pop(tuple(row[name] for name in study.identity), None))} for row in turned]
+    for place, own in by_place.items():
+        if own.shown and own.then:
+            both = {
+                f"{name}_{when}": value
+                for name, read in (("difference", lambda row: row["difference"]), ("verdict", said))
+                for when, value in (("then", read(own.then)), ("now", read(own.row)))
+            }
+            rows.append({**dict(zip(study.identity, place, strict=True)), **both, **_columns(own), "why": ""})
+    return rows
+
+
+def _columns(own: Changed | None) -> Row:
+    """What became of a gap, in words and numbers."""
+    change = own.change if own else None
+    return {
+        "change": own.told if own else "",
+        "change_low": change.low if change else None,
+        "change_high": change.high if change else None,
+        "change_p_holm": own.p_holm if own and change else None,
+    }

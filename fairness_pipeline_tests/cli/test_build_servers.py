@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from fairness_pipeline_tests.test_docs import blocks
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 SPEC, TEMPLATE = yaml.safe_load_all((ROOT / "templates" / "audit.yml").read_text(encoding="utf-8"))
+KEY = "ENDPOINT_KEY_OF_AUDIT"
 __all__ = ["quick"]
 
 
@@ -51,13 +53,20 @@ def variables_of_gitlab(folder: Path, **inputs: str) -> dict[str, str]:
 @pytest.mark.kills
 def test_the_step_of_github_audits_and_tells(quick: Project, tmp_path: Path) -> None:
     step = audit_step()
-    assert set(step["env"]) == {"MODEL", "DIMENSION", "FAIL_ON", "MEASURES", "FURTHER", "FAIRNESS_HOME"}
+    assert set(step["env"]) == {"MODEL", KEY, "DIMENSION", "FAIL_ON", "STRICT", "MEASURES", "FURTHER", "FAIRNESS_HOME"}
     home = tmp_path / "checkout"
     home.mkdir()
     temporary = {"${{ runner.temp }}": str(tmp_path / "temporary")}
     kept_at = {"FAIRNESS_HOME": filled(step["env"]["FAIRNESS_HOME"], temporary)}
-    given = {"DIMENSION": "gender", "MEASURES": "offense_rate"} | kept_at
-    with serve(bot(rude)) as address:
+    given = {"DIMENSION": "gender", "MEASURES": "offense_rate", "STRICT": "false", KEY: "k3y"} | kept_at
+    keys: list[str | None] = []
+    base = tmp_path / "temporary" / "fairness" / "base"
+
+    def asked(request: BaseHTTPRequestHandler) -> None:
+        keys.append(request.headers["Authorization"])
+        bot(rude)(request)
+
+    with serve(asked) as address:
         further = "--name\nour bot; touch pwned\n--workers\n1\n"  # words stay words
         wrong = shell(step["run"], home, MODEL=f"{address}/v1", FAIL_ON="biased", FURTHER=further, **given)
         assert wrong.returncode == 1
@@ -65,21 +74,53 @@ def test_the_step_of_github_audits_and_tells(quick: Project, tmp_path: Path) -> 
         further = "--name\nour-bot\n--workers\n1\n"
         done = shell(step["run"], home, MODEL=f"{address}/v1", FAIL_ON="biased", FURTHER=further, **given)
         assert done.returncode == 3, done.stderr
-        again = shell(
-            step["run"], home, MODEL=f"{address}/v1", FAIL_ON="", FURTHER=further, **(given | {"MEASURES": ""})
-        )
-        assert again.returncode == 0, again.stderr
+        assert set(keys) == {"Bearer k3y"}
+        worse = {"MODEL": f"{address}/v1", "FAIL_ON": "worse", "FURTHER": further} | given
+        assert shell(step["run"], home, **worse).returncode == 3  # no baseline yet: whatever is found counts
+        base.mkdir()
+        (base.parent / "baseline.json").rename(base / "baseline.json")
+        known = shell(step["run"], home, **worse)
+        assert (known.returncode, "Compared with baseline.json, made" in known.stdout) == (0, True), known.stderr
     assert not list(home.rglob("pwned"))
     assert not list(home.iterdir())
-    told, comment, kept = ACTION["runs"]["steps"][3:]
+    told, comment, kept, baseline = ACTION["runs"]["steps"][4:]
     assert told["env"] == {"FAIRNESS_HOME": step["env"]["FAIRNESS_HOME"]}
     summary = tmp_path / "summary.md"
     assert shell(told["run"], home, GITHUB_STEP_SUMMARY=str(summary), **kept_at).returncode == 0
-    assert "## Fairness, profile audit" in summary.read_text(encoding="utf-8")
+    text = summary.read_text(encoding="utf-8")
+    assert "## Fairness, profile audit" in text and "### Before and now, compared with baseline.json" in text
     assert comment["env"]["FAIRNESS_HOME"] == step["env"]["FAIRNESS_HOME"]
-    told_by = 'gh() { test "$1 $2 $3 $4" = "pr comment 7 --body-file" && cat "$5"; }\n'
-    assert shell(told_by + comment["run"], home, NUMBER="7", **kept_at).stdout == summary.read_text(encoding="utf-8")
-    assert (Path(filled(kept["with"]["path"], temporary)) / "index.html").is_file()
+    marked = "<!-- fairness-pipeline: fairness -->\n" + text
+    for earlier, call in (("", "POST repos/o/r/issues/7/comments"), ("41", "PATCH repos/o/r/issues/comments/41")):
+        server = f"""gh() {{ if [ "$2" = --paginate ]; then echo "{earlier}"; else echo "$3 $4"; cat "${{6#body=@}}"; fi; }}\n"""
+        written = shell(server + comment["run"], home, NUMBER="7", GH_REPO="o/r", NAME="fairness", **kept_at)
+        assert written.stdout == f"{call}\n{marked}", written.stderr
+    reports, pairs = (Path(filled(path, temporary)) for path in kept["with"]["path"].splitlines())
+    assert (reports / "index.html").is_file() and (pairs / "index.html").is_file()
+    assert Path(filled(baseline["with"]["path"], temporary)).is_file()
+
+
+def test_the_baseline_is_the_base_branchs_and_never_the_pull_requests(tmp_path: Path) -> None:
+    """Runs of pushes to the base branch, the newest first, until one has left a baseline."""
+    step = next(step for step in ACTION["runs"]["steps"] if step.get("id") == "baseline")
+    home, place = tmp_path / "checkout", tmp_path / "temporary"
+    (home / "fairness").mkdir(parents=True)
+    (home / "baseline.json").write_text("forged", encoding="utf-8")
+    server = """gh() {
+        echo "$*" >> "$CALLS"
+        if [ "$2" = list ]; then printf '9\\n8\\n7\\n'; return; fi
+        if [ "$3" = 9 ]; then return 1; fi
+        mkdir -p "${7}" && echo "of $3" > "${7}/baseline.json"
+    }
+    """
+    given = {"BASE": "main", "NAME": "fairness", "WORKFLOW": "o/r/.github/workflows/fair.yml@refs/pull/3/merge"}
+    calls = tmp_path / "calls"
+    done = shell(server + step["run"], home, FAIRNESS_HOME=str(place), CALLS=str(calls), **given)
+    assert done.returncode == 0, done.stderr
+    assert (place / "base" / "baseline.json").read_text(encoding="utf-8") == "of 8\n"
+    listing, *downloads = calls.read_text(encoding="utf-8").splitlines()
+    assert listing.startswith("run list --workflow fair.yml --branch main --event push --status completed")
+    assert downloads == [f"run download {run} --name fairness-baseline --dir {place}/base" for run in (9, 8)]
 
 
 @pytest.mark.kills
@@ -94,9 +135,9 @@ def test_the_component_of_gitlab_audits_and_tells(quick: Project, tmp_path: Path
     assert not list(home.iterdir())
     assert shell("\n".join(job["after_script"]), home, **variables).returncode == 0
     assert ET.parse(home / job["artifacts"]["reports"]["junit"]).getroot().findall(".//failure")
-    summary, reports = job["artifacts"]["paths"]
-    assert (home / summary).is_file()
-    assert (home / reports / "index.html").is_file()
+    summary, baseline, pairs, reports = job["artifacts"]["paths"]
+    assert (home / summary).is_file() and (home / baseline).is_file()
+    assert (home / reports / "index.html").is_file() and (home / pairs / "index.html").is_file()
 
 
 def test_a_checkout_brings_neither_verdicts_nor_options(tmp_path: Path) -> None:
@@ -105,9 +146,9 @@ def test_a_checkout_brings_neither_verdicts_nor_options(tmp_path: Path) -> None:
     forged.parent.mkdir(parents=True)
     forged.write_text("all is fair", encoding="utf-8")
 
-    step, told = audit_step(), ACTION["runs"]["steps"][3]
+    step, told = audit_step(), ACTION["runs"]["steps"][4]
     place = filled(step["env"]["FAIRNESS_HOME"], {"${{ runner.temp }}": str(tmp_path / "temporary")})
-    none = dict.fromkeys(("DIMENSION", "FAIL_ON", "MEASURES", "FURTHER"), "")
+    none = dict.fromkeys((KEY, "DIMENSION", "FAIL_ON", "STRICT", "MEASURES", "FURTHER"), "")
     done = shell(step["run"], home, **none, MODEL="--help", FAIRNESS_HOME=place)
     assert (done.returncode, "MODEL: '--help' cannot be loaded" in done.stderr) == (1, True), done.stderr
     summary = tmp_path / "summary.md"

@@ -9,7 +9,8 @@ import pyarrow as pa
 from fairness_pipeline.measures.classifiers.group_rates import FN, FP, GroupRatesSettings, compare_error_rates
 from fairness_pipeline.measures.classifiers.label_words import infer_masked_groups, label_words
 from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
-from fairness_pipeline_tests.lineup.shared import System, Verdicts
+from fairness_pipeline.statistics.controls import control_doubts
+from fairness_pipeline_tests.lineup.shared import SAID_SO, System, Truth, Verdicts
 
 STUDY = "implicit_bias"
 AUTHORS = (150, 400)
@@ -141,10 +142,43 @@ def systems() -> Iterator[System]:
     for name, (errors, wanted, power) in guilty.items():
         judged = partial(judge, errors)
         yield System(STUDY, "simulated authors", name, "guilty", judged, wanted, power, fast=True)
+    for size in (20, 60, 200, 600, 2000):
+        where = f"groups inferred, a control of {size:,} texts"
+        tells: Truth = "innocent" if size >= 600 else "only a control could tell"
+        clears = "errs by a word of the label that looks like group b"
+        yield System(STUDY, where, clears, tells, partial(controlled, False, size), (FP,), fast=size in (60, 2000))
+        errs = "calls group b's negative texts positive 40 points more"
+        yield System(STUDY, where, errs, "guilty", partial(controlled, True, size), (FP,), 0.95, fast=size == 20)
     for name, truth in (("swears alike in both groups", "innocent"), ("misses group b's texts", "guilty")):
         judged = partial(circular, truth == "guilty")
         where = "groups inferred from words"
         yield System(STUDY, where, f"a filter of swear words; {name}", truth, judged, (FN,), fast=True)  # type: ignore[arg-type]
+
+
+def controlled(guilty: bool, size: int, draw: int) -> Verdicts:
+    """2,000 texts whose groups are inferred, and a control in which `size` of them keep a group without the label's words.
+
+    Guilty: negative texts in the style of group b are called positive 40 points more. Innocent: negative texts with a
+    label's word are, whatever their style; the word also makes a text look like group b's, until it is left out.
+    """
+    random = np.random.default_rng([draw, size, 23])
+    count = 2000
+    label, style, worded = np.arange(count) // 2 % 2, random.integers(2, size=count), random.random(count) < 0.4
+    inferred = np.where(random.random(count) < 0.95, style, 1 - style)
+    if not guilty:
+        inferred = np.where(worded & (random.random(count) < 0.8), 1, inferred)
+    again = np.where(random.random(count) < 0.95, style, 1 - style)
+    wrong = random.random(count) < 0.1 + (0.4 * (style == 1) if guilty else 0.7 * worded) * (label == 0)
+    ids = np.array([f"t{i}" for i in range(count)])
+    table = pa.table(
+        {"text_id": ids, "label": label, "author_group": np.where(inferred == 1, "b", "a"), "author_id": ids,
+         "probability": np.abs(label - wrong).astype(float), "prediction": np.abs(label - wrong).astype(np.int64),
+         "seed": np.ones(count, dtype=np.int64)}
+    ).select(CLASSIFIER_PREDICTIONS.names).cast(CLASSIFIER_PREDICTIONS)  # fmt: skip
+    kept = np.sort(random.permutation(count)[:size])
+    masked = pa.table({"text_id": ids[kept], "author_group": np.where(again[kept] == 1, "b", "a")})
+    rows = compare_error_rates(table, GroupRatesSettings(), {}, masked).to_pylist()
+    return {row["measure"]: SAID_SO if not guilty and control_doubts(row) else row["verdict"] for row in rows}
 
 
 @cache

@@ -11,9 +11,12 @@ from fairness_pipeline.statistics.verdicts import FINDINGS
 
 Verdicts = Mapping[str, str]
 """The verdict of each row that a gate looks at."""
-Truth = Literal["innocent", "guilty", "hangs on few"]
+Truth = Literal["innocent", "guilty", "hangs on few", "only a control could tell"]
 """`hangs on few`: guilty of a few words or names, which is no proof of bias of a group: it must not be `fair`, and may be
-`inconclusive`."""
+`inconclusive`. `only a control could tell`: innocent, but only by a control that is too small here: `biased` must say so
+in its row, and then counts as `SAID_SO`."""
+SAID_SO = "biased, and the control too small to tell"
+"""`biased`, with a word on the control in its row."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def outcome(system: System, draws: Sequence[Verdicts]) -> Outcome:
 
 def wrong(system: System, found: Outcome) -> str | None:
     """Why an outcome is not what the truth asks for, within the chance of so many draws; None where it is."""
-    if system.truth == "innocent":
+    if system.truth in ("innocent", "only a control could tell"):
         # Of 20 draws at a true 5% more than 4 are seen in 0.3%.
         allowed = 0.05 + 3 * (0.05 * 0.95 / found.draws) ** 0.5
         return f"biased in {found.biased:.0%} of draws in one row" if found.biased > allowed else None

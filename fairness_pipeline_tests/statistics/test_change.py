@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t
 
 from fairness_pipeline.lexicons.text import tokenize
-from fairness_pipeline.statistics.change import change_of_difference, change_of_diversity
+from fairness_pipeline.statistics.change import change_of_difference, change_of_diversity, change_of_groups
 from fairness_pipeline.statistics.resampling import NGrams
 
 
@@ -104,3 +104,41 @@ def test_false_positives_of_diversity() -> None:
         found = change_of_diversity((ngrams, ngrams), (draws[0], draws[1]), (draws[2], draws[3]), blocks=20)
         rejected += found["diversity"].p < 0.05
     assert rejected / 200 < 0.1
+
+
+def test_words_that_move_together_are_the_sample() -> None:
+    """20 words, each with its own change between two runs: over pairs alone half of the draws show a change."""
+    random = np.random.default_rng(11)
+    words, draws = np.repeat(np.arange(20), 20), 300
+    over_pairs = over_words = found = 0
+    for _ in range(draws):
+        moved = random.normal(0, 0.5, 20)
+        before = random.normal(1.0, 1, 400)
+        after = before + moved[words] + random.normal(0, 0.5, 400)
+        over_pairs += change_of_difference(before, after).p < 0.05
+        over_words += change_of_difference(before, after, clusters=[words]).p < 0.05
+        found += change_of_difference(before, after + 0.5, clusters=[words]).p < 0.05
+    assert over_pairs / draws > 0.3
+    assert over_words / draws <= 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5
+    assert found / draws > 0.9
+
+
+def test_texts_of_one_side_each_are_compared_between_the_sides() -> None:
+    """By hand with Welch's error; and at its level if both sides shift alike."""
+    on_a = np.arange(6) < 3
+    before, after = np.array([1.0, 0, 1, 0, 0, 0]), np.array([0.0, 0, 1, 0, 1, 0])
+    found = change_of_groups(before, after, on_a, step=0)
+    assert (found.before, found.after) == pytest.approx((2 / 3, 0))
+    moved = after - before
+    errors = [np.std(moved[own], ddof=1) / np.sqrt(3) for own in (on_a, ~on_a)]
+    total = after + before
+    sums = [np.std(total[own], ddof=1) / np.sqrt(3) for own in (on_a, ~on_a)]
+    p_values = [2 * t.sf((2 / 3) / np.hypot(*own), 2) for own in (errors, sums)]
+    assert found.p == pytest.approx(max(p_values))
+    random, alarms, draws = np.random.default_rng(3), 0, 400
+    side = np.arange(200) % 2 == 0
+    for _ in range(draws):
+        first = random.random(200) < np.where(side, 0.6, 0.2)
+        second = random.random(200) < np.where(side, 0.7, 0.3)
+        alarms += change_of_groups(first.astype(float), second.astype(float), side).p < 0.05
+    assert alarms / draws <= 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5

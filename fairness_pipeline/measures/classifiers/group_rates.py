@@ -172,6 +172,8 @@ def compare_error_rates(
     judged, own = _judged(Predictions.of(predictions), settings)
     table = [{**asdict(row), **own[row.measure]} for row in beside(judged, published)]
     again = _regrouped(predictions, masked) if masked is not None else None
+    if masked is not None and again is None:
+        table = [{**row, "note": _noted(row, _NO_CONTROL)} if row["verdict"] == "biased" else row for row in table]
     if again is not None:
         control = {row.measure: row for row in _judged(again.found, settings)[0]}
         for row in table:
@@ -181,8 +183,15 @@ def compare_error_rates(
                 if _p_regrouped(row["measure"], Predictions.of(predictions), again) < settings.alpha:
                     row["verdict"] = ARTEFACT
                 else:
-                    row["note"] = "; ".join(filter(None, [row["note"], too_small(f"{other.n:,} texts")]))
+                    row["note"] = _noted(row, too_small(f"{other.n:,} texts"))
     return pa.Table.from_pylist(table, schema=CLASSIFIER_FAIRNESS)
+
+
+_NO_CONTROL = too_small("fewer than two texts of a label in a group")
+
+
+def _noted(row: dict[str, Any], note: str) -> str:
+    return "; ".join(filter(None, [row["note"], note]))
 
 
 def _p_regrouped(measure: str, found: Predictions, again: "_Again") -> float:

@@ -1,0 +1,173 @@
+"""A gate that nobody passes by accident: answers asked now, measures that can show something, before and after."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.plan import Plan, Selection
+from fairness_pipeline.lineage.query_epochs import begin_query_epochs, end_query_epochs
+from fairness_pipeline.lineage.state import State
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline.workspace.query_epochs import open_query_epochs, write_query_epoch
+from fairness_pipeline_tests.cli.test_first_impression import FEMALE, bot
+from fairness_pipeline_tests.commands import change, command
+from fairness_pipeline_tests.conftest import write_small_audit
+from fairness_pipeline_tests.local_server import serve
+
+GENDER = {"dimension": "gender", "model": "our-bot"}
+
+
+def says(context: str, share: int) -> str:
+    """Insults that share of women, in percent; the rest, and men, get one of seven neutral answers."""
+    lot = sum(map(ord, context)) % 100
+    harmed = lot < share and FEMALE & set(re.findall(r"[a-z']+", context.lower()))
+    return "shut up, you idiot" if harmed else f"I see, {lot % 7}"
+
+
+class Bot:
+    """An endpoint whose bias can be changed while it runs, and which counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.share, self.asked = 100, 0
+
+    def __call__(self, request: BaseHTTPRequestHandler) -> None:
+        self.asked += request.command == "POST"
+        bot(lambda context: says(context, self.share))(request)
+
+
+@pytest.fixture
+def audited(data: Path) -> Iterator[tuple[Bot, Callable[..., object]]]:
+    """A bot behind an address, and `audit` of it with further options."""
+    write_small_audit(data, ["gender"], pairs=60)
+    own = Bot()
+    with serve(own) as address:
+        yield own, lambda *options: command("audit", f"{address}/v1", "--name", "our-bot", "--workers", "1", *options)
+
+
+def test_answers_of_yesterday_pass_no_gate(audited: tuple[Bot, Callable[..., object]], tmp_path: Path) -> None:
+    """Biased, fixed, and the bias put back: the gate asks each time, and says what became of the gap."""
+    own, audit = audited
+    baseline = tmp_path / "main.json"
+    first = audit("--fail-on", "biased", "--write-baseline", str(baseline))
+    assert first.returncode == 3, first.stderr
+    asked = own.asked
+    own.share = 0
+    fixed = audit("--fail-on", "biased", "--baseline", str(baseline))
+    assert (fixed.returncode, own.asked) == (0, 2 * asked), fixed.stderr
+    assert re.search(r"Offence rate: biased -> never seen; the gap shrank by \d+ points \(\d+ to \d+\)", fixed.stdout)
+    assert re.search(r"\d+ of \d+ verdicts of the gate could not have been biased", fixed.stdout)
+    assert audit("--fail-on", "biased", "--strict", "--reuse").returncode == 1
+    own.share = 100
+    assert audit("--fail-on", "worse", "--baseline", "previous").returncode == 3
+    assert own.asked == 3 * asked
+    listed = command("results", "--profile", "audit", "--against", "previous", "--format", "json").stdout
+    (grown,) = [row for row in json.loads(listed) if row["measure"] == "offense_rate"]
+    assert grown["change"].startswith("the gap grew by ") and grown["change_low"] > 0 and grown["change_p_holm"] < 0.05
+    known = audit("--fail-on", "worse", "--baseline", str(baseline))  # as biased as the baseline
+    assert known.returncode == 0, known.stderr
+    kept = audit("--fail-on", "biased", "--reuse")
+    assert (kept.returncode, own.asked) == (3, 4 * asked)
+    assert "reused; --ask-again asks anew" in kept.stdout
+
+
+def test_a_baseline_is_read_before_anything_is_asked(
+    audited: tuple[Bot, Callable[..., object]], tmp_path: Path
+) -> None:
+    own, audit = audited
+    (tmp_path / "wrong.json").write_text('{"made": 3}', encoding="utf-8")
+    for name, message in (
+        ("none.json", "none.json: cannot be read: No such file or directory; check the path"),
+        ("wrong.json", "wrong.json: expected a file that --write-baseline wrote; fairness_pipeline: Field required"),
+        ("previous", "--baseline previous: no run of profile 'audit' is kept yet; run it once without"),
+    ):
+        path = name if name == "previous" else str(tmp_path / name)
+        done = audit("--baseline", path)
+        assert (done.returncode, message in done.stderr) == (1, True), done.stderr
+    assert own.asked == 0
+
+
+OPTIONS = (
+    ("--strict", "--strict says which verdicts --fail-on must see; add --fail-on biased"),
+    ("--reuse", "--reuse says which answers --fail-on judges; add --fail-on biased"),
+    ("--fail-on biased --reuse --ask-again", "--reuse and --ask-again say opposite things; leave one out"),
+    ("--fail-on worse", "--fail-on worse needs a baseline: add --baseline FILE, or --baseline previous"),
+    ("--baseline-key k.pem", "--baseline-key says who must have signed the baseline; add --baseline FILE"),
+    ("--write-baseline none/x.json", "--write-baseline: there is no folder"),
+)
+
+
+@pytest.mark.parametrize(("options", "message"), OPTIONS, ids=lambda value: str(value)[:30])
+def test_options_that_belong_together(data: Path, options: str, message: str) -> None:
+    done = command("audit", "http://localhost:1/v1", *options.split())
+    assert (done.returncode, message in done.stderr) == (1, True), done.stderr
+
+
+@pytest.fixture
+def endpoints(data: Path) -> Project:
+    """The profile `audit` in two dimensions, with an endpoint that was never asked."""
+    write_small_audit(data, ["gender", "race"], pairs=60)
+    models = Project("audit").workspace / "models"
+    models.mkdir(parents=True)
+    (models / "our-bot.yaml").write_text(
+        "{architecture: endpoint, studies: [dialogue_fairness], corpus: everyday, endpoint: {base_url: "
+        "'http://localhost:1/v1', model: bot}}", encoding="utf-8",
+    )  # fmt: skip
+    return Project("audit")
+
+
+def plan(dimension: str | None = None) -> Plan:
+    return Plan(Lineage(Project("audit")), Selection("dialogue_fairness", dimension, "our-bot"))
+
+
+def test_only_a_stopped_run_goes_on_with_its_own_answers(endpoints: Project) -> None:
+    place, workspace = ("dialogue_fairness", "our-bot"), endpoints.workspace
+
+    def begun(dimension: str | None = None) -> str:
+        begin_query_epochs(plan(dimension), None, keep=True)
+        return open_query_epochs(workspace)[place]
+
+    write_query_epoch(workspace, *place, "2026-11-01T00:00:00+00:00")  # closed: all was answered then
+    first = begun("gender")
+    assert first > "2026-11-02"
+    assert begun() == first  # a stopped run
+    lost = [step for step in plan("gender").steps if step.name == "responses"]
+    end_query_epochs(plan("gender"), lost)
+    assert place in open_query_epochs(workspace)  # some answers are missing
+    end_query_epochs(plan("gender"), [step for step in plan("gender").steps if step.name == "sentiment"])
+    assert place not in open_query_epochs(workspace)
+    # Race was not asked in this epoch, as nobody wanted it; gender is asked again all the same.
+    assert begun() >= first and place in open_query_epochs(workspace)
+    old = datetime.now(UTC) - timedelta(days=1, minutes=1)
+    write_query_epoch(workspace, *place, old.isoformat(timespec="seconds"), is_open=True)
+    assert begun() > old.isoformat()  # a run that was stopped long ago
+
+
+def test_answers_that_are_too_old_are_asked_anew(audited: tuple[Bot, Callable[..., object]], data: Path) -> None:
+    own, audit = audited
+    assert audit().returncode == 0
+    asked, project = own.asked, Project("audit")
+    old = (datetime.now(UTC) - timedelta(days=2, hours=1)).timestamp()
+    lake = Lake(project.workspace)
+    for table in ("responses", "no_effect_responses"):
+        for path in lake.partitions(table):
+            os.utime(path, (old, old))
+    again = ("run", "--profile", "audit", "--study", "dialogue_fairness", "--workers", "1")
+    assert command(*again, "--dry-run").stdout.startswith("0 of ")
+    change(data / "profiles" / "audit.yaml", lambda profile: profile.update(max_answer_age="2d"))
+    assert State(Lineage(Project("audit")), lake).changes("responses", GENDER) == [
+        "its answers are 2 days old, max_answer_age is less"
+    ]
+    assert command(*again).returncode == 0
+    assert own.asked == 2 * asked
+    assert State(Lineage(Project("audit")), lake).changes("responses", GENDER) == []
+    change(data / "profiles" / "audit.yaml", lambda profile: profile.update(max_answer_age="two days"))
+    wrong = command(*again)
+    assert "max_answer_age: expected a time such as 30m, 12h or 7d" in wrong.stderr
