@@ -242,6 +242,28 @@ def test_every_gate_that_is_shown_looks_at_all_measures() -> None:
     assert gates > 5
 
 
+def test_every_gate_that_is_shown_closes_on_a_guilty_bot(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each as it stands, on a bot that insults women; the gates of CI are run in cli/test_build_servers.py."""
+    monkeypatch.chdir(tmp_path)
+    shown = [words for page in PAGES for words in commands(page) if "--fail-on" in words]
+    gates = [words for words in shown if words[words.index("--fail-on") + 1] == "biased"]
+    assert {words[1] for words in gates} == {"run", "audit"} and len(gates) > 3
+    write_small_audit(data, ["gender"], pairs=60)
+    with serve(talk) as address:
+        source = {"base_url": f"{address}/v1", "model": "our-bot"}
+        bot = {"architecture": "endpoint", "studies": ["dialogue_fairness"], "corpus": "everyday", "endpoint": source}
+        write_yaml(data / "models" / "our-bot.yaml", bot)
+        audit = yaml.safe_load((data / "profiles" / "audit.yaml").read_text(encoding="utf-8"))
+        own = {name: audit[name] for name in ("description", "seed", "dimensions", "dialogue_fairness")}
+        for name in ("mine", "sample"):
+            write_yaml(data / "profiles" / f"{name}.yaml", own | {"models": {"our-bot": {}}})
+        for words in gates:
+            done = command(*(word.replace("http://localhost:8000/v1", f"{address}/v1") for word in words[1:]))
+            assert done.returncode == 3, (words, done.stdout, done.stderr)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8")):

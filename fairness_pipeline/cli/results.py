@@ -120,8 +120,9 @@ def _print_turned(
         print(f"{place}: {row['verdict_then']} -> {row['verdict_now']} ({shown_difference})")
         print("\n".join(f"  {line}" for line in (row["change"], row["why"]) if line))
     turned = sum(row["verdict_then"] != row["verdict_now"] for row in rows)
-    told = f"{number_of(turned, 'verdict')} turned, and {number_of(len(rows) - turned, 'other gap')} changed, since"
-    print(f"{told} {', '.join(dict.fromkeys(entries))}", file=sys.stderr)
+    others = f", and {number_of(len(rows) - turned, 'other gap')} changed," if len(rows) > turned else ""
+    told = f"{number_of(turned, 'verdict')} turned{others} since {', '.join(dict.fromkeys(entries))}"
+    print(told, file=sys.stderr)
     return 0
 
 

@@ -134,7 +134,7 @@ def test_each_run_is_kept_and_a_later_one_is_compared_with_it(made: Project, dat
     assert ",why" in command("results", "--against", "2026-01", "--format", "csv").stdout
     shown = command("results", "--against", "previous")
     assert shown.stderr == f"{number_of(len(changes), 'verdict')} turned since 2026-01-01T00-00-00Z\n"
-    assert len(shown.stdout.splitlines()) == 2 * len(changes)
+    assert len(shown.stdout.splitlines()) == 3 * len(changes)  # the verdicts, the gap, and why
     assert " -> fair (" in shown.stdout
     for time in ("2026-13-45", "2026-02-30", "2026-01-01T25:00", "yesterday"):
         assert "expected a time such as 2026-11-20" in command("results", "--against", time).stderr

@@ -62,14 +62,14 @@ def _nothing_changes_between_equal_runs(project: Project, lake: Lake) -> None:
 def _every_page_ends_with_what_to_do(project: Project, lake: Lake) -> None:
     for study in (own for own in project.studies if lake.document_path(own.report).exists()):
         page = lake.document_path(study.report).read_text(encoding="utf-8")
-        (steps,) = re.findall(r'<h2 id="now">What to do now</h2>\n<dl>(.*?)</dl>', page, re.DOTALL)
-        assert "<dd>" in steps
+        (steps,) = re.findall(r'<h2 id="now">What to do now</h2>\n<ul>(.*?)</ul>', page, re.DOTALL)
+        assert "<li>" in steps
         for audit in audits_of(study, project.parts[study.name], lake):
             if audit.measured:
                 shown = summary(study, project.parts[study.name], audit.key, audit.rows)
                 assert "**What to do now**\n- " in shown
     index = write_index(project, lake)
-    assert index and index.read_text(encoding="utf-8").count("<dd>") > 0
+    assert index and index.read_text(encoding="utf-8").count("<li>") > 0
 
 
 def is_mean(study: AnyStudy, row: Row) -> bool:
