@@ -8,9 +8,7 @@ from pathlib import Path
 from fairness_pipeline.cli.arguments import count
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
-
-_PORT = 8017
-_HERE = "127.0.0.1"
+from fairness_pipeline.reporting.viewer.address import HOST, PORT
 
 
 def add(command: Command) -> None:
@@ -18,7 +16,7 @@ def add(command: Command) -> None:
     view = command("view", _view, "Read every pair behind every verdict in a browser: both answers, side by side.")
     view.add_argument("--output", metavar="FOLDER", help="write the pages there, to open or to host; no server")
     view.add_argument("--against", metavar="FOLDER", help="the pages of an earlier run, to read its pairs beside these")
-    view.add_argument("--port", type=count, default=_PORT, help="of this machine (default: %(default)s)")
+    view.add_argument("--port", type=count, default=PORT, help="of this machine (default: %(default)s)")
 
 
 def _view(arguments: argparse.Namespace) -> int:
@@ -55,10 +53,10 @@ def _view(arguments: argparse.Namespace) -> int:
 def _serve(folder: Path, port: int) -> None:
     """Serves the folder on this machine only, until it is interrupted."""
     try:
-        server = ThreadingHTTPServer((_HERE, port), partial(_Pages, directory=str(folder)))
+        server = ThreadingHTTPServer((HOST, port), partial(_Pages, directory=str(folder)))
     except OSError as error:
         raise FairnessError(f"--port: {port} cannot be used ({error.strerror}); name another one") from None
-    print(f"http://{_HERE}:{port} (Ctrl-C ends it)", flush=True)
+    print(f"http://{HOST}:{port} (Ctrl-C ends it)", flush=True)
     with server:
         try:
             server.serve_forever()
@@ -71,7 +69,7 @@ class _Pages(SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answers; a page of somewhere else that names this machine's address gets nothing."""
-        if (self.headers.get("Host") or "").rsplit(":", 1)[0] not in (_HERE, "localhost"):
+        if (self.headers.get("Host") or "").rsplit(":", 1)[0] not in (HOST, "localhost"):
             self.send_error(403)
             return
         super().do_GET()

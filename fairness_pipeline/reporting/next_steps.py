@@ -13,6 +13,7 @@ from fairness_pipeline.reporting.results import (
     severity,
     worst_first,
 )
+from fairness_pipeline.reporting.viewer.address import address_of
 from fairness_pipeline.statistics.verdicts import (
     ARTEFACT,
     DIFFERS,
@@ -25,19 +26,24 @@ from fairness_pipeline.statistics.verdicts import (
 
 _NAMED = 3
 """Verdicts that a line names."""
+_READ = ("biased", DIFFERS, DIFFERS_BY_LENGTH, FAIR_ON_AVERAGE, HERE_ONLY)
+"""Verdicts whose pairs should be read."""
 
 
 class NextStep(NamedTuple):
-    """A line: the kind of verdict, the rows that have it, and what to do."""
+    """A line: the kind of verdict, the rows that have it, what to do, and where the viewer shows the worst row's pairs
+    (empty if there is nothing to read)."""
 
     verdict: str
     rows: str
     advice: str
+    pairs: str = ""
 
     @property
     def line(self) -> str:
         """For a terminal."""
-        return f"{self.verdict} ({self.rows}): {self.advice}"
+        pairs = f"; the pairs, while it runs: {self.pairs}" if self.pairs else ""
+        return f"{self.verdict} ({self.rows}): {self.advice}{pairs}"
 
 
 def next_steps(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[NextStep]:
@@ -56,7 +62,10 @@ def next_steps(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[
         by_verdict.setdefault(said(row), []).append((audit, Judged(audit.key, row)))
     for verdict, entries in by_verdict.items():
         names = [f"{audit.name} {study.label(own.row)}" for audit, own in entries]
-        found.append(NextStep(verdict, _some(names), _advice(study, part, verdict, [own for _, own in entries])))
+        advice, first = _advice(study, part, verdict, [own for _, own in entries]), entries[0][1]
+        measure = str({**first.key, **first.row}[study.identity[len(study.axes)]])
+        pairs = address_of(study, first.key, measure) if verdict in _READ else ""
+        found.append(NextStep(verdict, _some(names), advice, pairs))
     run = f"fairness-pipeline run --profile {profile} --study {study.name}"
     if degenerate := [audit.name for audit in audits if audit.degenerate]:
         advice = "train or choose another model; this one gives the same answer to everything, or guesses"

@@ -24,6 +24,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import Audit, audits_of, gravest, said, severity
 from fairness_pipeline.reporting.samples import SAMPLE, Samples
+from fairness_pipeline.reporting.viewer.address import folder_of, slug
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import FINDINGS
 from fairness_pipeline.workspace.lake import Key, Lake, Row
@@ -137,7 +138,7 @@ def _set(study: AnyStudy, project: Project, lake: Lake, audit: Audit, data: Path
     part, card, module = project.parts[study.name], audit.card, study.load("samples")
     assert card is not None and module is not None
     content = sha256(f"{_FORM} {card.content} {card.fingerprint}".encode()).hexdigest()[:12]
-    own = data / f"{_slug('-'.join([study.name, *audit.key.values()]))}-{content}"
+    own = data / f"{folder_of(study, audit.key)}-{content}"
     rows, known = _verdicts(study, project, audit), own / "entry.json"
     if not known.exists():
         _write_pairs(module.samples(part, lake, audit.key), rows, own)
@@ -267,12 +268,6 @@ def _script(path: Path, name: str, content: Any) -> None:
         temporary.write_text(f"viewer.{name}({text});\n", encoding="utf-8", errors="replace")
 
 
-def _slug(name: str, longest: int = 100) -> str:
-    """A name that any file system and any address takes, and that leads nowhere else."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)
-    return plain.lstrip(".")[:longest]
-
-
 def _catalogue_of(folder: Path) -> dict[str, Any]:
     path = folder / "data" / "catalogue.js"
     try:
@@ -282,7 +277,7 @@ def _catalogue_of(folder: Path) -> dict[str, Any]:
         if (
             found["page"] != PAGE
             or not isinstance(found["made"], str)
-            or any(name != _slug(name, 200) for name in names)
+            or any(name != slug(name, 200) for name in names)
         ):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -1,0 +1,30 @@
+"""Where the viewer shows the pairs behind a verdict, once `fairness-pipeline view` serves it."""
+
+from urllib.parse import urlencode
+
+from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.workspace.lake import Key
+
+HOST, PORT = "127.0.0.1", 8017
+
+
+def slug(name: str, longest: int = 100) -> str:
+    """A name that any file system and any address takes, and that leads nowhere else."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)
+    return plain.lstrip(".")[:longest]
+
+
+def folder_of(study: AnyStudy, key: Key) -> str:
+    """The name of an audit's folder of pairs, before the hash of its content."""
+    return slug("-".join([study.name, *key.values()]))
+
+
+def address_of(study: AnyStudy, key: Key, measure: str) -> str:
+    """The page that shows the pairs of an audit by a measure.
+
+    Args:
+        study: The study.
+        key: The audit's partition.
+        measure: The name of the row.
+    """
+    return f"http://{HOST}:{PORT}/#{urlencode({'set': folder_of(study, key), 'measure': measure})}"
