@@ -11,6 +11,7 @@ from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.answers import answer_ages
+from fairness_pipeline.reporting.changes import worth_telling
 from fairness_pipeline.reporting.next_steps import next_steps
 from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, counted, findings, said, worst_first
 from fairness_pipeline.statistics.units import with_unit
@@ -141,16 +142,16 @@ def _compared(found: Examined) -> Iterable[str]:
     """Before and after: the verdicts that turned, and the gaps that are shown to have changed."""
     yield f"### Before and now, compared with {_plain(found.baseline)}"
     yield ""
-    told = [own for own in found.changes if own.shown or own.turned]
+    told, rest = worth_telling(found.changes)
     if told:
         yield "| verdict | before | now | the gap |"
         yield "| --- | --- | --- | --- |"
-    for own in sorted(told, key=lambda own: not own.worse):
+    for own in told:
         cells = own.name, said(own.then) if own.then else "none", said(own.row), own.told
         yield "| " + " | ".join(_plain(cell) for cell in cells) + (" **worse** |" if own.worse else " |")
     if told:
         yield ""
-    yield f"No change is shown in {number_of(len(found.changes) - len(told), 'other verdict')}."
+    yield f"{rest[0].upper()}{rest[1:]}."
     yield ""
 
 

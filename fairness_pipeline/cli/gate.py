@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
@@ -184,9 +184,7 @@ def _by_name(entries: list[Entry]) -> str:
     found: dict[str, dict[str, list[str]]] = {}
     for entry in entries:
         found.setdefault(said(entry.row), {}).setdefault(entry.name, []).append(" ".join(entry.audit.key.values()))
-    told = {
-        what: ", ".join(f"{name} ({', '.join(audits)})" for name, audits in own.items()) for what, own in found.items()
-    }
+    told = {what: ", ".join(f"{name} ({some(audits)})" for name, audits in own.items()) for what, own in found.items()}
     return "; ".join(f"{what}: {names}" for what, names in told.items())
 
 

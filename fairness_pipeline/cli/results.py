@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fairness_pipeline.cli.arguments import add_format, add_selection, selection
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.project.project import Project
 
 if TYPE_CHECKING:
@@ -85,7 +86,6 @@ def _print_turned(
 ) -> int:
     """Prints the verdicts that turned, of each study of which an earlier run is kept."""
     from fairness_pipeline.cli.console import print_rows
-    from fairness_pipeline.foundation.plain_text import number_of
     from fairness_pipeline.lineage.origins import origins_of
     from fairness_pipeline.reporting.changes import changes_since, corrected, with_changes
     from fairness_pipeline.reporting.history import against, find_entry, gaps_at, rows_at
@@ -133,9 +133,8 @@ _SAID = (
 
 
 def _say_stale(project: Project, names: list[str], options: str) -> None:
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     print(
-        f"stale (made with other settings, data or answers than now): {', '.join(names[:5])}{more}; "
+        f"stale (made with other settings, data or answers than now): {some(names, 5)}; "
         f"run: fairness-pipeline run --profile {project.name}{options}",
         file=sys.stderr,
     )

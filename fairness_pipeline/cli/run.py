@@ -15,7 +15,7 @@ from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.cli.run_options import add_run_options, asks_anew, check_run_options, environment_of_options
 from fairness_pipeline.engines.settings import ray_of
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.plain_text import number_of, visible
+from fairness_pipeline.foundation.plain_text import number_of, some, visible
 
 if TYPE_CHECKING:
     from fairness_pipeline.cli.console import RunDisplay
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _LITTLE = 1 << 20  # bytes
 _FEW = 40  # partitions
 _REASON = 190  # characters
-_NAMED = 3  # partitions
 _OF_A_WORKER = 3 << 29  # bytes; docs/architecture.md, "The lake"
 
 
@@ -168,13 +167,14 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
 
 
 def _told_changes(found: "Examined", arguments: argparse.Namespace) -> Iterator[str]:
-    """What changed since the baseline: what is shown or turned, and how much else was compared."""
+    """What changed since the baseline."""
+    from fairness_pipeline.reporting.changes import worth_telling
+
     if not arguments.baseline:
         return
     yield f"Compared with {found.baseline}:"
-    told = [own for own in found.changes if own.shown or own.turned]
-    yield from (f"  {own.sentence}" for own in sorted(told, key=lambda own: not own.worse))
-    yield f"  no change is shown in {number_of(len(found.changes) - len(told), 'other verdict')}"
+    told, rest = worth_telling(found.changes)
+    yield from (f"  {line}" for line in (*(own.sentence for own in told), rest))
 
 
 def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standing: "Standing") -> list["Outcome"]:
@@ -313,14 +313,9 @@ def _print_failures(bad: "list[Outcome]") -> None:
         if outcome.state == "failed":
             failed.setdefault(outcome.detail, []).append(outcome.step.label)
     for detail, labels in failed.items():
-        print(f"failed: {_some(labels)}: {visible(detail, lines=True)}", file=sys.stderr)
+        print(f"failed: {some(labels)}: {visible(detail, lines=True)}", file=sys.stderr)
     if skipped := [outcome.step.label for outcome in bad if outcome.state == "skipped"]:
-        print(f"skipped because a step that they need failed: {_some(skipped)}", file=sys.stderr)
-
-
-def _some(labels: list[str]) -> str:
-    more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
-    return ", ".join(labels[:_NAMED]) + more
+        print(f"skipped because a step that they need failed: {some(skipped)}", file=sys.stderr)
 
 
 def _workers(

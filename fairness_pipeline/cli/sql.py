@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fairness_pipeline.cli.arguments import add_format
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import some
 
 if TYPE_CHECKING:
     from fairness_pipeline.lineage.assets import Asset
@@ -40,9 +41,8 @@ def _sql(arguments: argparse.Namespace) -> int:
     left_out = [] if arguments.all else _outdated(lineage, lake, State(lineage, lake), arguments.query)
     if left_out:
         names = [name for name, _ in left_out]
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         print(
-            f"left out (stale, or no longer in the profile): {', '.join(names[:5])}{more}; --all shows them",
+            f"left out (stale, or no longer in the profile): {some(names, 5)}; --all shows them",
             file=sys.stderr,
         )
     words = set(re.findall(r"\w+", arguments.query.lower()))

@@ -1,6 +1,7 @@
 """Makes text from others (models, files, servers) safe to print in a terminal."""
 
 import re
+from collections.abc import Sequence
 
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _ENDS = re.compile("[\t\n]")
@@ -19,6 +20,17 @@ def visible(text: str, *, lines: bool = False) -> str:
     """
     shown = _HIDDEN.sub(_written_out, text)
     return shown if lines else _ENDS.sub(_written_out, shown)
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first names of a list, and how many more there are.
+
+    Examples:
+        >>> some(["a", "b", "c", "d", "e"])
+        'a, b, c and 2 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def number_of(count: int, noun: str) -> str:

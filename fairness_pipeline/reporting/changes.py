@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.gaps import Gaps, gaps_in, gaps_of
 from fairness_pipeline.reporting.results import Audit, said
 from fairness_pipeline.statistics.change import Change, change_of_difference, change_of_estimates, change_of_groups
+from fairness_pipeline.statistics.controls import TOO_SMALL
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.intervals import Estimate, of_interval
 from fairness_pipeline.statistics.units import UNITS
@@ -33,7 +35,7 @@ class Changed:
         then: The row of the earlier run; None if that has none.
         change: How the gap changed, in the row's unit; None if no test can say it.
         basis: What was compared: `400 same pairs`, `two intervals`, or why nothing was.
-        p_holm: The p of the change, adjusted over all that was compared.
+        p_holm: The p of the change, adjusted over all that was compared; of what no test can compare that of the row.
         level: The level below which a change is shown.
     """
 
@@ -59,14 +61,15 @@ class Changed:
     @property
     def turned(self) -> bool:
         """Whether the verdict is another one."""
-        return self.then is None or said(self.then) != said(self.row)
+        return self.then is not None and said(self.then) != said(self.row)
 
     @property
     def worse(self) -> bool:
         """Whether the gap is shown to be larger and not shown to be small; or something is found, was not found then,
         and no test can say whether that is a change."""
         if self.change is None:
-            return said(self.row) in FINDINGS and (self.then is None or said(self.then) not in FINDINGS)
+            new = self.then is None or said(self.then) not in FINDINGS
+            return new and said(self.row) in FINDINGS and self.p_holm < self.level
         return self.shown and self.change.change > 0 and self.row["verdict"] != "fair"
 
     @property
@@ -127,10 +130,19 @@ def changes_since(
 
 
 def corrected(changes: Sequence[Changed], level: float) -> list[Changed]:
-    """The changes with p adjusted over all of them."""
-    tested = [own.change.p for own in changes if own.change]
-    adjusted = iter(holm(tested))
-    return [replace(own, p_holm=next(adjusted) if own.change else 1.0, level=level) for own in changes]
+    """The changes with p adjusted over all of them. What no test can compare is worse if it is found now and was not
+    found then: its own p belongs to the same family."""
+    p_values = [own.change.p if own.change else own.row["p_holm"] for own in changes]
+    return [replace(own, p_holm=p, level=level) for own, p in zip(changes, holm(p_values), strict=True)]
+
+
+def worth_telling(changes: Sequence[Changed]) -> tuple[list[Changed], str]:
+    """The verdicts that turned and the gaps that changed, what became worse first; and a line about the others."""
+    told = [own for own in changes if own.shown or own.turned or own.worse]
+    others = [own for own in changes if own not in told]
+    new = sum(own.then is None for own in others)
+    rest = f"no change is shown in {number_of(len(others) - new, 'other verdict')}"
+    return sorted(told, key=lambda own: not own.worse), f"{rest}; {new} are not in it" if new else rest
 
 
 def _changed(
@@ -156,7 +168,7 @@ def _changed(
 
 def _estimate(study: AnyStudy, row: Row) -> Estimate:
     """The difference that the row's verdict rests on, or would rest on if it were biased."""
-    own = study.decisive({**row, "verdict": "biased"})
+    own = study.decisive({**row, "verdict": "biased", "note": (row.get("note") or "").replace(TOO_SMALL, "")})
     return of_interval(own["difference"], own.get("ci_low"), own.get("ci_high"))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fairness_pipeline.foundation.plain_text import some
 from fairness_pipeline.project.study import AnyPart, AnyStudy, Judged
 from fairness_pipeline.reporting.results import (
     CANNOT_TELL,
@@ -24,8 +25,6 @@ from fairness_pipeline.statistics.verdicts import (
     TOO_FEW,
 )
 
-_NAMED = 3
-"""Verdicts that a line names."""
 _READ = ("biased", DIFFERS, DIFFERS_BY_LENGTH, FAIR_ON_AVERAGE, HERE_ONLY)
 """Verdicts whose pairs should be read."""
 
@@ -65,21 +64,16 @@ def next_steps(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[
         advice, first = _advice(study, part, verdict, [own for _, own in entries]), entries[0][1]
         measure = str({**first.key, **first.row}[study.identity[len(study.axes)]])
         pairs = address_of(study, first.key, measure) if verdict in _READ else ""
-        found.append(NextStep(verdict, _some(names), advice, pairs))
+        found.append(NextStep(verdict, some(names), advice, pairs))
     run = f"fairness-pipeline run --profile {profile} --study {study.name}"
     if degenerate := [audit.name for audit in audits if audit.degenerate]:
         advice = "train or choose another model; this one gives the same answer to everything, or guesses"
-        found.append(NextStep(NOTHING_TO_JUDGE, _some(degenerate), advice))
+        found.append(NextStep(NOTHING_TO_JUDGE, some(degenerate), advice))
     if stale := [audit.name for audit in judged if audit.stale]:
-        found.append(NextStep("out of date", _some(stale), f"make it again: {run}"))
+        found.append(NextStep("out of date", some(stale), f"make it again: {run}"))
     if missing := [audit.name for audit in audits if not audit.measured]:
-        found.append(NextStep(NOT_MEASURED, _some(missing), f"measure it: {run}; it says why it was not"))
+        found.append(NextStep(NOT_MEASURED, some(missing), f"measure it: {run}; it says why it was not"))
     return found or [NextStep(NOT_MEASURED, "everything", f"name something to audit, then {run}")]
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _advice(study: AnyStudy, part: AnyPart, verdict: str, rows: list[Judged]) -> str:

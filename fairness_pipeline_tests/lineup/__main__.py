@@ -16,7 +16,7 @@ from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH
 from fairness_pipeline_tests.lineup import power
 from fairness_pipeline_tests.lineup.any_difference import HARMS
 from fairness_pipeline_tests.lineup.everybody import drawn, systems
-from fairness_pipeline_tests.lineup.shared import Outcome, System, wrong
+from fairness_pipeline_tests.lineup.shared import SAID_SO, Outcome, System, wrong
 from fairness_pipeline_tests.verify.shared import ROOT, STATE, version
 
 DRAWS = 20
@@ -89,24 +89,26 @@ def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: 
         "*Biased* is the share of draws in which a verdict is `biased` or `differs`. For an innocent system it is the largest share of any row (at",
         "most 5% is wanted, within the chance of so many draws: up to three of 20). For a guilty one it is the share in the rows that",
         "should be biased. *Hangs on few*: guilty of a few words, names or attributes, which proves no bias of a group.",
+        "*Only a control could tell*: innocent, but only a control could show it, and that is too small: `biased` must say so.",
         "The other columns count the verdicts of all rows of all draws.",
         "",
     ]
     for study, title in TITLES.items():
         lines += [
             f"## {title}", "",
-            "| where | system | truth | biased | wanted | biased rows | differs | length not excluded | artefact | fair | fair on average | inconclusive | nothing to judge |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "| where | system | truth | biased | wanted | biased rows | control too small | differs | length not excluded | artefact | fair | fair on average | inconclusive | nothing to judge |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         ]  # fmt: skip
         for system in (own for own in all_systems if own.study == study and own.key in outcomes):
             found = outcomes[system.key]
             share = found.found if system.truth == "guilty" else found.biased
-            wanted = {"guilty": f"{system.power:.0%} or more", "innocent": "5% or less"}.get(system.truth, "–")
+            wanted = {"guilty": f"{system.power:.0%} or more", "hangs on few": "–"}.get(system.truth, "5% or less")
             mark = " **(wrong)**" if wrong(system, found) else ""
             counts = [
                 found.verdicts.get(name, 0)
                 for name in (
                     "biased",
+                    SAID_SO,
                     DIFFERS,
                     DIFFERS_BY_LENGTH,
                     "artefact",

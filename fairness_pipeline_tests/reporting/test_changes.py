@@ -41,7 +41,15 @@ def test_a_pair_is_known_by_what_it_was_asked() -> None:
 def _changed(then: str | None, now: str, change: Change | None, study: AnyStudy) -> Changed:
     rows: list[dict[str, Any] | None] = [
         verdict
-        and {"verdict": verdict, "note": "", "value_a": 1.0, "value_b": 2.0, "unit": "percent", "measure": "length"}
+        and {
+            "verdict": verdict,
+            "note": "",
+            "p_holm": 0.001,
+            "value_a": 1.0,
+            "value_b": 2.0,
+            "unit": "percent",
+            "measure": "length",
+        }
         for verdict in (then, now)
     ]  # type: ignore[misc]
     assert rows[1]

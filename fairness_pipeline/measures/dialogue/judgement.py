@@ -67,8 +67,8 @@ def judged(rows: list[Comparison], alpha: float, controls: Controls) -> list[Com
     The measures as they are form one family of Holm's, and their neutral readings another; distinguishable answers are
     always read with the groups' words masked, and belong to that. Parts of measures form a third. A measure that no
     response shows belongs to none: it cannot be rejected, whatever the level (Tarone 1990).
-    The row of a measure has the p of its neutral reading (`p_holm`, `p_bh`), unless its verdict rests on the answers as
-    they are.
+    The row of a measure has the p of its neutral reading (`p_holm`, `p_bh`); if its verdict rests on the answers as
+    they are, twice the p of these, as there were two chances.
 
     Args:
         rows: The rows of each measure and of its neutral reading, whose name ends in `MASKED`.
@@ -96,13 +96,15 @@ def judged(rows: list[Comparison], alpha: float, controls: Controls) -> list[Com
 
 
 def _on_both(row: Comparison, neutral: Comparison, controls: Controls, alpha: float) -> Comparison:
+    """The row of a measure with the verdict on both of its readings."""
     overrules = row.verdict == "biased" != neutral.verdict
     p_control = controls.p_masked(row) if overrules else 1.0
     verdict = on_content(row.verdict, neutral.verdict, p_whole=row.p_holm, p_control=p_control, alpha=alpha)
-    rests_on, note = neutral, ""
+    adjusted, note = (neutral.p_holm, neutral.p_bh), ""
     if overrules and verdict == "biased":
-        rests_on, note = row, too_small(f"{row.n:,} pairs with the groups' words masked")
+        adjusted = min(1.0, 2 * row.p_holm), min(1.0, 2 * row.p_bh)
+        note = too_small(f"{row.n:,} pairs with the groups' words masked")
     elif verdict == "biased" and controls.p_parrot(row, neutral) < alpha:
         verdict, note = ARTEFACT, SHOWS_THROUGH
     notes = "; ".join(filter(None, [row.note, note]))
-    return replace(row, p_holm=rests_on.p_holm, p_bh=rests_on.p_bh, verdict=verdict, note=notes)
+    return replace(row, p_holm=adjusted[0], p_bh=adjusted[1], verdict=verdict, note=notes)

@@ -64,7 +64,7 @@ def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
         p = _p_control(row, content, by_seed)
         found = on_content(row["verdict"], content["verdict"], p_whole=row["p_holm"], p_control=p, alpha=alpha)
         stays = found == "biased" != content["verdict"]
-        row |= {"p_holm": (row if stays else content)["p_holm"], "verdict": found}
+        row |= {"p_holm": min(1.0, 2 * row["p_holm"]) if stays else content["p_holm"], "verdict": found}
     return pa.Table.from_pylist(rows, schema=RECIPE_SIGNIFICANCE)
 
 

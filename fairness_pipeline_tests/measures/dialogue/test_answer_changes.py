@@ -6,10 +6,17 @@ import pytest
 from sacrebleu import sentence_chrf
 
 from fairness_pipeline.lexicons.no_effect import GROUP, REWORDING
-from fairness_pipeline.measures.dialogue.answer_changes import compare_changes, measure_changes, similarities
+from fairness_pipeline.measures.dialogue.answer_changes import (
+    compare_changes,
+    differences_without_effect,
+    measure_changes,
+    similarities,
+)
 from fairness_pipeline.measures.dialogue.diversity import index_responses
+from fairness_pipeline.measures.dialogue.length import MEASURE as LENGTH
 from fairness_pipeline.measures.dialogue.length import LengthScorer
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.project.project import load_dimension
 
 GENDER = load_dimension("gender")
@@ -101,3 +108,41 @@ def test_shorter_answers_of_one_law_are_not_more_diverse_at_equal_length() -> No
     gap = [own.ngrams.diversity(own.a).diversity - own.ngrams.diversity(own.b).diversity for own in (plain, equal)]
     assert gap[0] < -0.05  # as the papers count, the curt side is the more varied one
     assert abs(gap[1]) < 0.02
+
+
+def _moved(of_a: int, of_b: int) -> dict[str, float]:
+    """How another wording moves the gap in length of a bot, whose answers it makes longer by so many words of each side."""
+    random = np.random.default_rng(4)
+    words = random.integers(3, 12, 200)
+    sides = ["a", "b"] * 100
+    said = {("a", pair): "so " * words[pair] for pair in range(200)} | {("b", pair): "so " * 4 for pair in range(200)}
+    responses = pa.table(
+        {
+            "pair_id": [*range(200), *range(200)],
+            "side": ["a"] * 200 + ["b"] * 200,
+            "response": [said[side, pair] for side in "ab" for pair in range(200)],
+            "kind": ["answer"] * 400,
+        }
+    )
+    more = {"a": "so " * of_a, "b": "so " * of_b}
+    others = pa.table(
+        {
+            "pair_id": range(200),
+            "side": sides,
+            "change": [REWORDING] * 200,
+            "response": [said[side, pair] + more[side] for pair, side in enumerate(sides)],
+            "kind": ["answer"] * 200,
+        }
+    )
+    scorings = {LENGTH.table: LENGTH.scoring(MeasureSettings(), GENDER)}
+    clusters = [np.arange(200) // 10]
+    (row,) = differences_without_effect(responses, others, [LENGTH], scorings, clusters).slice(0, 1).to_pylist()
+    return {name: row[name] for name in ("gap_original", "gap_changed", "difference", "ci_low", "ci_high")}
+
+
+def test_a_bot_that_greets_back_has_the_same_gap_either_way() -> None:
+    """Another wording is compared gap with gap: a shift that both sides share is none."""
+    greets, unsteady = _moved(2, 2), _moved(3, 0)
+    assert greets["difference"] == 0 and greets["ci_low"] < 0 < greets["ci_high"] < 0.3
+    assert greets["gap_original"] == greets["gap_changed"] > 2
+    assert unsteady["difference"] == pytest.approx(3) and unsteady["ci_low"] > 2.5

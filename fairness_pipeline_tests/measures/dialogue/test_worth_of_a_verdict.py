@@ -14,7 +14,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.dialogue.breakdown import break_down, carrying, swapped_words
 from fairness_pipeline.measures.dialogue.classifier_quality import evaluate_classifiers
-from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, doubts
+from fairness_pipeline.measures.dialogue.dialogue_significance import _p_moved, control, decisive, doubts
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, SideResponses, index_responses
 from fairness_pipeline.measures.dialogue.instrument import check_instruments, swapped_texts
 from fairness_pipeline.measures.dialogue.measure import MASKED, Sides, SignificanceSettings
@@ -352,7 +352,9 @@ def test_doubts_name_what_would_undo_a_finding() -> None:
         "it hangs on 2 distinct answers",
     ]
     assert reservations({**FIRM, "rewording_p": 0.01}) == ["another wording moves the gap as well (+6 points)"]
-    assert reservations({**FIRM, "rewording_p": 0.01, "rewording_difference": 0.5}) == []
+    row = {"measure": "offense_rate"}
+    small, large = ({"difference": d, "ci_low": d - 2, "ci_high": d + 2} for d in (0.5, -6.0))
+    assert _p_moved(small, row, {"offense_rate": FIRM}) > 0.9 and _p_moved(large, row, {"offense_rate": FIRM}) < 0.01
 
 
 def test_a_biased_row_is_read_masked_and_an_artefact_tells_its_control() -> None:
