@@ -157,12 +157,11 @@ def _changed(
         found = _over_pairs(now, earlier, measure, row)
         if found:
             return Changed(study, audit, row, then, *found)
-    estimates = [_estimate(study, own) for own in (then, row)]
-    if not all(np.isfinite(own.error) for own in estimates):
+    before, after = (_estimate(study, own) for own in (then, row))
+    if not math.isfinite(before.error):
         return Changed(study, audit, row, then, None, "the earlier one has no interval")
-    error = math.hypot(*(own.error for own in estimates))
-    before, after = (own.centre for own in estimates)
-    change = change_of_estimates((before, after), Estimate(after - before, error), Estimate(after + before, error), "z")
+    means, opposite = (before.centre, after.centre), before._replace(centre=-before.centre)
+    change = change_of_estimates(means, after.minus(before), after.minus(opposite), "z")
     return Changed(study, audit, row, then, change, "two intervals")
 
 

@@ -120,7 +120,7 @@ def change_of_groups(
 
     def gap(contrast: np.ndarray) -> Estimate:
         a, b = (_mean(contrast[own], step, [each[own] for each in clusters]) for own in (on_a, ~on_a))
-        return Estimate(a.centre - b.centre, float(np.hypot(a.error, b.error)), min(a.freedom, b.freedom))
+        return a.minus(b)
 
     means = tuple(float(values[on_a].mean() - values[~on_a].mean()) for values in (before, after))
     return change_of_estimates((means[0], means[1]), gap(after - before), gap(after + before), "t of the same texts")

@@ -27,6 +27,11 @@ class Estimate(NamedTuple):
         """The same in another unit."""
         return self._replace(centre=self.centre * factor, error=self.error * factor)
 
+    def minus(self, other: "Estimate") -> Self:
+        """The difference to an independent estimate, with the fewer degrees of freedom of both."""
+        error, freedom = math.hypot(self.error, other.error), min(self.freedom, other.freedom)
+        return self._replace(centre=self.centre - other.centre, error=error, freedom=freedom)
+
     def interval(self, level: float) -> tuple[float, float]:
         """The central interval of the difference at `level`."""
         if not math.isfinite(self.error):

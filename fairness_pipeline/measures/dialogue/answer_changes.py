@@ -4,7 +4,6 @@ Two answers are compared by identity, by chrF (Popovic 2015, as sacreBLEU counts
 weight) and, where an encoder is named, by the distance of their vectors. The groups' words are masked first.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -287,7 +286,8 @@ def differences_without_effect(
             for name, (before, after) in measure.readings(table).items():
                 scale = 100.0 if measure.kind(name) == "rates" else 1.0
                 shift = scale * np.subtract(after, before, dtype=float)
-                moved = _gap([_mean(shift[on], [each[pairs[on]] for each in clusters], scale) for on in (on_a, ~on_a)])
+                of_a, of_b = (_mean(shift[on], [each[pairs[on]] for each in clusters], scale) for on in (on_a, ~on_a))
+                moved = of_a.minus(of_b)
                 low, high = map(finite, moved.interval(0.95))
                 original, changed = (
                     scale * float(values[on_a].mean() - values[~on_a].mean()) for values in (before, after)
@@ -306,8 +306,3 @@ def _mean(shift: np.ndarray, clusters: Clusterings, scale: float) -> Estimate:
     """The mean shift of one side's contexts. Two that move by one answer each way are added, as in rates and counts."""
     over_pairs = count_difference(shift / scale, np.zeros(len(shift))).scaled(scale)
     return cautious_mean(shift, clusters, over_pairs)
-
-
-def _gap(sides: list[Estimate]) -> Estimate:
-    a, b = sides
-    return Estimate(a.centre - b.centre, math.hypot(a.error, b.error), min(a.freedom, b.freedom))
