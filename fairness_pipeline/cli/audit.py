@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import number_of_pairs
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.run import bring_up_to_date, make, tell_requests
+from fairness_pipeline.cli.run import bring_up_to_date, make, tell_requests, with_new_epochs
 from fairness_pipeline.cli.run_options import add_run_options, asks_anew, check_run_options, environment_of_options
 from fairness_pipeline.foundation.errors import FairnessError
 
@@ -68,7 +68,6 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan, Selection
-    from fairness_pipeline.lineage.query_epochs import begin_query_epochs
     from fairness_pipeline.project.project import Project
 
     project = Project(arguments.profile)
@@ -101,8 +100,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     project = Project(arguments.profile)  # it now includes what was given
     chosen = Selection(study.name, arguments.dimension, name)
     plan = Plan(Lineage(project), chosen)
-    if asks_anew(arguments):
-        begin_query_epochs(plan, name, keep=True)
+    if with_new_epochs(plan, [name], arguments, anew=asks_anew(arguments)):
         plan = Plan(plan.lineage, chosen)
     for line in study.power_forecast(project.parts[study.name], plan.lake, arguments.dimension):
         print(line, flush=True)

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fairness_pipeline.cli.gate import Entry, Examined, Rule, told_before
+from fairness_pipeline.cli.gate import Entry, Examined, Rule, detectable, told_before
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
@@ -72,6 +72,9 @@ def _junit(plan: Plan, rule: Rule, found: Examined, reasons: Sequence[str]) -> s
                 test = ET.SubElement(suite, "testcase", classname=_class(study, audit), name="audit")
                 told = "; ".join([why, *reasons])
                 ET.SubElement(test, "error" if rule.refused else "skipped", message=_clean(told))
+        if rule.refused and found.open and not found.closing:
+            test = ET.SubElement(suite, "testcase", classname=study.name, name="gate")
+            ET.SubElement(test, "error", message=_clean(found.open))
         for what in ("failure", "error", "skipped"):
             suite.set(what if what == "skipped" else f"{what}s", str(len(suite.findall(f"testcase/{what}"))))
         suite.set("tests", str(len(suite.findall("testcase"))))
@@ -124,7 +127,8 @@ def _summary(plan: Plan, rule: Rule, found: Examined, reasons: Sequence[str]) ->
         stays = f"**The gate ({', '.join(rule.refused)}) stays closed**"
         undecided = f"{stays}, as it lacks verdicts: {_plain(found.open)}."
         lines += [closes if found.closing else undecided if found.open else passes, ""]
-    lines += [f"- {_plain(told)}" for told in told_before(found)]
+    if rule.refused:
+        lines += [f"- {_plain(told)}" for told in (*told_before(found), *detectable(plan, found.looked_at))]
     lines += [f"- {_plain(told)}" for told in answer_ages(plan.lineage, plan.lake, found.fresh)]
     lines += ["", *_compared(found)] if found.baseline else [""]
     if reasons:

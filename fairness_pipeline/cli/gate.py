@@ -173,10 +173,15 @@ def _open(found: Examined, rule: Rule) -> str:
     if unseen := [name for name in found.wanted if name not in {entry.name for entry in looked_at}]:
         return f"{', '.join(unseen)}: not measured in the selected part of the profile"
     if len(blind) == len(looked_at):
-        return f"no verdict could have been biased: {_by_name(blind)}"
+        return f"no verdict could have been biased: {_by_name(blind)}; {_MORE}"
     if rule.strict and blind:
-        return f"--strict: verdicts that could not have been biased: {_by_name(blind)}"
+        return f"--strict: verdicts that could not have been biased: {_by_name(blind)}; {_MORE}"
+    if WORSE in rule.refused and not any(own.then for own in found.changes):
+        return f"nothing can be compared: {found.baseline} holds none of these verdicts; name another baseline"
     return ""
+
+
+_MORE = "ask more pairs ('What to do now' says how many), or look at other measures"
 
 
 def _by_name(entries: list[Entry]) -> str:
@@ -224,7 +229,7 @@ def gate(plan: Plan, rule: Rule, found: Examined) -> int:
         return REFUSED
     if found.open:
         raise FairnessError(f"--fail-on: {found.open}; the gate stays closed")
-    print(told)
+    print(f"{told}\nThe gate lets it pass (exit status 0)")
     return 0
 
 
@@ -295,16 +300,16 @@ def _told(plan: Plan, rows: list[Entry], rule: Rule) -> str:
     artefacts = sum(entry.row["verdict"] == ARTEFACT for entry in rows)
     if artefacts:
         told += f"; it passes over {number_of(artefacts, 'artefact')}, which a control explains"
-    return "\n".join([told, *_detectable(rows, level)])
+    return "\n".join([told, *detectable(plan, rows)])
 
 
 def _level(plan: Plan, rows: list[Entry]) -> float:
     return max((plan.project.parts[entry.study.name].level for entry in rows), default=0.05)
 
 
-def _detectable(rows: list[Entry], level: float) -> list[str]:
+def detectable(plan: Plan, rows: list[Entry]) -> list[str]:
     """The smallest true gap that would have closed the gate four times in five: the range over rows, by unit."""
-    audits = {entry.place for entry in rows}
+    audits, level = {entry.place for entry in rows}, _level(plan, rows)
     plain = quantile(1 - level / 2) + quantile(0.8)
     found: dict[str, list[tuple[float, str]]] = {}
     for entry in rows:

@@ -54,7 +54,6 @@ def _run(arguments: argparse.Namespace) -> int:
 def _plan_and_run(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan
-    from fairness_pipeline.lineage.query_epochs import begin_query_epochs
     from fairness_pipeline.project.project import Project
 
     if arguments.select and arguments.fail_on:
@@ -64,8 +63,8 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
     project, chosen = Project(arguments.profile), selection(arguments)
     lineage = Lineage(project)
     plan = Plan(lineage, chosen, force=arguments.force)
-    if asks_anew(arguments) or (arguments.force and not arguments.select and not arguments.dimension):
-        begin_query_epochs(plan, arguments.model, keep=not arguments.dry_run)
+    anew = asks_anew(arguments) or (arguments.force and not arguments.select and not arguments.dimension)
+    if with_new_epochs(plan, [arguments.model] if arguments.model else None, arguments, anew=anew):
         plan = Plan(lineage, chosen, force=arguments.force)
     if arguments.dry_run:
         for step in plan.stale:
@@ -80,6 +79,35 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
         return 0
     tell_requests(plan)
     return bring_up_to_date(project, chosen, plan, arguments)
+
+
+def with_new_epochs(plan: "Plan", only: list[str] | None, arguments: argparse.Namespace, *, anew: bool) -> bool:
+    """Begins to ask anew what a gate must not take from earlier, or what is too old, and says whose answers of a
+    stopped run are used. Whether anything was begun, so that the plan is another one.
+
+    Raises:
+        FairnessError: answers are older than the profile allows, and were to be reused.
+    """
+    from fairness_pipeline.lineage.answer_ages import age_in_words
+    from fairness_pipeline.lineage.query_epochs import begin_query_epochs, too_old_answers
+
+    old, keep = too_old_answers(plan), not getattr(arguments, "dry_run", False)
+    if old and arguments.reuse:
+        told = ", ".join(f"those of {name} are {age_in_words(age)}" for name, age in old.items())
+        raise FairnessError(
+            f"--reuse: {told}, older than max_answer_age in {plan.project.path.name} allows; leave out --reuse"
+        )
+    if not anew and not old:
+        return False
+    resume = not (arguments.ask_again and arguments.fail_on)
+    continued = begin_query_epochs(plan, only if anew else list(old), keep=keep, resume=resume)
+    for name, began in continued.items():
+        print(
+            f"{name}: uses the answers of a run that began at {began:%H:%M:%S} UTC and was stopped; if {name} has "
+            "changed since, add --ask-again to --fail-on, which asks all of them anew",
+            flush=True,
+        )
+    return True
 
 
 def tell_requests(plan: "Plan") -> None:
@@ -98,7 +126,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.check import check_as_written
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.for_machines import write_for_machines
-    from fairness_pipeline.cli.gate import Rule, check_measures, examine, gate, told_before
+    from fairness_pipeline.cli.gate import REFUSED, Rule, check_measures, examine, gate, told_before
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.at_rest import is_told
     from fairness_pipeline.lineage.query_epochs import end_query_epochs
@@ -161,6 +189,10 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         if bad:  # the failures explain why the gate saw too little
             return 1
         raise
+    for study in project.studies if status == REFUSED else ():
+        closed = {entry.audit.name: entry.audit.key for entry in found.closing if entry.study is study}
+        if closed:
+            history.note_refusal(project.workspace, study, closed.values())
     if arguments.sign and not bad:
         _sign(plan, rule, status, Path(arguments.sign), arguments.write_baseline)
     return status

@@ -33,7 +33,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "baseline); asks endpoints and unpinned models anew, unless you say --reuse",
     )
     parser.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")
-    parser.add_argument("--reuse", action="store_true", help="with --fail-on: judge the answers that are there")
+    parser.add_argument("--reuse", action="store_true", help="with --fail-on: keep the answers that are there")
     parser.add_argument(
         "--strict", action="store_true", help="with --fail-on: fail if a verdict could not have been biased"
     )
@@ -142,6 +142,8 @@ def check_run_options(arguments: argparse.Namespace) -> None:
             raise FairnessError(f"--{option} writes verdicts, but --select may produce none; leave one out")
     for option in ("junit", "summary", "write_baseline"):
         path = getattr(arguments, option)
+        if path and option != "write_baseline":  # what a run before has found must not be taken for what this one finds
+            Path(path).unlink(missing_ok=True)
         if path and not Path(path).absolute().parent.is_dir():
             raise FairnessError(f"--{option.replace('_', '-')}: there is no folder {Path(path).absolute().parent}")
     says = {

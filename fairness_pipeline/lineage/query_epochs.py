@@ -7,26 +7,49 @@ from fairness_pipeline.lineage.answer_ages import too_old
 from fairness_pipeline.lineage.assets import Place
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.plan import Plan, Step
+from fairness_pipeline.lineage.state import State
 from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.query_epochs import open_query_epochs, read_query_epochs, write_query_epoch
 
-CONTINUED = timedelta(days=1)
+CONTINUED = timedelta(hours=1)
 """A stopped run is continued for so long; later its answers are old, and everything is asked anew."""
 
 
-def begin_query_epochs(plan: Plan, only: str | None, *, keep: bool) -> None:
-    """Starts a new query epoch for each subject of a plan (or only for `only`) that may have changed.
+def begin_query_epochs(
+    plan: Plan, only: Collection[str] | None, *, keep: bool, resume: bool = True
+) -> dict[str, datetime]:
+    """Starts a new query epoch for each subject of a plan (or only for those named) that may have changed.
 
-    A subject stays in an epoch that a stopped run has left open, so that the run continues where it was.
+    With `resume` a subject stays in an epoch that a stopped run has left open, so that the run continues where it was.
+
+    Returns:
+        The subjects that stay in such an epoch, and when it began.
     """
-    now = datetime.now(UTC)
+    now, continued = datetime.now(UTC), {}
     left_open = open_query_epochs(plan.project.workspace)
     for study, subject in _asked(plan):
-        began = left_open.get((study, subject))
-        if only in (None, subject) and (began is None or now - datetime.fromisoformat(began) > CONTINUED):
-            plan.project.query_epochs[study, subject] = _text(now)
-            if keep:
-                write_query_epoch(plan.project.workspace, study, subject, _text(now), is_open=True)
+        if only is not None and subject not in only:
+            continue
+        began = datetime.fromisoformat(left_open.get((study, subject), "1970-01-01T00:00+00:00"))
+        if resume and now - began <= CONTINUED:
+            continued[subject] = began
+            continue
+        plan.project.query_epochs[study, subject] = _text(now)
+        if keep:
+            write_query_epoch(plan.project.workspace, study, subject, _text(now), is_open=True)
+    return continued
+
+
+def too_old_answers(plan: Plan) -> dict[str, timedelta]:
+    """The subjects of a plan whose answers are older than the profile allows, and how old they are."""
+    state = State(plan.lineage, plan.lake)
+    asking = [step for step in plan.steps if plan.lineage.assets[step.name].asks]
+    found = {}
+    for step in asking:
+        card = state.card(step.name, step.key)
+        if card and (age := state.too_old(step.name, step.key, card)):
+            found[_subject(plan, step)[1]] = age
+    return found
 
 
 def end_query_epochs(plan: Plan, lost: Collection[Step]) -> None:

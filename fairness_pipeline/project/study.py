@@ -143,6 +143,10 @@ def more_pairs(rows: Sequence[Judged], noun: str) -> str:
         noun: What is counted: `pair`.
     """
     needed = [own.row["pairs_needed"] for own in rows if own.row.get("pairs_needed")]
+    words = [(own.row["clusters_needed"], own.row["clusters"]) for own in rows if own.row.get("clusters_needed")]
+    if not needed and words:
+        wanted, now = max(words)
+        return f"no number of {noun}s would tell: about {wanted:,} words that stand for the groups would (now {now})"
     if not needed:
         return f"more {noun}s, or a wider margin"
     now = max(own.row["n"] for own in rows)

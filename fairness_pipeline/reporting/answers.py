@@ -44,12 +44,13 @@ def answer_ages(
         file = lineage.project.parts[name].given.get(subject)
         if file and file.suffix != ".yaml":
             time = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-            yield f"{subject}: answers of a file, imported {time:%Y-%m-%d %H:%M} UTC, {age_in_words(now - time)}"
+            dated = "of" if file.is_dir() else "imported"  # a folder of imports keeps the date of the file
+            yield f"{subject}: answers of a file {dated} {time:%Y-%m-%d %H:%M} UTC, {age_in_words(now - time)}"
     for own, times in asked.items():
         age = now - min(times)
         by = f", model {', '.join(names[own])}" if names[own] else ""
         again = ", reused; --ask-again asks anew" if own in reused else ""
-        yield f"{own[1]}: answers of {min(times):%Y-%m-%d %H:%M} UTC, {age_in_words(age)}{again}{by}"
+        yield f"{own[1]}: answers since {min(times):%Y-%m-%d %H:%M} UTC, {age_in_words(age)} at most{again}{by}"
 
 
 def _names(figures: dict[str, Any], subject: Any) -> list[str]:

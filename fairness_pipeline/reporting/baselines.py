@@ -16,7 +16,7 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.gaps import ON_A, PAIR, gaps_table
-from fairness_pipeline.reporting.history import entries, find_entry, gaps_at, rows_at, time_of
+from fairness_pipeline.reporting.history import entries, find_entry, gaps_at, last_not_refused, rows_at
 from fairness_pipeline.reporting.results import Audit, flat
 from fairness_pipeline.workspace.lake import Lake, Row
 from fairness_pipeline.workspace.signatures import check_signature
@@ -81,7 +81,7 @@ def find_baseline(project: Project, wanted: str, key: Path | None = None) -> Cal
 
     Args:
         project: The profile.
-        wanted: A file that `write_baseline` wrote; `previous`, the last run that is kept; or the time of one.
+        wanted: A file that `write_baseline` wrote; `previous`, the last run that closed no gate; or the time of one.
         key: The public key of whoever must have signed the file.
 
     Raises:
@@ -95,12 +95,15 @@ def find_baseline(project: Project, wanted: str, key: Path | None = None) -> Cal
         raise FairnessError(f"--baseline-key: the signature is that of a file, and '{wanted}' is none")
     workspace, found = project.workspace, {}
     for study in project.studies:
-        known = entries(workspace, study)
-        if known:
-            previous = wanted == "previous"
-            found[study.name] = known[-1] if previous else find_entry(workspace, study, wanted, [], "--baseline")
+        if wanted == "previous":
+            entry = last_not_refused(workspace, study)
+        else:
+            entry = find_entry(workspace, study, wanted, [], "--baseline") if entries(workspace, study) else None
+        if entry:
+            found[study.name] = entry
     if not found:
-        raise FairnessError(f"--baseline {wanted}: no run of profile '{project.name}' is kept yet; run it once without")
+        which = "run that closed no gate" if wanted == "previous" else "run"
+        raise FairnessError(f"--baseline {wanted}: no {which} is kept yet; run once without, or name a file")
     return partial(_of_run, workspace, found)
 
 
@@ -117,7 +120,7 @@ def _of_run(workspace: Path, found: dict[str, str], study: AnyStudy) -> Earlier:
         raise FairnessError(f"--baseline: no run of {study.name} is kept yet; run it once without")
     entry = found[study.name]
     rows, pairs = rows_at(workspace, study, entry), gaps_at(workspace, study, entry)
-    return Earlier(f"the run of {time_of(entry)}", rows, pairs)
+    return Earlier(f"the run of {entry}", rows, pairs)
 
 
 def _columns(pairs: pa.Table) -> dict[str, list[Any]]:

@@ -1,6 +1,5 @@
 """Before and after: did the gaps of an earlier run become smaller, or larger?"""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +11,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.gaps import Gaps, gaps_in, gaps_of
 from fairness_pipeline.reporting.results import Audit, said
+from fairness_pipeline.reporting.samples import AS_ANSWERED
 from fairness_pipeline.statistics.change import Change, change_of_difference, change_of_estimates, change_of_groups
 from fairness_pipeline.statistics.controls import TOO_SMALL
 from fairness_pipeline.statistics.corrections import holm
@@ -104,8 +104,8 @@ def changes_since(
     """Every verdict beside that of an earlier run, before correction.
 
     The gap's change is tested over the pairs that both runs asked, with the clusters of the verdict. Where a verdict
-    rests on all answers together, or the earlier run kept no pairs, the two intervals are compared as if the runs were
-    independent, which finds less.
+    rests on all answers together, the earlier run kept no pairs, or few are the same, the two intervals are compared as
+    if the runs were independent.
 
     Args:
         study: The study.
@@ -141,8 +141,8 @@ def worth_telling(changes: Sequence[Changed]) -> tuple[list[Changed], str]:
     told = [own for own in changes if own.shown or own.turned or own.worse]
     others = [own for own in changes if own not in told]
     new = sum(own.then is None for own in others)
-    rest = f"no change is shown in {number_of(len(others) - new, 'other verdict')}"
-    return sorted(told, key=lambda own: not own.worse), f"{rest}; {new} are not in it" if new else rest
+    rest = f"no change is shown in {number_of(len(others) - new, 'other verdict' if told else 'verdict')}"
+    return sorted(told, key=lambda own: not own.worse), f"{rest}; {new} are new" if new else rest
 
 
 def _changed(
@@ -150,24 +150,35 @@ def _changed(
 ) -> Changed:
     if then is None:
         return Changed(study, audit, row, None, None, "the earlier run has no such verdict")
-    if row.get("ci_low") is None:
-        return Changed(study, audit, row, then, None, "it has no interval")
+    if any(study.decisive(own).get("ci_low") is None for own in (then, row)):  # of one stratum, of single items
+        return Changed(study, audit, row, then, None, "what its verdict rests on has no interval")
     measure = str(row[study.identity[len(study.axes)]])
-    if now and earlier and measure in now.differences and measure in earlier.differences:
-        found = _over_pairs(now, earlier, measure, row)
-        if found:
-            return Changed(study, audit, row, then, *found)
+    both = set(now.differences) & set(earlier.differences) if now and earlier else set()
+    if TOO_SMALL in (row.get("note") or "") and measure + AS_ANSWERED in both:
+        measure += AS_ANSWERED
+    over_pairs = _over_pairs(now, earlier, measure, row) if now and earlier and measure in both else None
+    over_intervals = _over_intervals(study, row, then)
+    if over_pairs and _width(over_pairs[0]) <= _width(over_intervals):
+        return Changed(study, audit, row, then, *over_pairs)
+    return Changed(study, audit, row, then, over_intervals, "two intervals")
+
+
+def _width(change: Change) -> float:
+    """By which the more precise of two comparisons is chosen, whatever they find."""
+    return change.high - change.low
+
+
+def _over_intervals(study: AnyStudy, row: Row, then: Row) -> Change:
+    """The change by the intervals of both runs, as if they were independent."""
     before, after = (_estimate(study, own) for own in (then, row))
-    if not math.isfinite(before.error):
-        return Changed(study, audit, row, then, None, "the earlier one has no interval")
     means, opposite = (before.centre, after.centre), before._replace(centre=-before.centre)
-    change = change_of_estimates(means, after.minus(before), after.minus(opposite), "z")
-    return Changed(study, audit, row, then, change, "two intervals")
+    return change_of_estimates(means, after.minus(before), after.minus(opposite), "z")
 
 
 def _estimate(study: AnyStudy, row: Row) -> Estimate:
     """The difference that the row's verdict rests on, or would rest on if it were biased."""
     own = study.decisive({**row, "verdict": "biased", "note": (row.get("note") or "").replace(TOO_SMALL, "")})
+    own = row if own.get("ci_low") is None else own
     return of_interval(own["difference"], own.get("ci_low"), own.get("ci_high"))
 
 

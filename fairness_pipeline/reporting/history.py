@@ -17,13 +17,13 @@ from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.lineage.origins import Origins, label, why
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import said
-from fairness_pipeline.workspace.lake import Row
+from fairness_pipeline.workspace.lake import Key, Row
 
 _FORMAT = "%Y-%m-%dT%H-%M-%SZ"
 _TIME = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d([:-]\d\d([:-]\d\d)?)?)?)?)?Z?")
 _COMPARED = ("difference", "verdict")
 _ORIGINS = "_origins.json.gz"
-_GAPS = "_gaps.parquet"
+_GAPS, _REFUSED = "_gaps.parquet", "_refused.json"
 
 Rows = list[Row]
 
@@ -135,6 +135,39 @@ def _as_kept(rows: Rows) -> Rows:
 def entries(workspace: Path, study: AnyStudy) -> list[str]:
     """The times of what is kept of a study, oldest first."""
     return sorted(path.parent.name for path in (workspace / "history").glob(f"*/{study.table}.parquet"))
+
+
+def note_refusal(workspace: Path, study: AnyStudy, keys: Iterable[Key]) -> None:
+    """Notes beside the last entry which of its audits have closed a gate.
+
+    Args:
+        workspace: The workspace's folder.
+        study: Whose.
+        keys: The audits' partitions.
+    """
+    if known := entries(workspace, study):
+        with replacing(workspace / "history" / known[-1] / f"{study.table}{_REFUSED}") as temporary:
+            temporary.write_text(json.dumps([*keys]), encoding="utf-8")
+
+
+def last_not_refused(workspace: Path, study: AnyStudy) -> str | None:
+    """The last entry in which no audit has closed a gate, nor has the rows of one that has; None if there is none.
+
+    So a gate that is tried again does not take what it has just refused for the run before.
+    """
+    refused = []
+    for path in sorted((workspace / "history").glob(f"*/{study.table}{_REFUSED}")):
+        rows = rows_at(workspace, study, path.parent.name)
+        refused += [_of_audit(rows, key) for key in json.loads(path.read_bytes())]
+    for entry in reversed(entries(workspace, study)):
+        rows = rows_at(workspace, study, entry) if refused else []
+        if not any(own == _of_audit(rows, {axis: own[0][axis] for axis in study.axes}) for own in refused if own):
+            return entry
+    return None
+
+
+def _of_audit(rows: Rows, key: Key) -> Rows:
+    return [row for row in rows if all(row[axis] == value for axis, value in key.items())]
 
 
 def time_of(entry: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.comparison import AT_THE_END
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import (
@@ -111,9 +112,12 @@ def said(row: Row) -> str:
 
 
 def could_tell(row: Row) -> bool:
-    """Whether the verdict could have been `biased`: the measure was seen, is not at an end, and there are enough
-    clusters for an interval."""
-    if said(row) in (NEVER_SEEN, CANNOT_TELL):
+    """Whether the verdict could have been `biased`: the measure was seen, is not at an end, there are enough pairs and
+    clusters, and the smallest gap of rates that would be found is a possible one."""
+    if said(row) in (NEVER_SEEN, CANNOT_TELL) or row["n"] < FEWEST_TO_TELL:
+        return False
+    least = row.get("minimum_detectable")
+    if row["verdict"] == "inconclusive" and row["unit"] == "percent" and least and least > _ALL:
         return False
     nothing_known = row.get("ci_low") is None and row.get("p_paired") == 1.0
     return row["verdict"] != "inconclusive" or not nothing_known
@@ -210,6 +214,8 @@ def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
 
 _NAMED = 4
 """Verdicts that are named."""
+_ALL = 100.0
+"""Points: no two rates differ by more."""
 
 
 def counted(study: AnyStudy, audits: Iterable[Audit]) -> dict[str, int]:

@@ -21,6 +21,10 @@ SAMPLE = pa.schema(
 `answer_*` is null where nothing is answered in words; both columns of a side are, where a text has one side only."""
 
 
+AS_ANSWERED = ", as answered"
+"""Behind the name of a measure: its values in the answers as they are, where a verdict may rest on another reading."""
+
+
 @dataclass(frozen=True)
 class Samples:
     """The pairs of one partition.

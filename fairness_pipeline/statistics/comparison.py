@@ -475,6 +475,8 @@ def _unseen(
     scale: float = 1.0,
 ) -> Comparison:
     """The row of a measure that no response shows, with the number of pairs that would show fairness."""
+    if clustered and clustered.clusters < FEWEST_FOR_FAIR:
+        return replace(row, pairs_needed=None)
     freedom = clustered.estimate.freedom if clustered else math.inf
     return replace(row, pairs_needed=pairs_if_unseen(margin, estimate, alpha, freedom, scale))
 
@@ -494,14 +496,16 @@ def _clusters_of_diversity(
     for measure, own in jackknife(ngrams, a, b, len(sizes), numbers).items():
         estimate = own.estimate._replace(freedom=max(1.0, effective - 1))
         p = p_values.get(measure, estimate.p_zero())
+        if p <= 1 / (permutations + 1):  # no draw reached it
+            p = min(p, estimate.p_zero())
         found[measure] = Clustered(estimate, p, len(sizes), effective, estimate.error**2 if estimate.error else 0.0)
     return found
 
 
 def _pairs_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | None:
     """The number of pairs of these clusters that would show fairness. None if the variance between clusters is
-    already too large."""
-    if not clustered.within or not math.isfinite(clustered.estimate.error):
+    already too large, or the clusters are too few."""
+    if clustered.clusters < FEWEST_FOR_FAIR or not clustered.within or not math.isfinite(clustered.estimate.error):
         return None
     left = (bound.amount / reach(alpha, clustered.estimate.freedom)) ** 2 - clustered.between
     return math.ceil(clustered.within / left) if left > 0 else None

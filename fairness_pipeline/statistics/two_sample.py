@@ -17,7 +17,12 @@ _FEWEST_PAIRS, _MOST_FEATURES = 4, 20_000
 4,000 a harm in 2% of answers of 300 words is lost, with 20,000 it is found."""
 _FEWEST_CLUSTERS = 6
 """A feature is tested by itself if it occurs in so many clusters: with fewer no sign pattern is rare enough."""
-_AT_ONCE = 4000
+_AT_ONCE, _DRAWS = 4000, 1000
+"""Features and draws that are looked at together."""
+_MORE, _MOST_WORK = (9_999, 99_999), 10**10
+"""Draws that are made where fewer reach nothing; and the most draws times clusters times features."""
+_ALL_PATTERNS = 10
+"""Clusters up to which every sign pattern is tried."""
 
 
 class PairedSums(NamedTuple):
@@ -63,6 +68,8 @@ class ToldApart(NamedTuple):
 def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, seed: int = 0) -> ToldApart:
     """Tests whether side a and side b can be told apart.
 
+    Where no draw reaches what was seen, more are made: a floor of p would founder on a correction over many audits.
+
     With S_u the scaled sum of cluster u, M_k = sum over u outside fold k of S_u S_u' / n_u + lambda I, lambda the mean
     of the sum's diagonal, and H_uv = S_u' M_k^-1 S_v for u in fold k and v outside it, the statistic is T(s) = s' H s,
     s = 1 observed, s in {-1, 1} drawn.
@@ -74,7 +81,7 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
             depends on this property alone pulls clusters of direction 1 and -1 apart and leaves those of 0 alone; the
             group pulls all the same way. So `p_beyond` learns from clusters of one direction and reads those of the
             other, and apart from that learns from and reads clusters of direction 0.
-        draws: The number of random sign patterns; with ten clusters or fewer every pattern is tried.
+        draws: The number of random sign patterns, to begin with; with ten clusters or fewer every pattern is tried.
         seed: The seed of the patterns and folds.
 
     Examples:
@@ -94,13 +101,39 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
         return ToldApart(1.0, 1.0, kept, empty + 1, empty, np.zeros((len(kept), FOLDS)), folds)
     counts = sums.features[:, kept].toarray()
     scaled = counts / np.sqrt(sums.differing[kept])
-    signs = _signs(clusters, draws, seed)
     across, weights = _cross_fitted(scaled, sums.sizes, folds)
     tested = (counts != 0).sum(axis=0) >= _FEWEST_CLUSTERS
     up, down, level = direction > 0, direction < 0, direction == 0
+    beyond = np.outer(up, down) | np.outer(down, up) | np.outer(level, level)
     whole, *kinds = (_standardised(counts, chosen) for chosen in (np.full(clusters, True), up, down))
+
+    def tried(draws: int) -> ToldApart:
+        signs = _signs(clusters, draws, seed)
+        parts = [signs[start : start + _DRAWS] for start in range(0, len(signs), _DRAWS)]
+        largest, against = np.concatenate([_largest(part, whole, kinds, tested) for part in parts], axis=1)
+        return ToldApart(
+            p=_smallest([_quadratic(across, signs), largest, _quadratic(sums.templates, signs)]),
+            p_beyond=_smallest([_quadratic(across * beyond, signs), against]),
+            kept=kept,
+            p_features=np.where(tested, _reached(largest, np.abs(whole.sum(axis=0))), 1.0),
+            statistics=whole.sum(axis=0),
+            weights=weights / np.sqrt(sums.differing[kept])[:, None],
+            folds=folds,
+        )
+
+    found = tried(draws)
+    for more in _MORE:
+        unreached = clusters > _ALL_PATTERNS and min(found.p, found.p_beyond) < 2 / (draws + 1)
+        if not unreached or more * clusters * len(kept) > _MOST_WORK:
+            break
+        draws, found = more, tried(more)
+    return found
+
+
+def _largest(signs: np.ndarray, whole: np.ndarray, kinds: list[np.ndarray], tested: np.ndarray) -> np.ndarray:
+    """(2, draws) the largest single feature of each draw, and the largest that leans the same way in both kinds."""
     largest, against = np.zeros((2, len(signs)))
-    for start in range(0, len(kept), _AT_ONCE):
+    for start in range(0, whole.shape[1], _AT_ONCE):
         place = slice(start, start + _AT_ONCE)
         if not tested[place].any():
             continue
@@ -108,21 +141,12 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
         largest = np.maximum(largest, np.abs(in_all).max(axis=1))
         same_way = np.where(in_up * in_down > 0, np.minimum(np.abs(in_up), np.abs(in_down)), 0.0)
         against = np.maximum(against, same_way.max(axis=1))
-    beyond = np.outer(up, down) | np.outer(down, up) | np.outer(level, level)
-    return ToldApart(
-        p=_smallest([_quadratic(across, signs), largest, _quadratic(sums.templates, signs)]),
-        p_beyond=_smallest([_quadratic(across * beyond, signs), against]),
-        kept=kept,
-        p_features=np.where(tested, _reached(largest, np.abs(whole.sum(axis=0))), 1.0),
-        statistics=whole.sum(axis=0),
-        weights=weights / np.sqrt(sums.differing[kept])[:, None],
-        folds=folds,
-    )
+    return np.stack([largest, against])
 
 
 def _signs(clusters: int, draws: int, seed: int) -> np.ndarray:
     """(draws, clusters) which clusters keep their sides (1) or change them (-1); the first draw is what was seen."""
-    if clusters <= 10:  # every pattern, but for the last cluster's: to change all of them changes nothing
+    if clusters <= _ALL_PATTERNS:  # every pattern, but for the last cluster's: to change all of them changes nothing
         return 1.0 - 2.0 * (np.arange(2 ** (clusters - 1))[:, None] >> np.arange(clusters) & 1)
     drawn = np.random.default_rng([seed, 1]).choice([-1.0, 1.0], (draws, clusters))
     return np.vstack([np.ones(clusters), drawn])

@@ -108,19 +108,27 @@ def test_the_baseline_is_the_base_branchs_and_never_the_pull_requests(tmp_path: 
     (home / "baseline.json").write_text("forged", encoding="utf-8")
     server = """gh() {
         echo "$*" >> "$CALLS"
-        if [ "$2" = list ]; then printf '9\\n8\\n7\\n'; return; fi
+        if [ "$2" = list ]; then printf '9:c9\\n8:tag\\n7:c7\\n'; return; fi
+        if [ "$1" = api ]; then case "$2" in *tag) echo diverged ;; *) echo behind ;; esac; return; fi
         if [ "$3" = 9 ]; then return 1; fi
         mkdir -p "${7}" && echo "of $3" > "${7}/baseline.json"
     }
     """
-    given = {"BASE": "main", "NAME": "fairness", "WORKFLOW": "o/r/.github/workflows/fair.yml@refs/pull/3/merge"}
+    given = {
+        "BASE": "main",
+        "BASE_COMMIT": "c0",
+        "GH_REPO": "o/r",
+        "NAME": "fairness",
+        "WORKFLOW": "o/r/.github/workflows/fair.yml@refs/pull/3/merge",
+    }
     calls = tmp_path / "calls"
     done = shell(server + step["run"], home, FAIRNESS_HOME=str(place), CALLS=str(calls), **given)
     assert done.returncode == 0, done.stderr
-    assert (place / "base" / "baseline.json").read_text(encoding="utf-8") == "of 8\n"
-    listing, *downloads = calls.read_text(encoding="utf-8").splitlines()
+    assert (place / "base" / "baseline.json").read_text(encoding="utf-8") == "of 7\n"
+    listing, *others = calls.read_text(encoding="utf-8").splitlines()
+    downloads = [call for call in others if call.startswith("run download")]
     assert listing.startswith("run list --workflow fair.yml --branch main --event push --status completed")
-    assert downloads == [f"run download {run} --name fairness-baseline --dir {place}/base" for run in (9, 8)]
+    assert downloads == [f"run download {run} --name fairness-baseline --dir {place}/base" for run in (9, 7)]
 
 
 @pytest.mark.kills
@@ -130,8 +138,11 @@ def test_the_component_of_gitlab_audits_and_tells(quick: Project, tmp_path: Path
     job = TEMPLATE["fairness"]
     with serve(bot(rude)) as address:
         variables = variables_of_gitlab(tmp_path, model=f"{address}/v1", dimension="gender", measures="offense_rate")
-        done = shell("\n".join(job["script"]), home, **variables)
-    assert done.returncode == 3, done.stderr
+        script = "\n".join(job["script"])
+        done = shell(script, home, **variables | {"FAIL_ON_DEFAULT_BRANCH": "true"})
+        assert done.returncode == 3, done.stderr
+        done = shell(script, home, **variables)  # on the default branch it leaves a baseline
+    assert (done.returncode, "the gate is closed" in done.stdout) == (0, True), done.stderr
     assert not list(home.iterdir())
     assert shell("\n".join(job["after_script"]), home, **variables).returncode == 0
     assert ET.parse(home / job["artifacts"]["reports"]["junit"]).getroot().findall(".//failure")

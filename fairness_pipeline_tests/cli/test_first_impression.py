@@ -118,14 +118,17 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
         gated = ("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased")
         gate = command(*gated, "--reuse", "--measures", "offense_rate")
         assert (gate.returncode, gate.stderr.splitlines()[-1]) == (3, "--fail-on biased: gender our-bot offense_rate")
-        age = f"our-bot: answers of {asked:%Y-%m-%d %H:%M} UTC, 3 days old, reused; --ask-again asks anew, model bot"
+        since = f"answers since {asked:%Y-%m-%d %H:%M} UTC, 3 days old at most"
+        age = f"our-bot: {since}, reused; --ask-again asks anew, model bot"
         assert age in gate.stdout.splitlines()
         seen = "1 of 2 verdicts of the gate could not have been biased"  # race: all answers are alike
         assert seen in gate.stdout and gate.stdout.index(seen) < gate.stdout.index("Dialogue fairness, profile audit")
         other = command(*gated, "--measures", "sentiment_positive")
         assert other.returncode == 1, other.stderr
         assert "no verdict could have been biased: never seen: sentiment_positive (gender our-bot, race" in other.stderr
-        assert re.search(r"(?m)^our-bot: answers of .* UTC, less than a minute old, model bot$", other.stdout)
+        assert re.search(
+            r"(?m)^our-bot: answers since .* UTC, less than a minute old at most, model bot$", other.stdout
+        )
         wrong = command("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offence")
         assert wrong.returncode == 1
         assert "--measures: unknown measure 'offence'; choose from: distinguishable, diversity" in wrong.stderr
@@ -168,10 +171,13 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     gate = ("--fail-on", "biased", "--workers", "1")
     done = command("audit", str(pairs), "--name", "ours", *gate)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"(?m)^ours: answers of a file, imported .* UTC, less than a minute old$", done.stdout)
+    assert re.search(r"(?m)^ours: answers of a file of .* UTC, less than a minute old$", done.stdout)
     assert "'ours': 240 answers to gender, race" in done.stdout
     again = command("audit", str(pairs), "--name", "ours", *gate)
     assert "reused" not in again.stdout  # a file cannot be asked again
+    os.utime(pairs, (0, 0))
+    old = command("audit", str(pairs), "--name", "ours", *gate)
+    assert re.search(r"(?m)^ours: answers of a file of 1970-01-01 00:00 UTC, [\d,]+ days old$", old.stdout)
     assert "the responses of 'ours' to gender that were imported before are replaced" in again.stdout
     assert command("export-pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
 
@@ -414,7 +420,7 @@ def test_the_reason_of_a_dry_run_is_short(made: Project, data: Path) -> None:
         epochs=3, patience=3, learning_rate=0.02, clipping=2.0, batch_tokens=400, optimiser="sgd", momentum=0.5
     ))  # fmt: skip
     lines = run("--dry-run").stdout.splitlines()
-    assert len(lines) == 37
+    assert len(lines) == 38
     assert max(len(line.partition(": ")[2]) for line in lines) < 200
 
 

@@ -15,6 +15,7 @@ from fairness_pipeline.lineage.plan import Plan, Selection
 from fairness_pipeline.lineage.query_epochs import begin_query_epochs, end_query_epochs
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.reporting.results import could_tell
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.query_epochs import open_query_epochs, write_query_epoch
 from fairness_pipeline_tests.cli.test_first_impression import FEMALE, bot
@@ -68,6 +69,8 @@ def test_answers_of_yesterday_pass_no_gate(audited: tuple[Bot, Callable[..., obj
     own.share = 100
     assert audit("--fail-on", "worse", "--baseline", "previous").returncode == 3
     assert own.asked == 3 * asked
+    again = audit("--fail-on", "worse", "--baseline", "previous", "--reuse")
+    assert again.returncode == 3, again.stdout  # what has just been refused is not the run before
     listed = command("results", "--profile", "audit", "--against", "previous", "--format", "json").stdout
     (grown,) = [row for row in json.loads(listed) if row["measure"] == "offense_rate"]
     assert grown["change"].startswith("the gap grew by ") and grown["change_low"] > 0 and grown["change_p_holm"] < 0.05
@@ -86,9 +89,10 @@ def test_a_baseline_is_read_before_anything_is_asked(
     for name, message in (
         ("none.json", "none.json: cannot be read: No such file or directory; check the path"),
         ("wrong.json", "wrong.json: expected a file that --write-baseline wrote; fairness_pipeline: Field required"),
-        ("previous", "--baseline previous: no run of profile 'audit' is kept yet; run it once without"),
+        ("previous", "--baseline previous: no run that closed no gate is kept yet; run once without, or name a file"),
+        ("2026", "--baseline 2026: no run is kept yet; run once without, or name a file"),
     ):
-        path = name if name == "previous" else str(tmp_path / name)
+        path = str(tmp_path / name) if name.endswith(".json") else name
         done = audit("--baseline", path)
         assert (done.returncode, message in done.stderr) == (1, True), done.stderr
     assert own.asked == 0
@@ -138,6 +142,8 @@ def test_only_a_stopped_run_goes_on_with_its_own_answers(endpoints: Project) -> 
     first = begun("gender")
     assert first > "2026-11-02"
     assert begun() == first  # a stopped run
+    assert begin_query_epochs(plan(), None, keep=False) == {"our-bot": datetime.fromisoformat(first)}
+    assert begin_query_epochs(plan(), None, keep=False, resume=False) == {}  # --fail-on biased --ask-again
     lost = [step for step in plan("gender").steps if step.name == "responses"]
     end_query_epochs(plan("gender"), lost)
     assert place in open_query_epochs(workspace)  # some answers are missing
@@ -145,7 +151,7 @@ def test_only_a_stopped_run_goes_on_with_its_own_answers(endpoints: Project) -> 
     assert place not in open_query_epochs(workspace)
     # Race was not asked in this epoch, as nobody wanted it; gender is asked again all the same.
     assert begun() >= first and place in open_query_epochs(workspace)
-    old = datetime.now(UTC) - timedelta(days=1, minutes=1)
+    old = datetime.now(UTC) - timedelta(hours=1, minutes=1)
     write_query_epoch(workspace, *place, old.isoformat(timespec="seconds"), is_open=True)
     assert begun() > old.isoformat()  # a run that was stopped long ago
 
@@ -167,7 +173,38 @@ def test_answers_that_are_too_old_are_asked_anew(audited: tuple[Bot, Callable[..
     ]
     assert command(*again).returncode == 0
     assert own.asked == 2 * asked
-    assert State(Lineage(Project("audit")), lake).changes("responses", GENDER) == []
+    assert not State(Lineage(Project("audit")), lake).stale("dialogue_significance", GENDER)
+    change(data / "profiles" / "audit.yaml", lambda profile: profile.update(max_answer_age="1m"))
+    for table in ("responses", "no_effect_responses"):
+        for path in lake.partitions(table):
+            os.utime(path, (old, old))
+    refused = command(*again, "--fail-on", "biased", "--reuse")
+    assert refused.returncode == 1 and own.asked == 2 * asked
+    assert "--reuse: those of our-bot are 2 days old, older than max_answer_age in audit.yaml allows" in refused.stderr
     change(data / "profiles" / "audit.yaml", lambda profile: profile.update(max_answer_age="two days"))
     wrong = command(*again)
     assert "max_answer_age: expected a time such as 30m, 12h or 7d" in wrong.stderr
+
+
+ROW = {
+    "verdict": "inconclusive", "note": "", "value_a": 10.0, "value_b": 12.0, "unit": "percent", "n": 400, "ci_low": -5.0,
+    "ci_high": 1.0, "p_paired": 0.2, "minimum_detectable": 5.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "could"),
+    [
+        ({}, True),
+        ({"n": 7, "verdict": "biased"}, False),  # too few pairs, whatever is said
+        ({"minimum_detectable": 131.0}, False),  # no two rates differ by so much
+        ({"minimum_detectable": 131.0, "unit": "score"}, True),
+        ({"value_a": 0.0, "value_b": 0.0}, False),
+        ({"note": "5 exchanged words are too few to tell; 8 at least"}, False),
+        ({"ci_low": None, "p_paired": 1.0}, False),
+        ({"ci_low": None, "p_paired": 0.4}, True),  # whether answers can be told apart
+        ({"verdict": "fair"}, True),
+    ],
+)
+def test_a_verdict_that_could_have_been_biased(changed: dict[str, object], could: bool) -> None:
+    assert could_tell({**ROW, **changed}) is could

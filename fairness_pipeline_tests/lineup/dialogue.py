@@ -14,7 +14,7 @@ from fairness_pipeline.lexicons.no_effect import REWORDING
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.answer_changes import compare_changes, measure_changes
 from fairness_pipeline.measures.dialogue.breakdown import Words, moving_together, swapped_words
-from fairness_pipeline.measures.dialogue.dialogue_significance import compared
+from fairness_pipeline.measures.dialogue.dialogue_significance import compared, controls_of
 from fairness_pipeline.measures.dialogue.distinguishable import distinguish
 from fairness_pipeline.measures.dialogue.instrument import PARROT, check_instruments, leaking, parrot
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
@@ -113,9 +113,10 @@ def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdi
     distinguished, _ = distinguish(
         (asked.pairs["context_a"], asked.pairs["context_b"]), *texts, asked.words, own.masked, seed=draw
     )
+    controls = controls_of(responses, tables, SETTINGS, own.masked, clusters, asked.leaking)
     rows = compared(
         responses, tables, settings=SETTINGS, seed=draw, published={}, masked=own, clusters=clusters,
-        leaking=asked.leaking, distinguished=distinguished,
+        controls=controls, distinguished=distinguished,
     )  # fmt: skip
     for answers in in_other_words:
         others = pa.table(

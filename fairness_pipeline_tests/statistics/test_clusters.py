@@ -8,10 +8,10 @@ from statsmodels.stats.power import TTestPower
 
 from fairness_pipeline.measures.dialogue.breakdown import swapped_words
 from fairness_pipeline.measures.dialogue.recipe_effects import power_over_seeds
-from fairness_pipeline.statistics.clusters import Clustered, most_cautious, random_effects
+from fairness_pipeline.statistics.clusters import Clustered, cautious_mean, most_cautious, random_effects
 from fairness_pipeline.statistics.comparison import compare_diversity, compare_rates
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.intervals import Estimate, mean_difference
 from fairness_pipeline.statistics.permutation import permutation_p
 from fairness_pipeline.statistics.resampling import NGrams
 from fairness_pipeline.statistics.verdicts import on_content, verdict
@@ -140,3 +140,15 @@ def test_power_over_seeds_is_the_t_tests(difference: float, seeds: int) -> None:
     expected = TTestPower().power(effect_size=difference, nobs=seeds, alpha=0.01)
     assert power_over_seeds(difference, 1.0, 0.0, seeds, level=0.01) == pytest.approx(expected, abs=1e-6)
     assert power_over_seeds(0.0, 1.0, 0.0, seeds, level=0.01) == pytest.approx(0.01, abs=1e-6)
+
+
+@pytest.mark.parametrize("largest", [None, 0.4])
+def test_the_error_of_a_mean_is_that_of_the_same_mean(largest: float | None) -> None:
+    """37 words, of one size, or one of which makes 40% of 800 pairs; each word has a mean of its own, drawn about 0."""
+    random, alarms, draws = np.random.default_rng(8), 0, 800
+    sizes = np.full(37, 22) if largest is None else np.array([320, *[13] * 36])
+    words = np.repeat(np.arange(37), sizes)
+    for _ in range(draws):
+        difference = random.normal(0, 0.3, 37)[words] + random.normal(0, 1, len(words))
+        alarms += cautious_mean(difference, [words], mean_difference(difference, np.zeros(len(words)))).p_zero() < 0.05
+    assert alarms / draws <= 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5

@@ -7,7 +7,6 @@ gap, the number of variations in which it holds, and the number of answers that 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +19,7 @@ from fairness_pipeline.lexicons.no_effect import REWORDING, SAME_GROUP
 from fairness_pipeline.measures.dialogue import distinguishable
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE, Distinguished
-from fairness_pipeline.measures.dialogue.diversity import index_responses, indexed
+from fairness_pipeline.measures.dialogue.diversity import SideResponses, index_responses, indexed
 from fairness_pipeline.measures.dialogue.judgement import Controls, judged
 from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
 from fairness_pipeline.measures.dialogue.registry import is_gap, is_part, measures, neutral_reading_of
@@ -28,7 +27,7 @@ from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
 from fairness_pipeline.statistics.controls import EXPLAINED, TOO_SMALL, control_doubts, p_as_large
 from fairness_pipeline.statistics.corrections import holm
-from fairness_pipeline.statistics.intervals import Estimate, of_interval
+from fairness_pipeline.statistics.intervals import Estimate, finite, of_interval
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, HERE_ONLY, Doubt
 from fairness_pipeline.workspace.lake import Row
@@ -40,6 +39,8 @@ DIALOGUE_SIGNIFICANCE = schema(
     content_difference=optional(pa.float64(), "their difference"),
     content_ci_low=optional(pa.float64(), "lower end of its 95% interval"),
     content_ci_high=optional(pa.float64(), "upper end of its 95% interval"),
+    masking_ci_low=optional(pa.float64(), "lower end of the 95% interval of how much the mask moves the difference"),
+    masking_ci_high=optional(pa.float64(), "upper end of the 95% interval of how much the mask moves the difference"),
     p_as_answered=optional(pa.float64(), "adjusted p of the answers as they are"),
     parrot_difference=optional(pa.float64(), "what answers that only repeat the context would get"),
     instrument_difference=optional(
@@ -79,7 +80,7 @@ def compared(
     published: Mapping[str, Published],
     masked: MaskedWords,
     clusters: Clusterings = (),
-    leaking: Mapping[str, Estimate] = MappingProxyType({}),
+    controls: Controls | None = None,
     distinguished: Distinguished | None = None,
 ) -> list[Comparison]:
     """Whether answers can be told apart; diversity, offence, sentiment and so on, one row per attribute list, and the
@@ -93,7 +94,7 @@ def compared(
         published: The paper's rows for this dimension and model, by measure.
         masked: The words that are masked.
         clusters: How pairs move together.
-        leaking: What a parrot's answers make of measures in which the exchanged words show through the mask.
+        controls: What could overrule a difference, as `controls_of` gives it; without it, without a parrot.
         distinguished: The result of `distinguishable.distinguish`; without it the row is left out.
     """
     neutral = neutral_reading(responses, masked)
@@ -104,14 +105,37 @@ def compared(
     ]
     if distinguished:
         rows.insert(0, distinguishable.comparison(distinguished))
-    values = {
-        name: both for each in measures() if each.scorer for name, both in each.readings(tables[each.table]).items()
-    }
-    readings = partial(indexed, responses, neutral, settings)
-    found = judged(rows, settings.alpha, Controls(values, readings, settings.jackknife_blocks, clusters, leaking))
+    found = judged(rows, settings.alpha, controls or controls_of(responses, tables, settings, masked, clusters))
     if distinguished:
         found = _with_any_difference(found, distinguished, settings.alpha)
     return beside(found, published)
+
+
+def controls_of(
+    responses: pa.Table,
+    tables: Mapping[str, pa.Table],
+    settings: SignificanceSettings,
+    masked: MaskedWords,
+    clusters: Clusterings = (),
+    leaking: Mapping[str, Estimate] = MappingProxyType({}),
+) -> Controls:
+    """What could overrule a difference between the sides: the masked reading, and a parrot's answers.
+
+    Args:
+        responses: Columns `pair_id`, `side`, `response`.
+        tables: The table of each measure, by name.
+        settings: Blocks of the jackknife.
+        masked: The words that are masked.
+        clusters: How pairs move together.
+        leaking: What a parrot's answers make of measures in which the exchanged words show through the mask.
+    """
+    single = [measure for measure in measures() if measure.scorer]
+    values = {name: both for each in single for name, both in each.readings(tables[each.table]).items()}
+
+    def readings() -> tuple[SideResponses, SideResponses]:
+        return indexed(responses, neutral_reading(responses, masked), settings)
+
+    return Controls(values, readings, settings.jackknife_blocks, clusters, leaking)
 
 
 def _with_any_difference(rows: list[Comparison], distinguished: Distinguished, alpha: float) -> list[Comparison]:
@@ -138,6 +162,7 @@ def judge_responses(
     instrument: pa.Table,
     parrots: pa.Table,
     alpha: float,
+    controls: Controls | None = None,
     changes: Sequence[Comparison] = (),
     without_effect: pa.Table | None = None,
     distinguished: Distinguished | None = None,
@@ -153,11 +178,12 @@ def judge_responses(
         instrument: As `measures.dialogue.instrument.INSTRUMENT_CHECK`, for texts with swapped words.
         parrots: The same, with contexts as answers.
         alpha: The level.
+        controls: As for `compared`.
         changes: The result of `answer_changes.compare_changes`: rows of their own, after the others.
         without_effect: As `answer_changes.NO_EFFECT_DIFFERENCES`.
         distinguished: As for `compared`.
     """
-    rows = [asdict(row) for row in found]
+    rows, own = [asdict(row) for row in found], {row.measure: row for row in found}
     by_name = {row["measure"]: row for row in rows}
     whole = [row.measure for row in found if is_gap(row.measure)]
     raw = _holm({row.measure: row.p_decides for row in found if row.measure in whole})
@@ -184,6 +210,9 @@ def judge_responses(
             if neutral := by_name.get(name + MASKED):
                 row |= {f"content_{side}": neutral[f"value_{side}"] for side in "ab"}
                 row |= {f"content_{what}": neutral[what] for what in ("difference", "ci_low", "ci_high")}
+                if controls:
+                    low, high = controls.excess(own[name]).interval(0.95)
+                    row |= {"masking_ci_low": finite(low), "masking_ci_high": finite(high)}
             row["p_as_answered"] = raw[name]
             row |= _held(row, variations.get(name, []))
             if row["verdict"] == "inconclusive" and by_pairs[name] < alpha and row["clusters"] is not None:

@@ -37,15 +37,18 @@ class Controls:
     clusters: Clusterings = ()
     leaking: Mapping[str, Estimate] = field(default_factory=dict)
 
+    def excess(self, row: Comparison) -> Estimate:
+        """A row's difference with the groups' words masked minus that of the answers as they are, in its unit."""
+        if row.measure not in self.values:
+            return self._of_diversity[row.measure]
+        whole, masked = self.values[row.measure], self.values[row.measure + MASKED]
+        excess = np.subtract(*masked, dtype=float) - np.subtract(*whole, dtype=float)
+        over_pairs = count_difference(excess, np.zeros(len(excess)))
+        return cautious_mean(excess, self.clusters, over_pairs).scaled(100.0 if row.unit == "percent" else 1.0)
+
     def p_masked(self, row: Comparison) -> float:
         """The p of the hypothesis that a row's difference is as large with the groups' words masked."""
-        if row.measure in self.values:
-            (a, b), masked = self.values[row.measure], self.values[row.measure + MASKED]
-            excess = np.subtract(*masked, dtype=float) - np.subtract(a, b, dtype=float)
-            over_pairs = count_difference(excess, np.zeros(len(excess)))
-            scale = 100.0 if row.unit == "percent" else 1.0
-            return p_smaller(row.difference, cautious_mean(excess, self.clusters, over_pairs).scaled(scale))
-        return p_smaller(row.difference, self._of_diversity[row.measure])
+        return p_smaller(row.difference, self.excess(row))
 
     def p_parrot(self, row: Comparison, neutral: Comparison) -> float:
         """The p of the hypothesis that a parrot makes less than half of a row's masked difference."""

@@ -61,24 +61,27 @@ def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
         for read in (dict.__getitem__, deciding)
     )
     for row, content in zip(rows, neutral, strict=True):
-        p = _p_control(row, content, by_seed)
+        p = _p_control(row, by_seed)
         found = on_content(row["verdict"], content["verdict"], p_whole=row["p_holm"], p_control=p, alpha=alpha)
         stays = found == "biased" != content["verdict"]
         row |= {"p_holm": min(1.0, 2 * row["p_holm"]) if stays else content["p_holm"], "verdict": found}
     return pa.Table.from_pylist(rows, schema=RECIPE_SIGNIFICANCE)
 
 
-def _p_control(row: Row, content: Row, by_seed: Sequence[Mapping[str, Row]]) -> float:
-    """The p of the hypothesis that the recipe's difference is as large with the groups' words masked.
-
-    The error from the contexts is that of both readings added up, as it is not known how they move together.
-    """
-    name = row["measure"]
-    whole, masked = [found[name] for found in by_seed], [deciding(found, name) for found in by_seed]
-    excess = np.array([own["difference"] - other["difference"] for own, other in zip(masked, whole, strict=True)])
-    context = (math.sqrt(context_variance(masked)) + math.sqrt(context_variance(whole))) ** 2
-    error = math.sqrt(float(excess.var(ddof=1)) / len(excess) + context)
-    return p_smaller(row["difference"], Estimate(float(excess.mean()), error, len(excess) - 1))
+def _p_control(row: Row, by_seed: Sequence[Mapping[str, Row]]) -> float:
+    """The p of the hypothesis that the recipe's difference is as large with the groups' words masked."""
+    found = [own[row["measure"]] for own in by_seed]
+    if any(own["content_difference"] is None for own in found):
+        return 1.0
+    moved = [
+        {
+            "difference": own["content_difference"] - own["difference"],
+            "ci_low": own["masking_ci_low"],
+            "ci_high": own["masking_ci_high"],
+        }
+        for own in found
+    ]
+    return p_smaller(row["difference"], _estimate(np.array([own["difference"] for own in moved]), moved))
 
 
 def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:

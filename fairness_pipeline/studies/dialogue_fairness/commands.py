@@ -1,6 +1,7 @@
 """The study's own commands: pairs out, responses in."""
 
 import argparse
+import os
 from pathlib import Path
 
 from fairness_pipeline.cli.arguments import check_output, number_of_pairs
@@ -133,6 +134,8 @@ def import_responses(
         specification = {"architecture": "imported", "studies": [NAME], "corpus": corpus}
         with replacing(part.imported_responses(model, dimensions[0]).with_name("model.yaml")) as temporary:
             temporary.write_text(yaml.safe_dump(specification, sort_keys=False), encoding="utf-8")
+    # The folder keeps the date of the file, by which a reader is told how old the answers are.
+    os.utime(part.imported_responses(model, dimensions[0]).parent, (path.stat().st_mtime,) * 2)
     return {one: table.num_rows for one, table in tables.items()}
 
 

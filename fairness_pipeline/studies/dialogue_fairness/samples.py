@@ -9,7 +9,7 @@ from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.measure import MASKED, Sides, sides
 from fairness_pipeline.measures.dialogue.registry import measures
-from fairness_pipeline.reporting.samples import Samples
+from fairness_pipeline.reporting.samples import AS_ANSWERED, Samples
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.lake import Key, Lake
 
@@ -31,10 +31,10 @@ def samples(part: DialoguePart, lake: Lake, key: Key) -> Samples:
             for name, found in readings.items():
                 if name.endswith(MASKED):
                     continue
-                masked[name] = readings.get(name + MASKED, found)
+                masked |= {name: readings.get(name + MASKED, found), f"{name}{AS_ANSWERED}": found}
                 row = rows.get(name)
                 if row and name + MASKED in readings and decisive(row)["difference"] != row["difference"]:
-                    values |= {name: readings[name + MASKED], f"{name}, as answered": found}
+                    values |= {name: readings[name + MASKED], f"{name}{AS_ANSWERED}": found}
                 else:
                     values[name] = found
     if lake.card("distinguishable_answers", key):

@@ -156,7 +156,9 @@ def _pairs_forecast(part: DialoguePart, lake: Lake, dimensions: list[str]) -> li
         f"fair: shown four times in five by about {wanted}, where nothing differs and answers are independent",
         f"pairs: {'; '.join(there)}",
     ]
-    if counts and min(counts) >= _FEW_PAIRS:
+    if counts and min(counts) < _FEW_PAIRS:
+        lines.append(f"a first look: {min(counts)} pairs show hardly any difference; 'audit --pairs 400' asks more")
+    elif counts:
         fewest = min(counts)
         gaps = " and ".join(f"{_found_by(fewest, rate):.2g} points at {100 * rate:g}%" for rate in (0.1, 0.5))
         look = "a first look: " if fewest < _FIRM else ""
@@ -204,13 +206,14 @@ def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
         return told
     worst = max(rows, key=lambda own: own.row.get("pairs_needed") or 0)
     name, wanted, there = worst.key["model"], max(needed), _pairs_there(part, worst.key)
-    number = f"{wanted:,}".replace(",", "") if there is None or wanted <= there else "all"
+    number = str(wanted) if there is None or wanted <= there else "all"
     model = part.models[name]
     if part.given_model(name).exists():
         place = model.huggingface.name if model.huggingface else model.endpoint.base_url if model.endpoint else name
-        how = f"fairness-pipeline audit {place} --name {name} --pairs {number}"
+        how = f"fairness-pipeline audit {place} --name {name} --dimension {worst.key['dimension']} --pairs {number}"
     elif model.architecture == "imported":
-        how = f"fairness-pipeline export-pairs --profile {profile} --pairs {number} --output more.csv, and answer these"
+        export = f"fairness-pipeline export-pairs --profile {profile} --pairs {number} --output more.csv"
+        how = f"{export}, and answer these (the profile's other models are asked as many then)"
     else:
         most = there if number == "all" else number
         how = f"pairs: {{maximum: {most}}} under dialogue_fairness in {part.project.path.name}, then run again"
@@ -236,4 +239,5 @@ def cure(part: DialoguePart, rows: Sequence[Judged]) -> str:
         return f"compare its debiased models {', '.join(known)} ({command})"
     if part.models[name].trained:
         return f"add a model with `base: {name}` and a method of docs/debiasing.md"
-    return "try a system prompt, Self-Debias or filtered candidates (docs/debiasing.md), then --baseline previous"
+    methods = "try a system prompt, Self-Debias or filtered candidates (docs/debiasing.md)"
+    return f"{methods}, and compare the next run with this one: --baseline previous"

@@ -5,6 +5,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, PUBLISHED
 from fairness_pipeline.reporting.samples import Samples
+from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
@@ -28,8 +29,14 @@ def samples(part: EquityPart, lake: Lake, key: Key) -> Samples:
             **{f"asked_{side}": [told.get((*pair, side), "") for pair in pairs] for side in "ab"},
         },
         {affect: (both[0], both[1]) for affect, both in values.items()},
-        [np.unique([str(pair[what]) for pair in pairs], return_inverse=True)[1] for what in range(3)],
+        _clusters(list(pairs)),
     )
+
+
+def _clusters(pairs: list[tuple[int, str | None, str]]) -> list[np.ndarray]:
+    """Templates, emotion words, and kinds of persons, where there are enough of them to be a sample."""
+    kinds = (np.unique([str(own) for own in column], return_inverse=True)[1] for column in zip(*pairs, strict=True))
+    return [own for own in kinds if own.max(initial=0) + 1 >= FEWEST_TO_TELL]
 
 
 def _pair(row: Row) -> tuple[int, str | None, str]:

@@ -91,7 +91,8 @@ def _more(part: EquityPart, rows: Sequence[Judged]) -> str:
 
 
 def _cure(part: EquityPart, rows: Sequence[Judged]) -> str:
-    return "train it again on texts in which the groups are exchanged as well (fp.swap), then --baseline previous"
+    method = "train it again on texts in which the groups are exchanged as well (fp.swap)"
+    return f"{method}, and compare the next run with this one: --baseline previous"
 
 
 def _requests(part: EquityPart, asset: str, key: Key, lake: Lake, pending: Pending) -> int | None:

@@ -200,6 +200,7 @@ def recipe_rows(differences: np.ndarray, error: float) -> list[pa.Table]:
         pa.Table.from_pylist(
             [{
                 "measure": name, "unit": "percent", "n": 100, "clusters": None, "value_a": 5 + d, "value_b": 5.0, "difference": d,
+                "content_difference": d, "masking_ci_low": -0.1, "masking_ci_high": 0.1,
                 "ci_low": d - reach, "ci_high": d + reach, "margin": 1.0, "verdict": "biased" if abs(d) > reach else "inconclusive",
             } for name in ("offense_rate", "offense_rate" + MASKED)]
         )

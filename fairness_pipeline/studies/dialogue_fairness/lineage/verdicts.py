@@ -20,7 +20,12 @@ from fairness_pipeline.measures.dialogue.breakdown import (
     moving_together,
     swapped_words,
 )
-from fairness_pipeline.measures.dialogue.dialogue_significance import DIALOGUE_SIGNIFICANCE, compared, judge_responses
+from fairness_pipeline.measures.dialogue.dialogue_significance import (
+    DIALOGUE_SIGNIFICANCE,
+    compared,
+    controls_of,
+    judge_responses,
+)
 from fairness_pipeline.measures.dialogue.distinguishable import Distinguished
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, indexed
 from fairness_pipeline.measures.dialogue.instrument import leaking
@@ -225,6 +230,7 @@ def dialogue_significance(
     """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and verdicts."""
     settings, words, distinguished = inputs.significance, swapped_words(pairs), Distinguished.of(told_apart)
     clusters = moving_together(words, names_the_group=inputs.words.names_the_group)
+    controls = controls_of(answers, tables, settings, inputs.words, clusters, leaking(parrots, settings.alpha))
     judged = compared(
         answers,
         tables,
@@ -233,7 +239,7 @@ def dialogue_significance(
         published=inputs.published,
         masked=inputs.words,
         clusters=clusters,
-        leaking=leaking(parrots, settings.alpha),
+        controls=controls,
         distinguished=distinguished,
     )
     table = judge_responses(
@@ -245,6 +251,7 @@ def dialogue_significance(
         instrument=instrument,
         parrots=parrots,
         alpha=settings.alpha,
+        controls=controls,
         changes=() if changes is None else compare_changes(changes, settings, clusters),
         without_effect=without_effect,
         distinguished=distinguished,
