@@ -126,7 +126,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.check import check_as_written
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.for_machines import write_for_machines
-    from fairness_pipeline.cli.gate import REFUSED, Rule, check_measures, examine, gate, told_before
+    from fairness_pipeline.cli.gate import REFUSED, WORSE, Rule, check_measures, examine, gate, told_before
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.at_rest import is_told
     from fairness_pipeline.lineage.query_epochs import end_query_epochs
@@ -138,7 +138,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if arguments.fail_on:
         check_measures(plan, arguments.measures)
     key = Path(arguments.baseline_key) if arguments.baseline and arguments.baseline_key else None
-    baseline = find_baseline(project, arguments.baseline, key) if arguments.baseline else None
+    gated = WORSE in (arguments.fail_on or ())
+    baseline = find_baseline(project, arguments.baseline, key, gated=gated) if arguments.baseline else None
     started = time.monotonic()
     display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
     standing = Standing(plan)

@@ -76,13 +76,16 @@ def write_baseline(path: Path, project: Project, lake: Lake, audits: Iterable[tu
         temporary.write_text(json.dumps(content, separators=(",", ":"), default=str), encoding="utf-8")
 
 
-def find_baseline(project: Project, wanted: str, key: Path | None = None) -> Callable[[AnyStudy], Earlier]:
+def find_baseline(
+    project: Project, wanted: str, key: Path | None = None, *, gated: bool = False
+) -> Callable[[AnyStudy], Earlier]:
     """Finds an earlier run now, before another one begins; gives what it found of a study.
 
     Args:
         project: The profile.
-        wanted: A file that `write_baseline` wrote; `previous`, the last run that closed no gate; or the time of one.
+        wanted: A file that `write_baseline` wrote; `previous`, the last run that is kept; or the time of one.
         key: The public key of whoever must have signed the file.
+        gated: Whether a gate closes on what became worse; `previous` is then the last run that closed no gate.
 
     Raises:
         FairnessError: there is no such file or run; the file is none, or is not signed with the key; or it holds
@@ -95,14 +98,15 @@ def find_baseline(project: Project, wanted: str, key: Path | None = None) -> Cal
         raise FairnessError(f"--baseline-key: the signature is that of a file, and '{wanted}' is none")
     workspace, found = project.workspace, {}
     for study in project.studies:
-        if wanted == "previous":
-            entry = last_not_refused(workspace, study)
+        known = entries(workspace, study)
+        if known and wanted == "previous":
+            entry = last_not_refused(workspace, study) if gated else known[-1]
         else:
-            entry = find_entry(workspace, study, wanted, [], "--baseline") if entries(workspace, study) else None
+            entry = find_entry(workspace, study, wanted, [], "--baseline") if known else None
         if entry:
             found[study.name] = entry
     if not found:
-        which = "run that closed no gate" if wanted == "previous" else "run"
+        which = "run that closed no gate" if gated and wanted == "previous" else "run"
         raise FairnessError(f"--baseline {wanted}: no {which} is kept yet; run once without, or name a file")
     return partial(_of_run, workspace, found)
 

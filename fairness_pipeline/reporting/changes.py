@@ -157,15 +157,7 @@ def _changed(
     if TOO_SMALL in (row.get("note") or "") and measure + AS_ANSWERED in both:
         measure += AS_ANSWERED
     over_pairs = _over_pairs(now, earlier, measure, row) if now and earlier and measure in both else None
-    over_intervals = _over_intervals(study, row, then)
-    if over_pairs and _width(over_pairs[0]) <= _width(over_intervals):
-        return Changed(study, audit, row, then, *over_pairs)
-    return Changed(study, audit, row, then, over_intervals, "two intervals")
-
-
-def _width(change: Change) -> float:
-    """By which the more precise of two comparisons is chosen, whatever they find."""
-    return change.high - change.low
+    return Changed(study, audit, row, then, *(over_pairs or (_over_intervals(study, row, then), "two intervals")))
 
 
 def _over_intervals(study: AnyStudy, row: Row, then: Row) -> Change:
@@ -183,12 +175,13 @@ def _estimate(study: AnyStudy, row: Row) -> Estimate:
 
 
 def _over_pairs(now: Gaps, earlier: Gaps, measure: str, row: Row) -> tuple[Change, str] | None:
-    """The change over the pairs that both runs have; None if these are few."""
+    """The change over the pairs that both runs have; None if these are few, or few of the smaller run's."""
     _, ours, theirs = np.intersect1d(now.pairs, earlier.pairs, assume_unique=True, return_indices=True)
     after, before = now.differences[measure][ours], earlier.differences[measure][theirs]
     there = np.isfinite(after) & np.isfinite(before)
     ours, after, before = ours[there], after[there], before[there]
-    if len(after) < _FEWEST:
+    smaller = min(np.isfinite(own.differences[measure]).sum() for own in (now, earlier))
+    if len(after) < max(_FEWEST, smaller / 2):
         return None
     clusters = [each[ours] for each in now.clusters]
     step = 0.0 if row["unit"] == "score" else 1.0

@@ -89,7 +89,7 @@ def test_a_baseline_is_read_before_anything_is_asked(
     for name, message in (
         ("none.json", "none.json: cannot be read: No such file or directory; check the path"),
         ("wrong.json", "wrong.json: expected a file that --write-baseline wrote; fairness_pipeline: Field required"),
-        ("previous", "--baseline previous: no run that closed no gate is kept yet; run once without, or name a file"),
+        ("previous", "--baseline previous: no run is kept yet; run once without, or name a file"),
         ("2026", "--baseline 2026: no run is kept yet; run once without, or name a file"),
     ):
         path = str(tmp_path / name) if name.endswith(".json") else name
