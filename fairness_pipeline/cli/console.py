@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -228,8 +228,16 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
         shown.print(f"  and {number_of(len(explained) - _TOLD, 'more artefact')}: see the report")
     for line in ends(study, ordered):
         shown.print(escape(line))
+    print_next_steps(study, project, ordered, shown)
+
+
+def print_next_steps(
+    study: AnyStudy, project: Project, audits: Sequence[Audit], console: Console | None = None
+) -> None:
+    """Prints what to do now, a line for each kind of verdict."""
+    shown = console or Console(width=_width(150), highlight=False)
     shown.print("[bold]What to do now[/bold]")
-    for step in next_steps(study, part, ordered):
+    for step in next_steps(study, project.parts[study.name], audits):
         shown.print(f"  {escape(step.line)}")
 
 

@@ -32,7 +32,7 @@ def add(command: Command) -> None:
 
 
 def _results(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.cli.console import print_rows
+    from fairness_pipeline.cli.console import print_next_steps, print_rows
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.state import State
     from fairness_pipeline.reporting.results import flat
@@ -58,6 +58,8 @@ def _results(arguments: argparse.Namespace) -> int:
         print(f"profile '{project.name}' audits nothing in study {study.name}", file=sys.stderr)
     needed: tuple[str, ...] = (*study.identity, "difference", "verdict", "stale")
     print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format, needed)
+    if rows and arguments.format == "table":
+        print_next_steps(study, project, shown)
     stale = [audit.key for audit in every if audit.stale]
     if stale:
         by_default = all(project.parts[study.name].by_default(key) for key in stale)

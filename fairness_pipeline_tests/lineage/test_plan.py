@@ -121,7 +121,9 @@ def test_from_corpus_to_report(
     csv_lines = command("results", "--format", "csv").stdout.splitlines()
     assert csv_lines[0].startswith("dimension,model,measure,unit,n,value_a")
     assert len(csv_lines) == 1 + 2 * 21
-    assert "offense_rate" in command("results").stdout
+    table = command("results").stdout
+    assert "offense_rate" in table and "What to do now" in table
+    assert "What to do now" not in command("results", "--format", "csv").stdout
     query = "select count(*) as n, min(dimension) as d from dialogue_significance"
     assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 42, "d": "dialect"}]
     twice = command("sql", "select 1 as x, 2 as x, 3 as y", "--format", "csv").stdout.splitlines()
