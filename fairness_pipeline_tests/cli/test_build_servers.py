@@ -19,7 +19,8 @@ from fairness_pipeline_tests.test_docs import blocks
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-SPEC, TEMPLATE = yaml.safe_load_all((ROOT / "templates" / "audit.yml").read_text(encoding="utf-8"))
+SPEC, _TEMPLATE = yaml.safe_load_all((ROOT / "templates" / "audit.yml").read_text(encoding="utf-8"))
+(JOB,) = _TEMPLATE.values()
 KEY = "ENDPOINT_KEY_OF_AUDIT"
 __all__ = ["quick"]
 
@@ -47,7 +48,7 @@ def variables_of_gitlab(folder: Path, **inputs: str) -> dict[str, str]:
     known = {name: own.get("default", "") for name, own in SPEC["spec"]["inputs"].items()} | inputs
     values = {f"$[[ inputs.{name} ]]": value for name, value in known.items()}
     values |= {"$CI_PROJECT_DIR": f"{folder}/checkout", "$CI_BUILDS_DIR": f"{folder}/builds", "$CI_JOB_ID": "1"}
-    return {name: filled(value, values) for name, value in TEMPLATE["fairness"]["variables"].items()}
+    return {name: filled(value, values) for name, value in JOB["variables"].items()}
 
 
 @pytest.mark.kills
@@ -135,20 +136,32 @@ def test_the_baseline_is_the_base_branchs_and_never_the_pull_requests(tmp_path: 
 def test_the_component_of_gitlab_audits_and_tells(quick: Project, tmp_path: Path) -> None:
     home = tmp_path / "checkout"
     home.mkdir()
-    job = TEMPLATE["fairness"]
+    script, after = ("\n".join(JOB[part]) for part in ("script", "after_script"))
     with serve(bot(rude)) as address:
-        variables = variables_of_gitlab(tmp_path, model=f"{address}/v1", dimension="gender", measures="offense_rate")
-        script = "\n".join(job["script"])
+        given = {"model": f"{address}/v1", "dimension": "gender", "measures": "offense_rate"}
+        variables = variables_of_gitlab(tmp_path, **given)
         done = shell(script, home, **variables | {"FAIL_ON_DEFAULT_BRANCH": "true"})
         assert done.returncode == 3, done.stderr
         done = shell(script, home, **variables)  # on the default branch it leaves a baseline
-    assert (done.returncode, "the gate is closed" in done.stdout) == (0, True), done.stderr
-    assert not list(home.iterdir())
-    assert shell("\n".join(job["after_script"]), home, **variables).returncode == 0
-    assert ET.parse(home / job["artifacts"]["reports"]["junit"]).getroot().findall(".//failure")
-    summary, baseline, pairs, reports = job["artifacts"]["paths"]
-    assert (home / summary).is_file() and (home / baseline).is_file()
-    assert (home / reports / "index.html").is_file() and (home / pairs / "index.html").is_file()
+        assert (done.returncode, "the gate is closed" in done.stdout) == (0, True), done.stderr
+        assert not list(home.iterdir())
+        assert shell(after, home, **variables).returncode == 0
+        assert ET.parse(home / JOB["artifacts"]["reports"]["junit"]).getroot().findall(".//failure")
+        summary, baseline, pairs, reports = JOB["artifacts"]["paths"]
+        assert (home / summary).is_file() and (home / baseline).is_file()
+        assert (home / reports / "index.html").is_file() and (home / pairs / "index.html").is_file()
+
+        # A merge request: the same answers are no worse than the target branch's; without its baseline all that is found counts.
+        variables = variables_of_gitlab(tmp_path, fail_on="worse", **given) | {
+            "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "CI_API_V4_URL": "https://git/api/v4", "CI_PROJECT_ID": "5",
+            "CI_JOB_NAME": "audit of ours", "CI_JOB_TOKEN": "t0ken", "ANSWER": str(home / baseline),
+        }  # fmt: skip
+        server = """curl() { echo "$*"; cp "$ANSWER" "$7"; }\n"""
+        done = shell(server + script, home, **variables)
+        asked = "job=audit of ours https://git/api/v4/projects/5/jobs/artifacts/main/raw/fairness/baseline.json"
+        assert (done.returncode, asked in done.stdout, "Compared with base.json" in done.stdout) == (0, True, True)
+        done = shell(server + script, home, **variables | {"ANSWER": "/nowhere"})
+        assert (done.returncode, "no baseline of main" in done.stdout) == (3, True), done.stderr
 
 
 def test_a_checkout_brings_neither_verdicts_nor_options(tmp_path: Path) -> None:
@@ -166,10 +179,10 @@ def test_a_checkout_brings_neither_verdicts_nor_options(tmp_path: Path) -> None:
     assert shell(told["run"], home, GITHUB_STEP_SUMMARY=str(summary), FAIRNESS_HOME=place).returncode == 0
     assert not summary.exists()
 
-    job, variables = TEMPLATE["fairness"], variables_of_gitlab(tmp_path, model="--help")
-    done = shell("\n".join(job["script"]), home, **variables)
+    variables = variables_of_gitlab(tmp_path, model="--help")
+    done = shell("\n".join(JOB["script"]), home, **variables)
     assert (done.returncode, "MODEL: '--help' cannot be loaded" in done.stderr) == (1, True), done.stderr
-    assert shell("\n".join(job["after_script"]), home, **variables).returncode == 0
+    assert shell("\n".join(JOB["after_script"]), home, **variables).returncode == 0
     assert not forged.exists()
 
 
@@ -177,7 +190,7 @@ def test_no_input_stands_in_a_shell_command() -> None:
     """An input in a command would be run as a command; they come as variables of the environment."""
     for step in ACTION["runs"]["steps"]:
         assert "${{" not in step.get("run", "")
-    for line in (line for part in ("before_script", "script", "after_script") for line in TEMPLATE["fairness"][part]):
+    for line in (line for part in ("before_script", "script", "after_script") for line in JOB[part]):
         assert "$[[" not in line
     assert set(SPEC["spec"]["inputs"]) >= {"model", "fail_on", "measures", "dimension"}
 
