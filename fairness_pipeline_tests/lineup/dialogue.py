@@ -1,5 +1,6 @@
 """Study 1's systems: chat bots, asked the contexts that ship, their answers scored by the real measures."""
 
+import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
@@ -186,14 +187,14 @@ def _frames(asked: Asked) -> tuple[list[str], list[str]]:
 
 
 @cache
-def _eliza() -> Callable[[str], str]:
+def _eliza() -> Callable[[str, str], str]:
     from nltk.chat.eliza import eliza_chatbot
 
-    return eliza_chatbot.respond
+    return lambda text, session: eliza_chatbot.respond(text)
 
 
 @cache
-def _alice() -> Callable[[str], str]:
+def _alice() -> Callable[[str, str], str]:
     import contextlib
     import io
     import os
@@ -211,16 +212,22 @@ def _alice() -> Callable[[str], str]:
         finally:
             os.chdir(before)
 
-    @cache
-    def answer(text: str) -> str:
+    def answer(text: str, session: str) -> str:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            return str(kernel.respond(text, f"session {len(text)}")) or "I do not know."
+            return str(kernel.respond(text, f"{session} {len(text)}")) or "I do not know."
 
     return answer
 
 
-def _real(bot: Callable[[], Callable[[str], str]]) -> Bot:
-    return _both(lambda asked, side: [bot()(text) or "Go on." for text in asked.contexts[side]])
+def _real(bot: Callable[[], Callable[[str, str], str]]) -> Bot:
+    """A bot that picks among its answers with Python's `random`, and remembers: each draw has its own seed and talk."""
+
+    def answers(asked: Asked, side: int) -> list[str]:
+        seed = int(asked.random.integers(2**32))
+        random.seed(seed)
+        return [bot()(text, str(seed)) or "Go on." for text in asked.contexts[side]]
+
+    return _both(answers)
 
 
 def _hates(asked: Asked) -> tuple[list[str], list[str]]:
