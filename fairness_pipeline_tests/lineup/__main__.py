@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     file = STATE / "line-up.json"
-    made_from, known = f"{version()}-{arguments.draws}", _known(file)
+    made_from, known = f"{version(Path(__file__).parent)}-{arguments.draws}", _known(file)
     if known.get("version") != made_from:
         known = {"version": made_from, "outcomes": {}, "power": {}}
     asked = [system for system in systems() if arguments.study in (None, system.study)]

@@ -24,11 +24,11 @@ Claim = tuple[str, bool | None, str]
 """What is claimed, whether it holds (None: could not be tried here), and the figures behind it."""
 
 
-def version() -> str:
-    """A hash of the package and its data files."""
+def version(*more: Path) -> str:
+    """A hash of the package, its data files, and further folders."""
     digest = sha256()
     data = [folder for folder in sorted((ROOT / "data").iterdir()) if folder.is_dir() and folder.name != "lake"]
-    folders = [ROOT / "fairness_pipeline", Path(__file__).parent, *data]
+    folders = [ROOT / "fairness_pipeline", Path(__file__).parent, *data, *more]
     for path in [path for folder in folders for path in sorted(folder.rglob("*"))]:
         if path.is_file() and path.suffix != ".pyc":
             digest.update(path.read_bytes())
