@@ -150,9 +150,9 @@ def _compared(found: Examined) -> Iterable[str]:
     if told:
         yield "| verdict | before | now | the gap |"
         yield "| --- | --- | --- | --- |"
-    for own in told:
-        cells = own.name, said(own.then) if own.then else "none", said(own.row), own.told
-        yield "| " + " | ".join(_plain(cell) for cell in cells) + (" **worse** |" if own.worse else " |")
+    for changed in told:
+        cells = changed.name, said(changed.then) if changed.then else "none", said(changed.row), changed.told
+        yield "| " + " | ".join(_plain(cell) for cell in cells) + (" **worse** |" if changed.worse else " |")
     if told:
         yield ""
     yield f"{rest[0].upper()}{rest[1:]}."

@@ -134,7 +134,7 @@ def examine(plan: Plan, rule: Rule, baseline: Baseline | None = None) -> Examine
     ]
     closing += [entry for study, audit in fresh if NAMES in rule.refused for entry in _findings(study, audit)]
     changes, name = _changes(plan, fresh, looked_at, baseline) if baseline else ([], "")
-    worse = {id(own.row) for own in changes if own.worse and WORSE in rule.refused}
+    worse = {id(changed.row) for changed in changes if changed.worse and WORSE in rule.refused}
     closing += [entry for entry in looked_at if id(entry.row) in worse and entry not in closing]
     blind = [entry for entry in looked_at if not could_tell(entry.row)]
     found = Examined(audits, fresh, wanted, looked_at, closing, alone, tolerated, blind, changes, name, "")
@@ -145,14 +145,14 @@ def _changes(
     plan: Plan, fresh: list[tuple[AnyStudy, Audit]], looked_at: list[Entry], baseline: Baseline
 ) -> tuple[list[Changed], str]:
     """The rows that count beside those of the baseline, corrected over all of them; and the baseline's name."""
-    counts, found, names = {id(entry.row) for entry in looked_at}, list[Changed](), dict[str, None]()
+    counts, changes, names = {id(entry.row) for entry in looked_at}, list[Changed](), dict[str, None]()
     for study in plan.project.studies:
-        own = [audit for other, audit in fresh if other is study]
-        if own:
+        of_study = [audit for other, audit in fresh if other is study]
+        if of_study:
             earlier = baseline(study)
             names[earlier.name] = None
-            found += changes_since(study, plan.project, plan.lake, own, earlier.rows, earlier.gaps)
-    compared = [own for own in found if id(own.row) in counts]
+            changes += changes_since(study, plan.project, plan.lake, of_study, earlier.rows, earlier.gaps)
+    compared = [changed for changed in changes if id(changed.row) in counts]
     return corrected(compared, _level(plan, looked_at)), ", ".join(names)
 
 
@@ -176,7 +176,7 @@ def _open(found: Examined, rule: Rule) -> str:
         return f"no verdict could have been biased: {_by_name(blind)}; {_MORE}"
     if rule.strict and blind:
         return f"--strict: verdicts that could not have been biased: {_by_name(blind)}; {_MORE}"
-    if WORSE in rule.refused and not any(own.then for own in found.changes):
+    if WORSE in rule.refused and not any(changed.then for changed in found.changes):
         return f"nothing can be compared: {found.baseline} holds none of these verdicts; name another baseline"
     return ""
 
@@ -186,11 +186,14 @@ _MORE = "ask more pairs ('What to do now' says how many), or look at other measu
 
 def _by_name(entries: list[Entry]) -> str:
     """Rows by what is said of them, their names and audits: `never seen: offense_rate (gender our-bot)`."""
-    found: dict[str, dict[str, list[str]]] = {}
+    by_verdict: dict[str, dict[str, list[str]]] = {}
     for entry in entries:
-        found.setdefault(said(entry.row), {}).setdefault(entry.name, []).append(" ".join(entry.audit.key.values()))
-    told = {what: ", ".join(f"{name} ({some(audits)})" for name, audits in own.items()) for what, own in found.items()}
-    return "; ".join(f"{what}: {names}" for what, names in told.items())
+        by_verdict.setdefault(said(entry.row), {}).setdefault(entry.name, []).append(" ".join(entry.audit.key.values()))
+    told = {
+        verdict: ", ".join(f"{name} ({some(audits)})" for name, audits in audits_of_name.items())
+        for verdict, audits_of_name in by_verdict.items()
+    }
+    return "; ".join(f"{verdict}: {names}" for verdict, names in told.items())
 
 
 def told_before(found: Examined) -> list[str]:

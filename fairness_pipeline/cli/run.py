@@ -207,7 +207,7 @@ def _told_changes(found: "Examined", arguments: argparse.Namespace) -> Iterator[
         return
     yield f"Compared with {found.baseline}:"
     told, rest = worth_telling(found.changes)
-    yield from (f"  {line}" for line in (*(own.sentence for own in told), rest))
+    yield from (f"  {line}" for line in (*(changed.sentence for changed in told), rest))
 
 
 def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standing: "Standing") -> list["Outcome"]:

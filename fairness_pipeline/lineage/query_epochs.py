@@ -44,12 +44,12 @@ def too_old_answers(plan: Plan) -> dict[str, timedelta]:
     """The subjects of a plan whose answers are older than the profile allows, and how old they are."""
     state = State(plan.lineage, plan.lake)
     asking = [step for step in plan.steps if plan.lineage.assets[step.name].asks]
-    found = {}
+    ages = {}
     for step in asking:
         card = state.card(step.name, step.key)
         if card and (age := state.too_old(step.name, step.key, card)):
-            found[_subject(plan, step)[1]] = age
-    return found
+            ages[_subject(plan, step)[1]] = age
+    return ages
 
 
 def end_query_epochs(plan: Plan, lost: Collection[Step]) -> None:

@@ -142,17 +142,38 @@ def more_pairs(rows: Sequence[Judged], noun: str) -> str:
         rows: Rows without a conclusion.
         noun: What is counted: `pair`.
     """
-    needed = [own.row["pairs_needed"] for own in rows if own.row.get("pairs_needed")]
-    words = [(own.row["clusters_needed"], own.row["clusters"]) for own in rows if own.row.get("clusters_needed")]
+    needed = [row["pairs_needed"] for _, row in rows if row.get("pairs_needed")]
+    words = [(row["clusters_needed"], row["clusters"]) for _, row in rows if row.get("clusters_needed")]
     if not needed and words:
         wanted, now = max(words)
         return f"no number of {noun}s would tell: about {wanted:,} words that stand for the groups would (now {now})"
     if not needed:
         return f"more {noun}s, or a wider margin"
-    now = max(own.row["n"] for own in rows)
+    now = max(row["n"] for _, row in rows)
     fewest = f"{min(needed):,} to " if min(needed) < max(needed) else ""
     count = f"{fewest}{number_of(max(needed), noun)} (now {now:,})"
     return f"{count} would show fairness four times in five, if nothing differs"
+
+
+class _Subject(Protocol):
+    @property
+    def base(self) -> str | None: ...
+
+
+def compare_debiased(name: str, subjects: Mapping[str, _Subject], run: str, page: str, otherwise: str) -> str:
+    """The debiased versions that the profile has of a biased subject, or what else to do.
+
+    Args:
+        name: The subject.
+        subjects: Those of the profile.
+        run: The command that audits one of them, up to its name.
+        page: The page on debiasing methods.
+        otherwise: What to do if there are no debiased versions.
+    """
+    if subjects[name].base:
+        return f"this method leaves a difference: try another ({page})"
+    debiased = [key for key, subject in subjects.items() if subject.base == name]
+    return f"compare what debiases it, {', '.join(debiased)} ({run} {debiased[0]})" if debiased else otherwise
 
 
 @dataclass(frozen=True)

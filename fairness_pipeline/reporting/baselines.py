@@ -62,15 +62,15 @@ def write_baseline(path: Path, project: Project, lake: Lake, audits: Iterable[tu
             by_study.setdefault(study.name, []).append(audit)
     studies = {}
     for study in project.studies:
-        own = by_study.get(study.name, [])
-        pairs = gaps_table(study, project, lake, own)
-        rows = [row for row in flat(study, own) if study.gated(row)]
+        of_study = by_study.get(study.name, [])
+        pairs = gaps_table(study, project, lake, of_study)
+        rows = [row for row in flat(study, of_study) if study.gated(row)]
         studies[study.name] = {"rows": rows, "gaps": _columns(pairs) if pairs is not None else {}}
     content = {
         "fairness_pipeline": version("fairness-pipeline"),
         "profile": project.name,
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        "studies": {name: found for name, found in studies.items() if found["rows"]},
+        "studies": {name: kept for name, kept in studies.items() if kept["rows"]},
     }
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, separators=(",", ":"), default=str), encoding="utf-8")
@@ -96,7 +96,7 @@ def find_baseline(
         return partial(_of_file, path, _read(path, key))
     if key:
         raise FairnessError(f"--baseline-key: the signature is that of a file, and '{wanted}' is none")
-    workspace, found = project.workspace, {}
+    workspace, entry_of = project.workspace, {}
     for study in project.studies:
         known = entries(workspace, study)
         if known and wanted == "previous":
@@ -104,25 +104,25 @@ def find_baseline(
         else:
             entry = find_entry(workspace, study, wanted, [], "--baseline") if known else None
         if entry:
-            found[study.name] = entry
-    if not found:
+            entry_of[study.name] = entry
+    if not entry_of:
         which = "run that closed no gate" if gated and wanted == "previous" else "run"
         raise FairnessError(f"--baseline {wanted}: no {which} is kept yet; run once without, or name a file")
-    return partial(_of_run, workspace, found)
+    return partial(_of_run, workspace, entry_of)
 
 
 def _of_file(path: Path, content: "_File", study: AnyStudy) -> Earlier:
     if study.name not in content.studies:
         held = ", ".join(content.studies) or "nothing"
         raise FairnessError(f"--baseline: {path}: holds nothing of {study.name}; it holds {held}")
-    own = content.studies[study.name]
-    return Earlier(f"{path.name}, made {content.made}", own.rows, _table(path, own.gaps))
+    of_study = content.studies[study.name]
+    return Earlier(f"{path.name}, made {content.made}", of_study.rows, _table(path, of_study.gaps))
 
 
-def _of_run(workspace: Path, found: dict[str, str], study: AnyStudy) -> Earlier:
-    if study.name not in found:
+def _of_run(workspace: Path, entry_of: dict[str, str], study: AnyStudy) -> Earlier:
+    if study.name not in entry_of:
         raise FairnessError(f"--baseline: no run of {study.name} is kept yet; run it once without")
-    entry = found[study.name]
+    entry = entry_of[study.name]
     rows, pairs = rows_at(workspace, study, entry), gaps_at(workspace, study, entry)
     return Earlier(f"the run of {entry}", rows, pairs)
 

@@ -73,6 +73,11 @@ class Changed:
         return self.shown and self.change.change > 0 and self.row["verdict"] != "fair"
 
     @property
+    def is_news(self) -> bool:
+        """Whether readers are told of it by name."""
+        return self.shown or self.turned or self.worse
+
+    @property
     def sentence(self) -> str:
         """The verdicts, and what became of the gap."""
         verdicts = f"{said(self.then)} -> {said(self.row)}" if self.then and self.turned else said(self.row)
@@ -83,13 +88,13 @@ class Changed:
         """What became of the gap: `the gap shrank by 0.97 a response (0.6 to 1.3), 400 same pairs`."""
         if self.change is None:
             return f"no test of a change: {self.basis}"
-        unit, own = UNITS[self.row["unit"]], self.change
+        unit, change = UNITS[self.row["unit"]], self.change
         if not self.shown:
-            sign, interval = "+" if own.change > 0 else "", f"{_short(own.low)} to {_short(own.high)}"
-            return f"no change of the gap is shown: {sign}{_short(own.change)}{unit} ({interval}), {self.basis}"
-        low, high = sorted((abs(own.low), abs(own.high)))
-        told = f"the gap {'shrank' if own.change < 0 else 'grew'} by {_short(abs(own.change))}{unit}"
-        levels = f"from {_short(abs(own.before))} to {_short(abs(own.after))}"
+            sign, interval = "+" if change.change > 0 else "", f"{_short(change.low)} to {_short(change.high)}"
+            return f"no change of the gap is shown: {sign}{_short(change.change)}{unit} ({interval}), {self.basis}"
+        low, high = sorted((abs(change.low), abs(change.high)))
+        told = f"the gap {'shrank' if change.change < 0 else 'grew'} by {_short(abs(change.change))}{unit}"
+        levels = f"from {_short(abs(change.before))} to {_short(abs(change.after))}"
         return f"{told} ({_short(low)} to {_short(high)}), {levels}, {self.basis}"
 
 
@@ -116,7 +121,7 @@ def changes_since(
         gaps: The pairs of the earlier run, as `gaps_table` makes them.
     """
     before = {tuple(row[name] for name in study.identity): row for row in then}
-    found = []
+    changes = []
     for audit in audits:
         if not audit.measured or audit.degenerate:
             continue
@@ -125,24 +130,24 @@ def changes_since(
         for row in filter(study.gated, audit.rows):
             whole = {**audit.key, **row}
             old = before.get(tuple(whole[name] for name in study.identity))
-            found.append(_changed(study, audit, row, old, now, earlier))
-    return found
+            changes.append(_changed(study, audit, row, old, now, earlier))
+    return changes
 
 
 def corrected(changes: Sequence[Changed], level: float) -> list[Changed]:
     """The changes with p adjusted over all of them. What no test can compare is worse if it is found now and was not
     found then: its own p belongs to the same family."""
-    p_values = [own.change.p if own.change else own.row["p_holm"] for own in changes]
-    return [replace(own, p_holm=p, level=level) for own, p in zip(changes, holm(p_values), strict=True)]
+    p_values = [changed.change.p if changed.change else changed.row["p_holm"] for changed in changes]
+    return [replace(changed, p_holm=p, level=level) for changed, p in zip(changes, holm(p_values), strict=True)]
 
 
 def worth_telling(changes: Sequence[Changed]) -> tuple[list[Changed], str]:
     """The verdicts that turned and the gaps that changed, what became worse first; and a line about the others."""
-    told = [own for own in changes if own.shown or own.turned or own.worse]
-    others = [own for own in changes if own not in told]
-    new = sum(own.then is None for own in others)
-    rest = f"no change is shown in {number_of(len(others) - new, 'other verdict' if told else 'verdict')}"
-    return sorted(told, key=lambda own: not own.worse), f"{rest}; {new} are new" if new else rest
+    told = [changed for changed in changes if changed.is_news]
+    new = sum(changed.then is None and not changed.is_news for changed in changes)
+    rest = len(changes) - len(told) - new
+    line = f"no change is shown in {number_of(rest, 'other verdict' if told else 'verdict')}"
+    return sorted(told, key=lambda changed: not changed.worse), f"{line}; {new} are new" if new else line
 
 
 def _changed(
@@ -150,7 +155,7 @@ def _changed(
 ) -> Changed:
     if then is None:
         return Changed(study, audit, row, None, None, "the earlier run has no such verdict")
-    if any(study.decisive(own).get("ci_low") is None for own in (then, row)):  # of one stratum, of single items
+    if any(study.decisive(each).get("ci_low") is None for each in (then, row)):  # of one stratum, of single items
         return Changed(study, audit, row, then, None, "what its verdict rests on has no interval")
     measure = str(row[study.identity[len(study.axes)]])
     both = set(now.differences) & set(earlier.differences) if now and earlier else set()
@@ -162,16 +167,16 @@ def _changed(
 
 def _over_intervals(study: AnyStudy, row: Row, then: Row) -> Change:
     """The change by the intervals of both runs, as if they were independent."""
-    before, after = (_estimate(study, own) for own in (then, row))
+    before, after = (_estimate(study, each) for each in (then, row))
     means, opposite = (before.centre, after.centre), before._replace(centre=-before.centre)
     return change_of_estimates(means, after.minus(before), after.minus(opposite), "z")
 
 
 def _estimate(study: AnyStudy, row: Row) -> Estimate:
     """The difference that the row's verdict rests on, or would rest on if it were biased."""
-    own = study.decisive({**row, "verdict": "biased", "note": (row.get("note") or "").replace(TOO_SMALL, "")})
-    own = row if own.get("ci_low") is None else own
-    return of_interval(own["difference"], own.get("ci_low"), own.get("ci_high"))
+    decisive = study.decisive({**row, "verdict": "biased", "note": (row.get("note") or "").replace(TOO_SMALL, "")})
+    decisive = row if decisive.get("ci_low") is None else decisive
+    return of_interval(decisive["difference"], decisive.get("ci_low"), decisive.get("ci_high"))
 
 
 def _over_pairs(now: Gaps, earlier: Gaps, measure: str, row: Row) -> tuple[Change, str] | None:
@@ -180,20 +185,20 @@ def _over_pairs(now: Gaps, earlier: Gaps, measure: str, row: Row) -> tuple[Chang
     after, before = now.differences[measure][ours], earlier.differences[measure][theirs]
     there = np.isfinite(after) & np.isfinite(before)
     ours, after, before = ours[there], after[there], before[there]
-    smaller = min(np.isfinite(own.differences[measure]).sum() for own in (now, earlier))
+    smaller = min(np.isfinite(gaps.differences[measure]).sum() for gaps in (now, earlier))
     if len(after) < max(_FEWEST, smaller / 2):
         return None
     clusters = [each[ours] for each in now.clusters]
     step = 0.0 if row["unit"] == "score" else 1.0
     if now.on_a is None:
-        change, what = change_of_difference(before, after, step, clusters), "same pairs"
+        change, units = change_of_difference(before, after, step, clusters), "same pairs"
     else:
         on_a = now.on_a[ours]
         if not 1 < on_a.sum() < len(on_a) - 1:
             return None
-        change, what = change_of_groups(before, after, on_a, step, clusters), "same texts"
+        change, units = change_of_groups(before, after, on_a, step, clusters), "same texts"
     scale = 100.0 if row["unit"] == "percent" else 1.0
-    return change.scaled(scale), f"{len(after):,} {what}"
+    return change.scaled(scale), f"{len(after):,} {units}"
 
 
 def with_changes(study: AnyStudy, turned: Sequence[Row], changes: Sequence[Changed]) -> list[Row]:
@@ -205,25 +210,27 @@ def with_changes(study: AnyStudy, turned: Sequence[Row], changes: Sequence[Chang
         turned: The verdicts that turned.
         changes: Every verdict beside that of the earlier run.
     """
-    by_place = {tuple({**own.audit.key, **own.row}[name] for name in study.identity): own for own in changes}
+    by_place = {
+        tuple({**changed.audit.key, **changed.row}[name] for name in study.identity): changed for changed in changes
+    }
     rows = [{**row, **_columns(by_place.pop(tuple(row[name] for name in study.identity), None))} for row in turned]
-    for place, own in by_place.items():
-        if own.shown and own.then:
+    for place, changed in by_place.items():
+        if changed.shown and changed.then:
             both = {
                 f"{name}_{when}": value
                 for name, read in (("difference", lambda row: row["difference"]), ("verdict", said))
-                for when, value in (("then", read(own.then)), ("now", read(own.row)))
+                for when, value in (("then", read(changed.then)), ("now", read(changed.row)))
             }
-            rows.append({**dict(zip(study.identity, place, strict=True)), **both, **_columns(own), "why": ""})
+            rows.append({**dict(zip(study.identity, place, strict=True)), **both, **_columns(changed), "why": ""})
     return rows
 
 
-def _columns(own: Changed | None) -> Row:
+def _columns(changed: Changed | None) -> Row:
     """What became of a gap, in words and numbers."""
-    change = own.change if own else None
+    change = changed.change if changed else None
     return {
-        "change": own.told if own else "",
+        "change": changed.told if changed else "",
         "change_low": change.low if change else None,
         "change_high": change.high if change else None,
-        "change_p_holm": own.p_holm if own and change else None,
+        "change_p_holm": changed.p_holm if changed and change else None,
     }

@@ -53,27 +53,27 @@ def next_steps(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[
         part: The profile's part of the study.
         audits: The audits, measured or not.
     """
-    profile, found = part.project.name, list[NextStep]()
+    profile, steps = part.project.name, list[NextStep]()
     by_verdict: dict[str, list[tuple[Audit, Judged]]] = {}
     judged = [audit for audit in audits if audit.measured and not audit.degenerate]
     rows = [(audit, row) for audit in worst_first(study, judged) for row in audit.rows if study.gated(row)]
-    for audit, row in sorted(rows, key=lambda own: severity(study)(own[1])):
+    for audit, row in sorted(rows, key=lambda entry: severity(study)(entry[1])):
         by_verdict.setdefault(said(row), []).append((audit, Judged(audit.key, row)))
     for verdict, entries in by_verdict.items():
-        names = [f"{audit.name} {study.label(own.row)}" for audit, own in entries]
-        advice, first = _advice(study, part, verdict, [own for _, own in entries]), entries[0][1]
+        names = [f"{audit.name} {study.label(entry.row)}" for audit, entry in entries]
+        advice, first = _advice(study, part, verdict, [entry for _, entry in entries]), entries[0][1]
         measure = str({**first.key, **first.row}[study.identity[len(study.axes)]])
         pairs = address_of(study, first.key, measure) if verdict in _READ else ""
-        found.append(NextStep(verdict, some(names), advice, pairs))
+        steps.append(NextStep(verdict, some(names), advice, pairs))
     run = f"fairness-pipeline run --profile {profile} --study {study.name}"
     if degenerate := [audit.name for audit in audits if audit.degenerate]:
         advice = "train or choose another model; this one gives the same answer to everything, or guesses"
-        found.append(NextStep(NOTHING_TO_JUDGE, some(degenerate), advice))
+        steps.append(NextStep(NOTHING_TO_JUDGE, some(degenerate), advice))
     if stale := [audit.name for audit in judged if audit.stale]:
-        found.append(NextStep("out of date", some(stale), f"make it again: {run}"))
+        steps.append(NextStep("out of date", some(stale), f"make it again: {run}"))
     if missing := [audit.name for audit in audits if not audit.measured]:
-        found.append(NextStep(NOT_MEASURED, some(missing), f"measure it: {run}; it says why it was not"))
-    return found or [NextStep(NOT_MEASURED, "everything", f"name something to audit, then {run}")]
+        steps.append(NextStep(NOT_MEASURED, some(missing), f"measure it: {run}; it says why it was not"))
+    return steps or [NextStep(NOT_MEASURED, "everything", f"name something to audit, then {run}")]
 
 
 def _advice(study: AnyStudy, part: AnyPart, verdict: str, rows: list[Judged]) -> str:
@@ -81,7 +81,7 @@ def _advice(study: AnyStudy, part: AnyPart, verdict: str, rows: list[Judged]) ->
     profile = part.project.name
     view = f"fairness-pipeline view --profile {profile}"
     if verdict in ("biased", DIFFERS):
-        words = next((f" of {own.row['carried_by']}" for own in rows if own.row.get("carried_by")), "")
+        words = next((f" of {judged.row['carried_by']}" for judged in rows if judged.row.get("carried_by")), "")
         cure = study.cure(part, rows)
         return f"read the pairs{words} ({view})" + (f"; {cure}" if cure else "")
     if verdict == DIFFERS_BY_LENGTH:
@@ -91,7 +91,7 @@ def _advice(study: AnyStudy, part: AnyPart, verdict: str, rows: list[Judged]) ->
     if verdict in ("inconclusive", NEVER_SEEN):
         return study.more(part, rows)
     if verdict == CANNOT_TELL:
-        few = [own.row["note"] for own in rows if TOO_FEW in (own.row["note"] or "")]
+        few = [judged.row["note"] for judged in rows if TOO_FEW in (judged.row["note"] or "")]
         return few[0] if few else "show the bound in the note; only other questions could show more"
     if verdict in (FAIR_ON_AVERAGE, HERE_ONLY):
         return f"show it with this reservation, and read where it does not hold ({view})"

@@ -120,16 +120,6 @@ def cautious_mean(difference: np.ndarray, clusterings: Sequence[np.ndarray], est
     return estimate
 
 
-def wider(estimate: Estimate, clustered: Clustered, *, farthest: bool = False) -> Estimate:
-    """The estimate with the larger of both errors and the clusters' degrees of freedom. With `farthest` it also
-    takes the centre that is farther from 0."""
-    other = clustered.estimate
-    centre = max(estimate.centre, other.centre, key=abs) if farthest else estimate.centre
-    if other.error < estimate.error and not farthest:
-        return estimate
-    return Estimate(centre, max(estimate.error, other.error), min(estimate.freedom, other.freedom))
-
-
 def clustered(difference: np.ndarray, cluster: np.ndarray) -> Estimate:
     """The mean difference, with an error that treats the clusters, not the pairs, as independent.
 

@@ -15,7 +15,6 @@ from fairness_pipeline.statistics.clusters import (
     Clustered,
     most_cautious,
     random_effects,
-    wider,
 )
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.effects import cohens_d, cohens_h
@@ -417,9 +416,9 @@ def _compare(
     p = paired.p
     if clustered:
         p = max(p, clustered.p)
-        equivalence = tost(wider(estimate, clustered, farthest=True), bound, alpha, n)
+        equivalence = tost(_wider(estimate, clustered, farthest=True), bound, alpha, n)
         equivalence = equivalence._replace(pairs_needed=_pairs_needed(clustered, bound, alpha))
-        estimate = wider(estimate, clustered).in_accord_with(p, alpha)[0]
+        estimate = _wider(estimate, clustered).in_accord_with(p, alpha)[0]
     widest = 100.0 if unit == "percent" else math.inf
     low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))
     notes = [own.note if own else "", paired.note]
@@ -500,6 +499,16 @@ def _clusters_of_diversity(
             p = min(p, estimate.p_zero())
         found[measure] = Clustered(estimate, p, len(sizes), effective, estimate.error**2 if estimate.error else 0.0)
     return found
+
+
+def _wider(estimate: Estimate, clustered: Clustered, *, farthest: bool = False) -> Estimate:
+    """The estimate with the larger of both errors and the clusters' degrees of freedom. With `farthest` it also
+    takes the centre that is farther from 0."""
+    other = clustered.estimate
+    centre = max(estimate.centre, other.centre, key=abs) if farthest else estimate.centre
+    if other.error < estimate.error and not farthest:
+        return estimate
+    return Estimate(centre, max(estimate.error, other.error), min(estimate.freedom, other.freedom))
 
 
 def _pairs_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | None:

@@ -70,18 +70,18 @@ def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
 
 def _p_control(row: Row, by_seed: Sequence[Mapping[str, Row]]) -> float:
     """The p of the hypothesis that the recipe's difference is as large with the groups' words masked."""
-    found = [own[row["measure"]] for own in by_seed]
-    if any(own["content_difference"] is None for own in found):
+    of_measure = [seed[row["measure"]] for seed in by_seed]
+    if any(seed["content_difference"] is None for seed in of_measure):
         return 1.0
     moved = [
         {
-            "difference": own["content_difference"] - own["difference"],
-            "ci_low": own["masking_ci_low"],
-            "ci_high": own["masking_ci_high"],
+            "difference": seed["content_difference"] - seed["difference"],
+            "ci_low": seed["masking_ci_low"],
+            "ci_high": seed["masking_ci_high"],
         }
-        for own in found
+        for seed in of_measure
     ]
-    return p_smaller(row["difference"], _estimate(np.array([own["difference"] for own in moved]), moved))
+    return p_smaller(row["difference"], _estimate(np.array([seed["difference"] for seed in moved]), moved))
 
 
 def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:

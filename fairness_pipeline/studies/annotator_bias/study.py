@@ -50,7 +50,7 @@ def _decisive(row: Row) -> Row:
 
 
 def _more(part: AnnotatorBiasPart, rows: Sequence[Judged]) -> str:
-    fewest = min(min(own.row["annotators_a"], own.row["annotators_b"]) for own in rows)
+    fewest = min(min(row["annotators_a"], row["annotators_b"]) for _, row in rows)
     return f"labels of the same items by more annotators of the smaller group (now {fewest:.0f})"
 
 

@@ -273,6 +273,10 @@ class DialoguePart(Part[DialogueFairness]):
         """The table of its platform that a corpus is read into."""
         return f"{self.corpora[corpus].specification.platform}_dialogues"
 
+    def pairs_of(self, key: Key) -> Key:
+        """The partition of the pairs that a model is asked."""
+        return {"corpus": self.models[key["model"]].corpus, "dimension": key["dimension"]}
+
     def answers(self, key: Key) -> bool:
         """Whether there can be responses: of an imported model where they were imported."""
         if self.models[key["model"]].architecture == "imported":

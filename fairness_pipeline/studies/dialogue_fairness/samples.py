@@ -56,15 +56,10 @@ def samples(part: DialoguePart, lake: Lake, key: Key) -> Samples:
 
 def _clusters(part: DialoguePart, lake: Lake, key: Key, pairs: pa.ChunkedArray) -> list[np.ndarray]:
     """How pairs move together, as the verdicts take it."""
-    table = lake.read("context_pairs", _asked(part, key)).sort_by("pair_id")
+    table = lake.read("context_pairs", part.pairs_of(key)).sort_by("pair_id")
     named = part.dimensions[key["dimension"]].names_the_group
     place = np.asarray(pc.index_in(pairs, table["pair_id"]))
     return [own[place] for own in moving_together(swapped_words(table), names_the_group=named)]
-
-
-def _asked(part: DialoguePart, key: Key) -> Key:
-    """The partition of the pairs that a model was asked."""
-    return {"corpus": part.models[key["model"]].corpus, "dimension": key["dimension"]}
 
 
 def _answers(responses: pa.Table) -> pa.ChunkedArray:
@@ -76,7 +71,7 @@ def _answers(responses: pa.Table) -> pa.ChunkedArray:
 
 def _words(part: DialoguePart, lake: Lake, key: Key, pairs: pa.ChunkedArray) -> pa.Array:
     """The exchanged words of each pair: `he / she; his / her`."""
-    table = lake.read("context_pairs", _asked(part, key)).select(["pair_id", "terms"])
+    table = lake.read("context_pairs", part.pairs_of(key)).select(["pair_id", "terms"])
     terms = [[f"{term['a']} / {term['b']}" for term in own] for own in table["terms"].to_pylist()]
     said = pa.array(["; ".join(dict.fromkeys(own)) for own in terms])
     return said.take(pc.index_in(pairs, table["pair_id"]).combine_chunks())

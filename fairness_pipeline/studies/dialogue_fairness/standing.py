@@ -9,7 +9,7 @@ from fairness_pipeline.lexicons.no_effect import changed_contexts
 from fairness_pipeline.measures.dialogue.measure import MASKED
 from fairness_pipeline.measures.dialogue.recipe_effects import LEAST_SEEDS
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
-from fairness_pipeline.project.study import Judged, Pending, more_pairs
+from fairness_pipeline.project.study import Judged, Pending, compare_debiased, more_pairs
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.studies.dialogue_fairness.models import answers_in, is_seed
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -191,7 +191,7 @@ def requests(part: DialoguePart, asset: str, key: Key, lake: Lake, pending: Pend
     asked = {"responses": "context_pairs", "no_effect_responses": "no_effect_contexts"}.get(asset)
     if asked is None or not part.models[key["model"]].endpoint:
         return 0
-    pairs = {"corpus": part.models[key["model"]].corpus, "dimension": key["dimension"]}
+    pairs = part.pairs_of(key)
     if pending(asked, pairs):
         return None
     table = lake.read(asked, pairs)
@@ -201,16 +201,15 @@ def requests(part: DialoguePart, asset: str, key: Key, lake: Lake, pending: Pend
 def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
     """How many pairs would tell, and how to ask them."""
     told, profile = more_pairs(rows, "pair"), part.project.name
-    needed = [own.row["pairs_needed"] for own in rows if own.row.get("pairs_needed")]
-    if not needed:
+    key, row = max(rows, key=lambda judged: judged.row.get("pairs_needed") or 0)
+    if not (wanted := row.get("pairs_needed")):
         return told
-    worst = max(rows, key=lambda own: own.row.get("pairs_needed") or 0)
-    name, wanted, there = worst.key["model"], max(needed), _pairs_there(part, worst.key)
+    name, there = key["model"], _pairs_there(part, key)
     number = str(wanted) if there is None or wanted <= there else "all"
     model = part.models[name]
     if part.given_model(name).exists():
         place = model.huggingface.name if model.huggingface else model.endpoint.base_url if model.endpoint else name
-        how = f"fairness-pipeline audit {place} --name {name} --dimension {worst.key['dimension']} --pairs {number}"
+        how = f"fairness-pipeline audit {place} --name {name} --dimension {key['dimension']} --pairs {number}"
     elif model.architecture == "imported":
         export = f"fairness-pipeline export-pairs --profile {profile} --pairs {number} --output more.csv"
         how = f"{export}, and answer these (the profile's other models are asked as many then)"
@@ -223,21 +222,18 @@ def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
 
 def _pairs_there(part: DialoguePart, key: Key) -> int | None:
     """How many pairs the model's contexts have in the dimension; None if they are not made yet."""
-    own = {"corpus": part.models[key["model"]].corpus, "dimension": key["dimension"]}
-    card = Lake(part.project.workspace).card("context_pairs", own)
+    card = Lake(part.project.workspace).card("context_pairs", part.pairs_of(key))
     return card.figures["pairs"] + card.figures.get("left_out_beyond_maximum", 0) if card else None
 
 
 def cure(part: DialoguePart, rows: Sequence[Judged]) -> str:
     """The debiased models that the profile has of a biased one, or the methods that it could have."""
     name = rows[0].key["model"]
-    if part.models[name].base:
-        return "this method leaves a difference: try another (docs/debiasing.md)"
-    known = [key for key, own in part.models.items() if own.base == name and not is_seed(key)]
-    if known:
-        command = f"fairness-pipeline run --profile {part.project.name} --model {known[0]}"
-        return f"compare its debiased models {', '.join(known)} ({command})"
+    run, page = f"fairness-pipeline run --profile {part.project.name} --model", "docs/debiasing.md"
     if part.models[name].trained:
-        return f"add a model with `base: {name}` and a method of docs/debiasing.md"
-    methods = "try a system prompt, Self-Debias or filtered candidates (docs/debiasing.md)"
-    return f"{methods}, and compare the next run with this one: --baseline previous"
+        otherwise = f"add a model with `base: {name}` and a method of {page}"
+    else:
+        methods = f"try a system prompt, Self-Debias or filtered candidates ({page})"
+        otherwise = f"{methods}, and compare the next run with this one: --baseline previous"
+    recipes = {key: model for key, model in part.models.items() if key == name or not is_seed(key)}
+    return compare_debiased(name, recipes, run, page, otherwise)

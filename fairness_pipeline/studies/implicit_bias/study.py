@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fairness_pipeline.corpora.classifiers.authored_corpus import AuthoredCorpus
 from fairness_pipeline.measures.classifiers.group_rates import DP, FN, FP
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.project.study import Judged, Pending, Study
+from fairness_pipeline.project.study import Judged, Pending, Study, compare_debiased
 from fairness_pipeline.statistics.controls import control_doubts
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBias, ImplicitBiasPart
@@ -54,7 +54,7 @@ def _rates_of(key: Key, lake: Lake) -> list[Row]:
 
 
 def _more(part: ImplicitBiasPart, rows: Sequence[Judged]) -> str:
-    now = max(own.row["n"] for own in rows)
+    now = max(row["n"] for _, row in rows)
     return (
         f"more test texts, by more authors of each group (now {now:,} texts), or more trainings: `seeds` in the "
         "classifier's file"
@@ -63,12 +63,10 @@ def _more(part: ImplicitBiasPart, rows: Sequence[Judged]) -> str:
 
 def _cure(part: ImplicitBiasPart, rows: Sequence[Judged]) -> str:
     name = rows[0].key["classifier"]
-    if part.classifiers[name].base:
-        return "this method leaves a difference: try another (docs/text-classifiers.md)"
-    if known := [key for key, own in part.classifiers.items() if own.base == name]:
-        command = f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {known[0]}"
-        return f"compare its debiased classifiers {', '.join(known)} ({command})"
-    return f"add a classifier with `base: {name}` and `debiasing: debiased_tc` (docs/text-classifiers.md)"
+    run = f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model"
+    page = "docs/text-classifiers.md"
+    otherwise = f"add a classifier with `base: {name}` and `debiasing: debiased_tc` ({page})"
+    return compare_debiased(name, part.classifiers, run, page, otherwise)
 
 
 def _requests(part: ImplicitBiasPart, asset: str, key: Key, lake: Lake, pending: Pending) -> int | None:

@@ -6,7 +6,7 @@ from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.measures.language.phrase_bias import LOG, control, doubts
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
-from fairness_pipeline.project.study import Judged, Study
+from fairness_pipeline.project.study import Judged, Study, compare_debiased
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelBias, LanguageModelPart
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
@@ -39,7 +39,7 @@ def _finding(part: LanguageModelPart, key: Key, row: Row) -> str:
 
 
 def _more(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
-    clusters = [own.row["clusters"] for own in rows if own.row["clusters"]]
+    clusters = [row["clusters"] for _, row in rows if row["clusters"]]
     words = f" (now {min(clusters)} to {max(clusters)})" if clusters else ""
     return (
         f"more phrases with other attribute words{words}: label more of them (fairness-pipeline export-phrases "
@@ -49,13 +49,10 @@ def _more(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
 
 def _cure(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
     name = rows[0].key["model"]
-    if part.models[name].base:
-        return "this method leaves a difference: try another (docs/language-models.md)"
-    known = [key for key, own in part.models.items() if own.base == name]
-    if known:
-        command = f"fairness-pipeline run --profile {part.project.name} --model {known[0]}"
-        return f"compare its debiased models {', '.join(known)} ({command})"
-    return f"add a model with `base: {name}` and one of four methods (docs/language-models.md)"
+    run, page = f"fairness-pipeline run --profile {part.project.name} --model", "docs/language-models.md"
+    return compare_debiased(
+        name, part.models, run, page, f"add a model with `base: {name}` and one of four methods ({page})"
+    )
 
 
 _WORDS = 6
