@@ -30,27 +30,27 @@ def answer_ages(
     reused = set()
     for study, audit in audits:
         key = {axis: audit.key[axis] for axis in lineage.assets[study.asked].axes}
-        asked_one, card = lineage.project.parts[study.name].subjects[audit.key[study.subject]], None
-        if asked_one.may_change:
+        subject, card = lineage.project.parts[study.name].subjects[audit.key[study.subject]], None
+        if subject.may_change:
             card = lake.card(study.asked, key)
         if card and (time := asked_at(lineage, lake, study.asked, key, card)):
-            own = study.name, audit.key[study.subject]
-            asked.setdefault(own, []).append(time)
-            names.setdefault(own, {}).update(dict.fromkeys(_names(card.figures, asked_one)))
+            answerer = study.name, audit.key[study.subject]
+            asked.setdefault(answerer, []).append(time)
+            names.setdefault(answerer, {}).update(dict.fromkeys(_names(card.figures, subject)))
             if made is not None and place(study.asked, key) not in made:
-                reused.add(own)
+                reused.add(answerer)
     now = datetime.now(UTC)
-    for name, subject in dict.fromkeys((study.name, audit.key[study.subject]) for study, audit in audits):
-        file = lineage.project.parts[name].given.get(subject)
+    for name, model in dict.fromkeys((study.name, audit.key[study.subject]) for study, audit in audits):
+        file = lineage.project.parts[name].given.get(model)
         if file and file.suffix != ".yaml":
             time = datetime.fromtimestamp(file.stat().st_mtime, UTC)
             dated = "of" if file.is_dir() else "imported"  # a folder of imports keeps the date of the file
-            yield f"{subject}: answers of a file {dated} {time:%Y-%m-%d %H:%M} UTC, {age_in_words(now - time)}"
-    for own, times in asked.items():
+            yield f"{model}: answers of a file {dated} {time:%Y-%m-%d %H:%M} UTC, {age_in_words(now - time)}"
+    for answerer, times in asked.items():
         age = now - min(times)
-        by = f", model {', '.join(names[own])}" if names[own] else ""
-        again = ", reused; --ask-again asks anew" if own in reused else ""
-        yield f"{own[1]}: answers since {min(times):%Y-%m-%d %H:%M} UTC, {age_in_words(age)} at most{again}{by}"
+        by = f", model {', '.join(names[answerer])}" if names[answerer] else ""
+        again = ", reused; --ask-again asks anew" if answerer in reused else ""
+        yield f"{answerer[1]}: answers since {min(times):%Y-%m-%d %H:%M} UTC, {age_in_words(age)} at most{again}{by}"
 
 
 def _names(figures: dict[str, Any], subject: Any) -> list[str]:

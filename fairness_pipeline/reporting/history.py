@@ -161,7 +161,9 @@ def last_not_refused(workspace: Path, study: AnyStudy) -> str | None:
         refused += [_of_audit(rows, key) for key in json.loads(path.read_bytes())]
     for entry in reversed(entries(workspace, study)):
         rows = rows_at(workspace, study, entry) if refused else []
-        if not any(own == _of_audit(rows, {axis: own[0][axis] for axis in study.axes}) for own in refused if own):
+        if not any(
+            audit == _of_audit(rows, {axis: audit[0][axis] for axis in study.axes}) for audit in refused if audit
+        ):
             return entry
     return None
 

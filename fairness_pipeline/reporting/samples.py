@@ -54,8 +54,8 @@ class Samples:
         """From the columns of `SAMPLE`; those that are left out are null."""
         count = len(columns["id"])  # type: ignore[arg-type]
         whole = {name: columns.get(name, pa.nulls(count, pa.string())) for name in SAMPLE.names}
-        floats, own = (
+        shown, decide = (
             {name: (np.asarray(a, dtype=float), np.asarray(b, dtype=float)) for name, (a, b) in given.items()}
             for given in (values, deciding or {})
         )
-        return cls(pa.table(whole, schema=SAMPLE), floats, clusters, own)
+        return cls(pa.table(whole, schema=SAMPLE), shown, clusters, decide)

@@ -119,7 +119,7 @@ def change_of_groups(
     """
 
     def gap(contrast: np.ndarray) -> Estimate:
-        a, b = (_mean(contrast[own], step, [each[own] for each in clusters]) for own in (on_a, ~on_a))
+        a, b = (_mean(contrast[side], step, [each[side] for each in clusters]) for side in (on_a, ~on_a))
         return a.minus(b)
 
     means = tuple(float(values[on_a].mean() - values[~on_a].mean()) for values in (before, after))

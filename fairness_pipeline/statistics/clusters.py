@@ -113,8 +113,8 @@ def cautious_mean(difference: np.ndarray, clusterings: Sequence[np.ndarray], est
         clusterings: Ways in which pairs move together.
         estimate: The estimate over pairs.
     """
-    for own in clusterings:
-        together = clustered(difference, np.unique(own, return_inverse=True)[1])
+    for clustering in clusterings:
+        together = clustered(difference, np.unique(clustering, return_inverse=True)[1])
         error, freedom = max(estimate.error, together.error), min(estimate.freedom, together.freedom)
         estimate = estimate._replace(error=error, freedom=freedom)
     return estimate

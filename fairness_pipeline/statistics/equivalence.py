@@ -210,9 +210,9 @@ def pairs_if_unseen(
     nothing = margin.bound(np.zeros(1), np.zeros(1), scale)
 
     def shows(pairs: int) -> bool:
-        own = estimate(pairs).scaled(scale)
+        gap = estimate(pairs).scaled(scale)
         bound = nothing._replace(variance=nothing.variance / pairs**2)
-        return tost(own._replace(freedom=min(own.freedom, freedom)), bound, alpha, pairs).shown
+        return tost(gap._replace(freedom=min(gap.freedom, freedom)), bound, alpha, pairs).shown
 
     if not shows(_MOST_PAIRS):
         return None

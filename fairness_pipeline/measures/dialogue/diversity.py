@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -100,15 +101,15 @@ def jackknifed_excess(
         blocks: The number of blocks of consecutive pairs.
         clusters: How pairs move together.
     """
-    found: dict[str, Estimate] = {}
-    for cluster in (None, *(np.unique(own, return_inverse=True)[1] for own in clusters)):
+    widest: dict[str, Estimate] = {}
+    for cluster in (None, *(np.unique(clustering, return_inverse=True)[1] for clustering in clusters)):
         count = blocks if cluster is None else int(cluster.max()) + 1
-        one, other = (left_out(own.ngrams, own.a, own.b, count, cluster) for own in (whole, neutral))
+        one, other = (left_out(reading.ngrams, reading.a, reading.b, count, cluster) for reading in (whole, neutral))
         for name, gap in one.whole.items():
             without = 100 * (other.without[name] - one.without[name])
             estimate = jackknifed(100 * (other.whole[name] - gap), without)
-            found[name] = max(found.get(name, estimate), estimate, key=lambda own: own.error)
-    return found
+            widest[name] = max(widest.get(name, estimate), estimate, key=attrgetter("error"))
+    return widest
 
 
 def measure_diversity(responses: pa.Table) -> pa.Table:

@@ -35,8 +35,8 @@ def samples(part: EquityPart, lake: Lake, key: Key) -> Samples:
 
 def _clusters(pairs: list[tuple[int, str | None, str]]) -> list[np.ndarray]:
     """Templates, emotion words, and kinds of persons, where there are enough of them to be a sample."""
-    kinds = (np.unique([str(own) for own in column], return_inverse=True)[1] for column in zip(*pairs, strict=True))
-    return [own for own in kinds if own.max(initial=0) + 1 >= FEWEST_TO_TELL]
+    kinds = (np.unique([str(kind) for kind in column], return_inverse=True)[1] for column in zip(*pairs, strict=True))
+    return [kind for kind in kinds if kind.max(initial=0) + 1 >= FEWEST_TO_TELL]
 
 
 def _pair(row: Row) -> tuple[int, str | None, str]:
