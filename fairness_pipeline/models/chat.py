@@ -2,12 +2,9 @@
 
 import asyncio
 import json
-import os
 import random
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,10 +12,11 @@ import httpx
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
-from fairness_pipeline.foundation.text_files import whole_text
+from fairness_pipeline.foundation.plain_text import some
 from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.models import usage
-from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, REFUSED, Reply
+from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, Reply
+from fairness_pipeline.models.servers import Response, Server
 from fairness_pipeline.models.specification import Decoding, EndpointSource
 from fairness_pipeline.models.thoughts import without_thoughts
 
@@ -29,10 +27,6 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 60.0
 _USELESS = frozenset({401, 403, 404, 405, 407})
 """HTTP statuses that any prompt would get: the key, the address or the model is wrong."""
-_FILTERS = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
-"""What servers call their filter, as the code of an error or as the reason why an answer ends."""
-_LARGEST = 1 << 24
-"""Bytes of a reply; a longer one is no answer."""
 _FIRST_ATTEMPTS = 5
 """Attempts for a prompt while the server has not yet answered anything: it may not be there at all."""
 _BROKEN = 10
@@ -90,7 +84,7 @@ class Chat:
         self._failed: list[FairnessError] = []
         self._in_a_row = 0
         self._answered = False
-        _key(source)
+        self._server = Server(source)
         self._answers: dict[str, Reply] = dict(_journal(folder / _JOURNAL))
 
     def replies(self, prompts: list[str]) -> list[Reply]:
@@ -166,9 +160,6 @@ class Chat:
 
     async def _ask_all(self, prompts: list[str], failures: dict[str, str], *, last: bool = False) -> None:
         """Asks all prompts. Those without an answer are put into `failures`; the last time they are kept as failed."""
-        key = _key(self.source)
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        certificates = httpx.create_ssl_context()
         path = self.folder / _JOURNAL
         waiting = iter(prompts)
         try:
@@ -176,9 +167,7 @@ class Chat:
 
                 async def work() -> None:
                     # A client each: one that is shared looks at all its connections before each request.
-                    async with httpx.AsyncClient(
-                        headers=headers, timeout=self.source.timeout, verify=certificates
-                    ) as client:
+                    async with self._server.client(self.source.timeout) as client:
                         for prompt in waiting:  # shared between workers: each prompt goes to one of them
                             try:
                                 reply = await self._ask(client, prompt)
@@ -242,49 +231,50 @@ class Chat:
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.75, 1.25)
             try:
                 async with asyncio.timeout(self.source.timeout):
-                    reply = await _whole_reply(client, "POST", f"{self.source.base_url}/chat/completions", body)
+                    response = await self._server.ask(client, "POST", "/chat/completions", body)
             except TimeoutError:
                 problem = f"{_SILENT} within {self.source.timeout:g} s"
                 continue
             except httpx.HTTPError as error:
-                problem = f"{_SILENT} ({self._shown(str(error)) or type(error).__name__})"
+                problem = f"{_SILENT} ({self._server.shown(str(error)) or type(error).__name__})"
                 continue
-            if reply.status_code in _PASSING:
-                problem = f"status {reply.status_code}: {self._shown(reply.text)}"
-                pause = max(pause, _retry_after(reply))
+            status = response.status
+            if status in _PASSING:
+                problem = f"status {status}: {response.shown}"
+                pause = max(pause, response.pause)
                 continue
-            if reply.status_code == httpx.codes.OK:
-                usage.note(self.source.model, _json(reply))
-            if _is_filtered(reply):
-                return Reply("", FILTERED, _served(reply))
-            if reply.is_redirect:
-                raise FairnessError(
-                    f"endpoint {self.source.base_url}, model '{self.source.model}': it sends its callers on "
-                    f"(status {reply.status_code}) to {self._shown(reply.headers.get('Location', 'nowhere'))}, where "
-                    "the key is not sent; if that is its address, put it in base_url"
-                )
-            if reply.status_code in _USELESS:
-                raise FairnessError(
-                    f"endpoint {self.source.base_url}, model '{self.source.model}': status {reply.status_code}: "
-                    f"{self._shown(reply.text)}{self._advice(reply.status_code)}"
-                )
-            if reply.status_code != httpx.codes.OK:
-                said = f"{reply.status_code}: {self._shown(reply.text)}{self._advice(reply.status_code)}"
+            if status == httpx.codes.OK:
+                usage.note(self.source.model, response.content)
+            if response.is_filtered:
+                return Reply("", FILTERED, response.served)
+            if httpx.codes.is_redirect(status) or status in _USELESS:
+                raise self._unusable(response)
+            if status != httpx.codes.OK:
+                said = f"{status}: {response.shown}{self._advice(status)}"
                 return Reply("", FAILED, problem=f"not taken, status {said}")
             self._answered = True
-            found = _content(reply)
-            if found is None:
-                problem = f"not an answer: {self._shown(reply.text)}"
+            if response.answer is None:
+                problem = f"not an answer: {response.shown}"
                 continue
-            text, kind = found
+            text, kind = response.answer
             text = (text if self.decoding.keep_thoughts else without_thoughts(text)).strip()
             if text or empty:
-                return Reply(text, kind if text else EMPTY, _served(reply))
+                return Reply(text, kind if text else EMPTY, response.served)
             empty = True  # once more: it may have been a slip of the server
             pause = 0.0
         if empty:
             return Reply("", EMPTY)
         return Reply("", FAILED, problem=f"{problem}, {asked} times")
+
+    def _unusable(self, response: Response) -> FairnessError:
+        """The error about an endpoint that cannot be used as it is asked."""
+        who = f"endpoint {self.source.base_url}, model '{self.source.model}'"
+        if httpx.codes.is_redirect(response.status):
+            return FairnessError(
+                f"{who}: it sends its callers on (status {response.status}) to {response.location or 'nowhere'}, where "
+                "the key is not sent; if that is its address, put it in base_url"
+            )
+        return FairnessError(f"{who}: status {response.status}: {response.shown}{self._advice(response.status)}")
 
     def _body(self, prompt: str) -> dict[str, Any]:
         decoding = self.decoding
@@ -312,12 +302,6 @@ class Chat:
                 "kept: run again to go on, or raise it"
             )
         self.requests += 1
-
-    def _shown(self, text: str) -> str:
-        """A server's message, fit for a log: shortened, and without the key, which some servers repeat."""
-        if key := _key(self.source):
-            text = text.replace(key, "***")
-        return " ".join(text.split())[:_SHOWN]
 
     def _advice(self, status: int) -> str:
         if status in (401, 403):
@@ -348,47 +332,26 @@ def only_model(base_url: str, key_variable: str | None) -> str:
         FairnessError: the endpoint cannot be reached, does not list its models, or serves several.
     """
     source = validate(EndpointSource, {"base_url": base_url, "model": "", "key_variable": key_variable}, Path("MODEL"))
-    key = _key(source)
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    server, found = Server(source), list[Response]()
 
     async def asked() -> None:
-        async with httpx.AsyncClient(headers=headers, timeout=_LIST_TIMEOUT) as client, asyncio.timeout(_LIST_TIMEOUT):
-            found.append(await _whole_reply(client, "GET", f"{source.base_url}/models"))
+        async with server.client(_LIST_TIMEOUT) as client, asyncio.timeout(_LIST_TIMEOUT):
+            found.append(await server.ask(client, "GET", "/models"))
 
-    found: list[httpx.Response] = []
     try:
         _run(asked())
     except (httpx.HTTPError, TimeoutError) as error:
         raise FairnessError(
-            f"{base_url}: no answer ({str(error) or type(error).__name__}); is it the address of an OpenAI-compatible "
-            "endpoint, such as http://localhost:8000/v1?"
+            f"{base_url}: no answer ({server.shown(str(error)) or type(error).__name__}); is it the address of an "
+            "OpenAI-compatible endpoint, such as http://localhost:8000/v1?"
         ) from None
-    (reply,) = found
-    try:
-        served = [str(model["id"]) for model in reply.json()["data"]]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        served = []
+    (response,) = found
+    served = response.models
     if len(served) != 1:
-        missing = _WHY.get(reply.status_code, "")
-        status = f"it does not say (status {reply.status_code}{missing})"
-        told = f"it serves {', '.join(served[:10])}" if served else status
+        status = f"it does not say (status {response.status}{_WHY.get(response.status, '')})"
+        told = f"it serves {some([name[:_SHOWN_ANSWER] for name in served], 10)}" if served else status
         raise FairnessError(f"{base_url}: which of its models? {told}: name one with --served; --key names its key")
     return served[0]
-
-
-def _key(source: EndpointSource) -> str | None:
-    if source.key_variable is None:
-        return None
-    key = os.environ.get(source.key_variable, "").strip()
-    if not key:
-        raise FairnessError(
-            f"endpoint.key_variable: the environment has no {source.key_variable}; set it to the endpoint's key"
-        )
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise FairnessError(
-            f"endpoint.key_variable: {source.key_variable} does not hold a key: expected printable ASCII without spaces"
-        )
-    return key
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
@@ -445,90 +408,3 @@ def _journal(path: Path) -> Iterable[tuple[str, Reply]]:
             raise FairnessError(
                 f"{path}, line {number}: damaged; delete the line, and its prompt is asked again"
             ) from None
-
-
-async def _whole_reply(
-    client: httpx.AsyncClient, method: str, address: str, body: dict[str, Any] | None = None
-) -> httpx.Response:
-    """The whole reply, as far as it is not longer than any answer.
-
-    Raises:
-        httpx.HTTPError: it did not come, is longer, or is packed more than once: 2 kB could then unpack to gigabytes.
-    """
-    content = bytearray()
-    async with client.stream(method, address, json=body) as reply:
-        packed = ", ".join(reply.headers.get_list("Content-Encoding"))
-        if "," in packed:
-            raise httpx.DecodingError(
-                f"Content-Encoding: expected one encoding at most, found '{packed[:_SHOWN_ANSWER]}'; "
-                "let the server pack a reply once, or not at all"
-            )
-        async for piece in reply.aiter_bytes():
-            content += piece
-            if len(content) > _LARGEST:
-                raise httpx.DecodingError(f"a reply of more than {_LARGEST >> 20} MiB")
-    headers = {name: reply.headers[name] for name in ("Retry-After", "Location") if name in reply.headers}
-    return httpx.Response(reply.status_code, content=bytes(content), headers=headers)
-
-
-def _json(reply: httpx.Response) -> dict[str, Any] | None:
-    try:
-        found = reply.json()
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _is_filtered(reply: httpx.Response) -> bool:
-    """Whether the server's filter of contents has kept back the answer, or refused the prompt."""
-    try:
-        found = reply.json()
-        if reply.status_code == httpx.codes.OK:
-            choice = found["choices"][0]
-            return choice.get("finish_reason") in _FILTERS and not choice["message"].get("content")
-        error = found["error"]
-        codes = error.get("code"), error.get("type"), (error.get("innererror") or {}).get("code")
-        return any(str(code).lower() in _FILTERS for code in codes)
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        return False
-
-
-def _retry_after(reply: httpx.Response) -> float:
-    """The seconds that the server asks to wait, as a number or as the time to wait for; 0 if it does not say."""
-    said = reply.headers.get("Retry-After", "0")
-    try:
-        seconds = float(said)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):  # no time; or one without a zone
-            return 0.0
-    return min(_LONGEST_PAUSE, max(0.0, seconds))
-
-
-def _served(reply: httpx.Response) -> str:
-    """The name of the model that the server says has answered; empty if it does not say."""
-    try:
-        said = reply.json()["model"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
-    return whole_text(said[:_SHOWN]) if isinstance(said, str) else ""
-
-
-def _content(reply: httpx.Response) -> tuple[str, str] | None:
-    """The text of the first choice, or that of its refusal, with its kind; an empty text if both are null.
-
-    None if the reply does not follow the protocol.
-    """
-    try:
-        message = reply.json()["choices"][0]["message"]
-        refusal = message.get("refusal")
-        refused = bool(refusal) and not message.get("content")
-        content = refusal if refused else message["content"]
-        if isinstance(content, list):
-            content = "".join(part["text"] for part in content if part["type"] == "text")
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        return None
-    if content is not None and not isinstance(content, str):
-        return None
-    return whole_text(content or ""), REFUSED if refused else ANSWER

@@ -86,12 +86,12 @@ def note_in(workspace: Path) -> None:
     _ledger[:] = [workspace / FILE]
 
 
-def note(model: str, reply: dict[str, Any] | None) -> None:
+def note(model: str, reply: dict[str, Any]) -> None:
     """Notes what a reply took, as its field `usage` says (`prompt_tokens`, `completion_tokens`).
 
     Args:
         model: As the endpoint's file names it.
-        reply: The reply; None if it was no JSON.
+        reply: The reply's JSON; empty if it was none.
 
     Raises:
         FairnessError: this run has a budget, and the reply does not say what it took.
@@ -223,14 +223,13 @@ def _lines(path: Path, begin: int) -> Iterator[tuple[dict[str, Any], int]]:
                 continue
 
 
-def _tokens(reply: dict[str, Any] | None) -> tuple[int, int] | None:
+def _tokens(reply: dict[str, Any]) -> tuple[int, int] | None:
     try:
-        assert reply is not None
         usage = reply["usage"]
         taken = float(usage["prompt_tokens"])
         given = usage.get("completion_tokens")
         found = taken, float(given) if given is not None else float(usage["total_tokens"]) - taken
-    except (AssertionError, KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
     if not all(math.isfinite(number) and 0 <= number <= _MOST for number in found):
         return None

@@ -13,13 +13,12 @@ from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-import httpx
 import pyarrow as pa
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import load
-from fairness_pipeline.models import chat
+from fairness_pipeline.models import chat, servers
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.endpoint import EndpointResponder
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
@@ -285,10 +284,10 @@ def test_an_answer_that_trickles_or_never_ends_is_none(tmp_path: Path, monkeypat
     late = pytest.raises(FairnessError, match=r"no answer within 0\.3 s, 3 times")
     with serve(ChatServer(*(["drip"] * 6))) as address, late:
         ask(specification(address, timeout=0.3), tmp_path / "drip", "a")
-    monkeypatch.setattr(chat, "_LARGEST", 2000)
+    monkeypatch.setattr(servers, "_LARGEST", 2000)
     with (
         serve(ChatServer(*(["huge"] * 6))) as address,
-        pytest.raises(FairnessError, match="a reply of more than"),
+        pytest.raises(FairnessError, match="a response of more than"),
     ):
         ask(specification(address), tmp_path / "huge", "a")
 
@@ -298,7 +297,7 @@ def test_an_answer_that_is_packed_twice_is_refused_before_it_is_unpacked(tmp_pat
         request.rfile.read(int(request.headers.get("Content-Length", 0)))
         answer(request, 200, b"not gzip", Content_Encoding="gzip, gzip")
 
-    refused = r"no answer \(Content-Encoding: expected one encoding at most, found 'gzip, gzip'; let the server"
+    refused = r"no answer \(Content-Encoding: asked for none, found 'gzip, gzip'; let the server"
     with serve(twice) as address:
         with pytest.raises(FairnessError, match=rf"endpoint {address}/v1, model 'm': {refused}"):
             ask(specification(address), tmp_path, "a")
@@ -328,8 +327,7 @@ def test_answers_that_are_on_their_way_land_when_another_fails(tmp_path: Path) -
 
 def test_a_time_to_come_back_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)
-    said = [httpx.Response(429, headers={"Retry-After": value}) for value in (soon, "7", "soon", "-3", "1e9")]
-    seconds = [chat._retry_after(reply) for reply in said]
+    seconds = [servers._pause(said) for said in (soon, "7", "soon", "-3", "1e9")]
     assert 17 < seconds[0] <= 20
     assert seconds[1:] == [7, 0, 0, 60]
 
@@ -353,8 +351,11 @@ def drips(request: BaseHTTPRequestHandler) -> None:
     ("behaves", "expected"),
     [
         (drips, "no answer"),
-        (lambda request: answer(request, 200, b" " * 3000), "a reply of more than"),
-        (lambda request: answer(request, 200, gzip.compress(b" " * 3000), Content_Encoding="gzip"), "a reply of more"),
+        (lambda request: answer(request, 200, b" " * 3000), "a response of more than"),
+        (
+            lambda request: answer(request, 200, gzip.compress(b" " * 3000), Content_Encoding="gzip"),
+            "a response of more",
+        ),
         (lambda request: answer(request, 200, b"[" * 1900), "which of its models"),
         (lambda request: answer(request, 401, b"{}"), "the right one"),
         (lambda request: answer(request, 429, b"{}"), "too many requests"),
@@ -364,7 +365,7 @@ def test_a_list_of_models_that_is_none(
     monkeypatch: pytest.MonkeyPatch, behaves: Callable[[BaseHTTPRequestHandler], None], expected: str
 ) -> None:
     monkeypatch.setattr(chat, "_LIST_TIMEOUT", 0.5)
-    monkeypatch.setattr(chat, "_LARGEST", 2000)
+    monkeypatch.setattr(servers, "_LARGEST", 2000)
     with serve(behaves) as address, pytest.raises(FairnessError, match=expected):
         chat.only_model(f"{address}/v1", None)
 
@@ -448,7 +449,8 @@ def test_pauses_double_and_are_as_long_as_the_server_says(tmp_path: Path, monkey
     monkeypatch.setattr(chat, "_FIRST_PAUSE", 0.5)
     with serve(ChatServer(500, 500, 429, 503)) as address:
         server = specification(address, attempts=5, concurrency=1)
-        monkeypatch.setattr(chat, "_retry_after", lambda reply: 20.0 if reply.status_code == 429 else 0.0)
+        asked_for = iter([0.0, 0.0, 20.0, 0.0, 0.0])
+        monkeypatch.setattr(servers, "_pause", lambda said: next(asked_for))
         assert ask(server, tmp_path, "a") == ["A"]
     assert 0.3 < pauses[0] < 0.7 < pauses[1] < 1.3
     assert pauses[2] == 20.0

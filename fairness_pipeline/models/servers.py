@@ -1,0 +1,270 @@
+"""An OpenAI-compatible server: the only way by which anything that a server sends comes in.
+
+Whatever is sent is bounded in bytes before it is unpacked or parsed, ends with the time of its request, and is read in
+time that is linear in its length. A server may repeat the key that it was sent: it is masked before anything is kept or
+shown.
+"""
+
+import json
+import math
+import os
+import re
+import zlib
+from base64 import b64encode
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache, cached_property
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
+
+import httpx
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import FieldsOnly
+from fairness_pipeline.foundation.text_files import whole_text
+from fairness_pipeline.models.replies import ANSWER, REFUSED
+from fairness_pipeline.models.specification import EndpointSource
+
+_LARGEST = 1 << 22
+"""Bytes of a response. A hundred thousand tokens take a sixth of it; parsed, it takes at most twenty times as much."""
+_SHOWN = 200
+_SHOWN_NAME = 80
+_LONGEST_PAUSE = 60.0
+_FILTERS = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
+"""What servers call their filter, as the code of an error or as the reason why an answer ends."""
+_MASK = "***"
+_SHORTEST_SECRET, _LONGEST_WORD = 8, 16
+"""Characters. A shorter key (`none`), or one that may be a word, is no secret, and answers may hold it by chance."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """What a server has sent, without the key.
+
+    Attributes:
+        status: The HTTP status.
+        text: The whole body, as JSON where it is JSON.
+        content: The body's JSON object; empty if it is none.
+        location: Where a redirection leads; empty if it does not say.
+        pause: The seconds that the server asks to wait; 0 if it does not say.
+    """
+
+    status: int
+    text: str
+    content: dict[str, Any]
+    location: str = ""
+    pause: float = 0.0
+
+    @property
+    def shown(self) -> str:
+        """The beginning of the body, on one line."""
+        return _on_one_line(self.text)
+
+    @property
+    def served(self) -> str:
+        """The name of the model that the server says has answered; empty if it does not say."""
+        said = self.content.get("model")
+        return whole_text(said[:_SHOWN]) if isinstance(said, str) else ""
+
+    @property
+    def answer(self) -> tuple[str, str] | None:
+        """The text of the first choice, or that of its refusal, with its kind; an empty text if both are null.
+
+        None if the response does not follow the protocol.
+        """
+        try:
+            message = self.content["choices"][0]["message"]
+            refusal = message.get("refusal")
+            refused = bool(refusal) and not message.get("content")
+            content = refusal if refused else message["content"]
+            if isinstance(content, list):
+                content = "".join(part["text"] for part in content if part["type"] == "text")
+        except (KeyError, IndexError, TypeError, AttributeError):
+            return None
+        if content is not None and not isinstance(content, str):
+            return None
+        return whole_text(content or ""), REFUSED if refused else ANSWER
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether the server's filter of contents has kept back the answer, or refused the prompt."""
+        try:
+            if self.status == httpx.codes.OK:
+                choice = self.content["choices"][0]
+                return choice.get("finish_reason") in _FILTERS and not choice["message"].get("content")
+            error = self.content["error"]
+            codes = error.get("code"), error.get("type"), (error.get("innererror") or {}).get("code")
+            return any(isinstance(code, str) and code.lower() in _FILTERS for code in codes)
+        except (KeyError, IndexError, TypeError, AttributeError):
+            return False
+
+    @property
+    def models(self) -> list[str]:
+        """The models of a list of models; empty if it is none."""
+        try:
+            return [whole_text(model["id"]) for model in self.content["data"]]
+        except (KeyError, TypeError, AttributeError):
+            return []
+
+
+@dataclass(frozen=True)
+class Server(FieldsOnly):
+    """A server, asked with the key that the environment holds.
+
+    Args:
+        source: Its address, and the variable with the key.
+
+    Raises:
+        FairnessError: the environment has no such key.
+    """
+
+    source: EndpointSource
+
+    def __post_init__(self) -> None:
+        """Checks the key before anything is asked."""
+        _key(self.source)
+
+    @cached_property
+    def _headers(self) -> dict[str, str]:
+        key = _key(self.source)
+        return {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {key}"} if key else {})}
+
+    @cached_property
+    def _written_key(self) -> re.Pattern[str] | None:
+        key = _key(self.source)
+        return written_forms(key) if key else None
+
+    def client(self, timeout: float) -> httpx.AsyncClient:
+        """A client of its own, which keeps nothing that the server sets.
+
+        Args:
+            timeout: Seconds between two signs of life.
+        """
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+        return httpx.AsyncClient(headers=self._headers, timeout=timeout, verify=_certificates(), cookies=no_cookies)
+
+    async def ask(
+        self, client: httpx.AsyncClient, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> Response:
+        """What the server sends.
+
+        Raises:
+            httpx.HTTPError: it did not come, is longer than any answer, or is packed otherwise than once with gzip.
+        """
+        async with client.stream(method, f"{self.source.base_url}{path}", json=body) as response:
+            received = await _unpacked(response)
+        parsed, text = _parsed(received)
+        if (masked := self._masked(text)) != text:
+            if is_secret(_key(self.source) or ""):
+                parsed, text = _parsed(masked.encode())
+            text = masked
+        headers = response.headers
+        return Response(
+            response.status_code,
+            text,
+            parsed if isinstance(parsed, dict) else {},
+            self.shown(headers.get("Location", "")) if response.is_redirect else "",
+            _pause(headers.get("Retry-After", "0")),
+        )
+
+    def shown(self, text: str) -> str:
+        """A message of whoever, fit for a log: shortened, on one line, without the key."""
+        return _on_one_line(self._masked(text))
+
+    def _masked(self, text: str) -> str:
+        return self._written_key.sub(_MASK, text) if self._written_key else text
+
+
+_certificates = cache(httpx.create_ssl_context)
+
+
+def written_forms(key: str) -> re.Pattern[str]:
+    """Matches a key: plain, with characters as URLs or JSON write them, and in Base64, alone or within a longer text.
+
+    Args:
+        key: Printable ASCII.
+    """
+    plain = "".join(rf"(?:(?:%|\\{{1,8}}u00)(?i:{ord(one):02x})|\\{{0,8}}{re.escape(one)})" for one in key)
+    forms = []
+    for before in range(3):  # of three bytes each, Base64 makes four characters
+        packed = b64encode(bytes(before) + key.encode()).decode()
+        sure = packed[math.ceil(before * 8 / 6) : (before + len(key)) * 8 // 6]  # not shared with what stands beside
+        forms.append("".join({"+": "[+-]", "/": "[/_]"}.get(one, one) for one in sure))
+    base64 = "|".join(form for form in forms if len(form) >= _SHORTEST_SECRET)
+    return re.compile(rf"{plain}|(?:{base64})[A-Za-z0-9+/_-]?=*" if base64 else plain)
+
+
+def is_secret(key: str) -> bool:
+    """Whether a key is long and odd enough that no answer holds it by chance.
+
+    Examples:
+        >>> is_secret("sk-3kTf9"), is_secret("none"), is_secret("anything")
+        (True, False, False)
+    """
+    return len(key) >= (_LONGEST_WORD if key.isalpha() else _SHORTEST_SECRET)
+
+
+def _key(source: EndpointSource) -> str | None:
+    if source.key_variable is None:
+        return None
+    key = os.environ.get(source.key_variable, "").strip()
+    if not key:
+        raise FairnessError(
+            f"endpoint.key_variable: the environment has no {source.key_variable}; set it to the endpoint's key"
+        )
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise FairnessError(
+            f"endpoint.key_variable: {source.key_variable} does not hold a key: expected printable ASCII without spaces"
+        )
+    return key
+
+
+def _parsed(received: bytes) -> tuple[Any, str]:
+    """A body's JSON, with its text written anew; None with the body as text if it is none."""
+    try:
+        parsed = json.loads(received)
+        return parsed, whole_text(json.dumps(parsed, ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return None, received.decode("utf-8", "replace")
+
+
+async def _unpacked(response: httpx.Response) -> bytes:
+    """The body. 2 kB that are packed could unpack to gigabytes: no more is unpacked than an answer may be long."""
+    packing = ", ".join(response.headers.get_list("Content-Encoding")).strip().lower()
+    if packing not in ("", "identity", "gzip"):
+        raise httpx.DecodingError(
+            f"Content-Encoding: asked for none, found '{_on_one_line(packing)[:_SHOWN_NAME]}'; let the server send "
+            "what it answers unpacked"
+        )
+    unpacking = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS) if packing == "gzip" else None
+    content, received = bytearray(), 0
+    try:
+        async for piece in response.aiter_raw():
+            received += len(piece)
+            content += unpacking.decompress(piece, _LARGEST + 1 - len(content)) if unpacking else piece
+            if max(received, len(content)) > _LARGEST:
+                raise httpx.DecodingError(f"a response of more than {_LARGEST >> 20} MiB")
+            if unpacking and unpacking.eof:
+                break
+    except zlib.error as error:
+        raise httpx.DecodingError(f"Content-Encoding: gzip, but it cannot be unpacked: {error}") from None
+    if unpacking and not unpacking.eof:
+        raise httpx.DecodingError("Content-Encoding: gzip, but it is cut short")
+    return bytes(content)
+
+
+def _pause(said: str) -> float:
+    """The seconds of `Retry-After`, which is a number or a time; 0 if it is neither."""
+    try:
+        seconds = float(said)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError, OverflowError):  # no time; or one without a zone
+            return 0.0
+    return min(_LONGEST_PAUSE, max(0.0, seconds))
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text[: 10 * _SHOWN].split())[:_SHOWN]

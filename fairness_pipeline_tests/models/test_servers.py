@@ -1,0 +1,142 @@
+"""All that a server sends: bounded, unpacked with care, and without the key that it was sent."""
+
+import base64
+import gzip
+import json
+import tracemalloc
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.models.chat import Advice, Chat
+from fairness_pipeline.models.replies import Reply
+from fairness_pipeline.models.servers import is_secret, written_forms
+from fairness_pipeline.models.specification import Decoding, EndpointSource
+from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.verify import fuzz
+
+KEY = "sk-3kTf9/Ab+x?Z"
+
+
+def asked(handler: object, folder: Path, monkeypatch: pytest.MonkeyPatch, *, key: str = KEY) -> Reply:
+    """The reply of a server to one prompt."""
+    monkeypatch.setenv("A_KEY", key)
+    with serve(handler) as address:
+        source = EndpointSource(base_url=f"{address}/v1", model="m", key_variable="A_KEY", attempts=1, concurrency=1)
+        return Chat(source, Decoding(), folder, 1, Advice("context", "less")).replies(["hello"])[0]
+
+
+def says(content: str, model: str = "m") -> object:
+    """A server that always says this."""
+
+    def handler(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers["Content-Length"]))
+        answer(request, 200, json.dumps({"model": model, "choices": [{"message": {"content": content}}]}).encode())
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        KEY,
+        quote(KEY, safe=""),
+        quote(KEY, safe="").replace("%2F", "%2f"),
+        "".join(f"%{ord(one):02X}" for one in KEY),
+        json.dumps(json.dumps({"key": KEY}))[1:-1],
+        "".join(f"\\u{ord(one):04x}" for one in KEY),
+        *(base64.b64encode(before.encode() + KEY.encode() + b"\n").decode() for before in ("", "a", "ab", "Bearer ")),
+        base64.urlsafe_b64encode(KEY.encode()).decode(),
+    ],
+)
+def test_a_key_that_a_server_repeats_is_kept_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    reply = asked(says(f"You sent {written} to me", f"m {written}"), tmp_path, monkeypatch)
+    kept = (tmp_path / "answers.jsonl").read_text()
+    for told in (reply.text, reply.served, kept):
+        assert "***" in told
+        assert written.rstrip("=")[2:-2] not in told
+        assert KEY not in told
+    assert reply.text.startswith("You sent ")
+    assert reply.text.endswith(" to me")
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12, max_size=40), st.binary(max_size=5))
+def test_a_key_within_base64_is_seen_wherever_it_begins(key: str, before: bytes) -> None:
+    packed = base64.b64encode(before + key.encode() + before).decode()
+    assert written_forms(key).search(packed)
+    assert written_forms(key).sub("", key) == written_forms(key).sub("", quote(key, safe="")) == ""
+
+
+def test_a_key_that_is_a_word_changes_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(says("none of us, ollama"), tmp_path, monkeypatch, key="none").text == "none of us, ollama"
+    assert not any(map(is_secret, ("none", "EMPTY", "password")))
+    assert all(map(is_secret, ("sk-12345", "a" * 32)))
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = gzip.compress(b" " * (1 << 28))
+
+    def sends(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers["Content-Length"]))
+        answer(request, 200, bomb, Content_Encoding="gzip")
+
+    tracemalloc.start()
+    with pytest.raises(FairnessError, match="a response of more than 4 MiB"):
+        asked(sends, tmp_path, monkeypatch)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 26
+
+
+@pytest.mark.parametrize(
+    ("packing", "body", "problem"),
+    [
+        ("br", b"x", "asked for none, found 'br'"),
+        ("gzip", b"no gzip", "it cannot be unpacked"),
+        ("gzip", gzip.compress(b"{}" * 999)[:-9], "it is cut short"),
+    ],
+)
+def test_what_cannot_be_unpacked_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: str, body: bytes, problem: str
+) -> None:
+    def sends(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers["Content-Length"]))
+        answer(request, 200, body, Content_Encoding=packing)
+
+    with pytest.raises(FairnessError, match=problem):
+        asked(sends, tmp_path, monkeypatch)
+
+
+def test_nothing_that_a_server_sets_comes_back_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers: list[dict[str, str]] = []
+
+    def sets(request: BaseHTTPRequestHandler) -> None:
+        headers.append(dict(request.headers))
+        request.rfile.read(int(request.headers["Content-Length"]))
+        body = json.dumps({"choices": [{"message": {"content": ""}}]}).encode()
+        answer(request, 200, gzip.compress(body), Content_Encoding="gzip", Set_Cookie="a=b")
+
+    monkeypatch.setenv("A_KEY", KEY)
+    with serve(sets) as address:
+        source = EndpointSource(base_url=f"{address}/v1", model="m", attempts=2, concurrency=1)
+        Chat(source, Decoding(), tmp_path, 1, Advice("context", "less")).replies(["a", "b"])
+    assert len(headers) == 4
+    assert {told["Accept-Encoding"] for told in headers} == {"identity"}
+    assert not any("Cookie" in told for told in headers)
+
+
+def test_whatever_a_server_sends_is_a_reply_or_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make verify` does this for five minutes."""
+    monkeypatch.setattr("fairness_pipeline.models.chat._FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("fairness_pipeline.models.servers._LONGEST_PAUSE", 0.0)
+    monkeypatch.setenv(fuzz.VARIABLE, fuzz.KEY)
+    before = fuzz.tried
+    settings(max_examples=40, deadline=None)(given(fuzz.responses())(fuzz.check))()
+    assert fuzz.tried - before >= 40
