@@ -1,15 +1,13 @@
 """Loads models that the `transformers` library saves and publishes, by id or folder; refuses unusable ones."""
 
 import json
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.plain_text import first_line
+from fairness_pipeline.models.folders import check_folder, model_folder
 
 _SOURCE = "source.json"
 _UNSAID = 1_000_000
@@ -26,15 +24,25 @@ def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, An
         field: The YAML key that names it, for error messages.
 
     Raises:
-        FairnessError: they cannot be loaded, or the tokenizer is empty or has no token for padding.
+        FairnessError: they cannot be loaded, or come with an adapter; or the tokenizer is empty or has no token for
+            padding.
     """
     import transformers
+    from transformers.utils.peft_utils import find_adapter_config_file
 
+    if Path(name).is_dir():
+        check_folder(Path(name))
     try:
+        adapter = find_adapter_config_file(name, revision=revision)
         configuration = transformers.AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False)
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
     except Exception as error:  # the library passes on whatever its files raise
         raise _not_loadable(name, revision, field, error) from error
+    if adapter:
+        raise FairnessError(
+            f"{field}: '{name}' has an adapter ({Path(adapter).name}), and without it another model would be audited: "
+            "merge it (merge_and_unload) and save the whole model, or serve it and name it as an endpoint"
+        )
     if not tokenizer("a", add_special_tokens=False)["input_ids"]:  # the library makes an empty one if it finds none
         raise FairnessError(
             f"{field}: '{name}' has no tokenizer, or one without words; save it there with save_pretrained, beside the "
@@ -152,18 +160,3 @@ def _not_loadable(name: str, revision: str | None, field: str, error: Exception)
 def is_path(name: str) -> bool:
     """Whether a model's name cannot be an id (`name` or `owner/name`) and so means a folder, existing or not."""
     return name.startswith(("/", ".", "~")) or name.count("/") > 1 or name.endswith("/") or "\\" in name
-
-
-def model_folder(name: str) -> File | None:
-    """The folder of a model with a hash of its files; None for a model that an id and a revision name."""
-    folder, files = Path(name), folder_files(name)
-    if not files:
-        return None
-    listed = "".join(f"{path.relative_to(folder)} {checksum(path)}\n" for path in files)
-    return File(folder, sha256(listed.encode()).hexdigest())
-
-
-def folder_files(name: str) -> list[Path]:
-    """The files of a model in a folder; empty for a model that an id names."""
-    folder = Path(name)
-    return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_absolute() else []

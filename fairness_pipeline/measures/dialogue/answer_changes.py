@@ -24,7 +24,7 @@ from fairness_pipeline.lexicons.no_effect import GROUP, NO_EFFECT_CONTEXTS, REWO
 from fairness_pipeline.measures.dialogue.measure import Measure, Outcome, Scorings, SignificanceSettings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
-from fairness_pipeline.models.pretrained import model_folder
+from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline.models.text_embedder import TextEmbedder
 from fairness_pipeline.statistics.clusters import cautious_mean
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, compare_counts

@@ -18,7 +18,7 @@ from fairness_pipeline.measures.dialogue.measure import SIDES, Measure, Outcome,
 from fairness_pipeline.measures.dialogue.settings import TRAINED, MeasureSettings
 from fairness_pipeline.measures.dialogue.text import collapsed
 from fairness_pipeline.measures.dialogue.trained_classifier import TrainedClassifier
-from fairness_pipeline.models.pretrained import model_folder
+from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline.models.text_classifier import TextClassifier
 
 POLITENESS = schema(

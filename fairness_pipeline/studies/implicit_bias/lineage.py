@@ -64,7 +64,7 @@ from fairness_pipeline.models.classifiers.prediction_files import (
     read_predictions,
 )
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.models.pretrained import model_folder
+from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline.reporting.document import LIBRARIES, Described, Pictures, described, drawn, report_of
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.reporting.text_plot import judged

@@ -75,9 +75,9 @@ from fairness_pipeline.measures.language.phrase_bias import (
     scored_versions,
 )
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
+from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
-from fairness_pipeline.models.pretrained import model_folder
 from fairness_pipeline.reporting.document import LIBRARIES, Described, Pictures, described, drawn, report_of
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.reporting.text_plot import judged

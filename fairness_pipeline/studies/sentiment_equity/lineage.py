@@ -35,7 +35,7 @@ from fairness_pipeline.measures.sentiment.equity_pairs import (
     told_apart,
 )
 from fairness_pipeline.measures.sentiment.equity_significance import EQUITY_SIGNIFICANCE, judge_equity
-from fairness_pipeline.models.pretrained import model_folder
+from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline.models.sentiment import registry
 from fairness_pipeline.models.sentiment.score_files import EQUITY_SCORES, covered, read_scores
 from fairness_pipeline.models.sentiment.scoring import score_sentences

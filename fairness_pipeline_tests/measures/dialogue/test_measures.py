@@ -29,7 +29,7 @@ from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.measures.dialogue.sentiment import SentimentScorer
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.text import collapse_punctuation, collapsed
-from fairness_pipeline.models.pretrained import model_folder
+from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline.project.project import load_dimension
 
 

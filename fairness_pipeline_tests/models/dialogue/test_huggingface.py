@@ -10,7 +10,7 @@ import pytest
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.models.pretrained import model_folder
+from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline_tests.models.tiny_models import causal_lm, encoder_decoder, tokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own

@@ -23,7 +23,7 @@ from fairness_pipeline.measures.dialogue.measure import Scorings, SignificanceSe
 from fairness_pipeline.measures.dialogue.registry import harmful, marking, scorings
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.models.pretrained import model_folder
+from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline.models.specification import Decoding
 from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
