@@ -298,11 +298,9 @@ def print_rows(names: list[str], rows: list[Row], form: str, needed: Collection[
     if form == "json":
         print(json.dumps([{k: _json(v) for k, v in row.items()} for row in rows], indent=1, default=str))
     elif form == "csv":
-        guarded = sys.stdout.isatty()
         cells = ([row.get(name, "") for name in names] for row in rows)
-        write_rows(
-            sys.stdout, names, ([visible(v) if guarded and isinstance(v, str) else v for v in row] for row in cells)
-        )
+        shown = ([visible(v, lines=True) if isinstance(v, str) else v for v in row] for row in cells)
+        write_rows(sys.stdout, list(map(visible, names)), shown)
     else:
         _print_table(names, rows, needed)
 

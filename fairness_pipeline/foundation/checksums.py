@@ -9,7 +9,7 @@ from typing import Any
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.paths import cache_folder
-from fairness_pipeline.foundation.text_files import unreadable
+from fairness_pipeline.foundation.text_files import parse_json, unreadable
 
 REHASH = "FAIRNESS_REHASH"
 """If this variable is set, only what the same process has hashed counts: the cache may be wrong, or forged."""
@@ -30,7 +30,7 @@ def checksum(path: Path) -> str:
         if state[0] < _REMEMBER:
             return _hash(path)
         known = _hashed.get(place, {}) if os.environ.get(REHASH) else _remembered(place)
-        if known.get("state") == state:
+        if known.get("state") == state and "sha256" in known:
             return str(known["sha256"])
         _hashed[place] = known = {"file": str(path), "state": state, "sha256": _hash(path)}
     except OSError as error:
@@ -49,7 +49,7 @@ def wrong_record(path: Path) -> Path | None:
     try:
         place = path.resolve()
         known = _remembered(place)
-        wrong = known.get("state") == _state(path) and known["sha256"] != _hash(path)
+        wrong = known.get("state") == _state(path) and known.get("sha256") != _hash(path)
     except OSError as error:
         raise unreadable(path, error) from None
     return _record(place) if wrong else None
@@ -81,8 +81,11 @@ def _record(place: Path) -> Path:
 
 
 def _remembered(place: Path) -> dict[str, Any]:
-    record = _record(place)
-    return json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    try:
+        record = parse_json(_record(place).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def _hash(path: Path) -> str:

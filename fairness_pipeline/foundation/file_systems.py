@@ -5,12 +5,10 @@ from pathlib import Path
 _MOUNTS = Path("/proc/self/mountinfo")
 _SHARED = (
     "9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "gpfs", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "pvfs2",
-    "smb3", "smbfs",
+    "smb3", "smbfs", "virtiofs", "wekafs",
 )  # fmt: skip
-_SHARED_BY_A_PROGRAM = (
-    "bindfs", "ceph", "ceph-fuse", "gcsfuse", "glusterfs", "goofys", "juicefs", "mfs", "rclone", "s3fs", "seaweedfs",
-    "sshfs",
-)  # fmt: skip
+_OWN_BY_A_PROGRAM = ("encfs", "fuse-overlayfs", "gocryptfs", "mergerfs", "ntfs", "unionfs")
+"""What programs (FUSE) make of this machine's disks. Any other may be shared: `sshfs`, or one without a name."""
 
 
 def shared_by_hosts(folder: Path) -> str | None:
@@ -27,8 +25,8 @@ def shared_by_hosts(folder: Path) -> str | None:
     kinds = {Path(_unescaped(of_mount.split()[4])): of_source.split()[0] for of_mount, of_source in mounts}
     place = folder.resolve()
     kind = next((kinds[own] for own in (place, *place.parents) if own in kinds), "")
-    program = kind.removeprefix("fuse.") if kind.startswith("fuse.") else None
-    return kind if kind in _SHARED or program in _SHARED_BY_A_PROGRAM else None
+    by_a_program = kind == "fuse" or (kind.startswith("fuse.") and kind.removeprefix("fuse.") not in _OWN_BY_A_PROGRAM)
+    return kind if kind in _SHARED or by_a_program else None
 
 
 def _unescaped(path: str) -> str:

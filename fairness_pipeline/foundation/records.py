@@ -1,13 +1,12 @@
 """Reads rows with named columns from common table formats."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.text_files import read_csv_rows, read_json_lines, read_lines
+from fairness_pipeline.foundation.text_files import parse_json, read_csv_rows, read_json_lines, read_lines
 
 
 def read_records(
@@ -56,11 +55,9 @@ def column(where: str, record: dict[str, Any], name: str) -> Any:
 
 def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
-        records = json.loads("\n".join(line for _, line in read_lines(path)))
+        records = parse_json("\n".join(line for _, line in read_lines(path)))
     except ValueError as error:
         raise FairnessError(f"{path}: not valid JSON: {error}") from None
-    except RecursionError:
-        raise FairnessError(f"{path}: nested too deeply to be read") from None
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise FairnessError(f"{path}: expected a list of objects")
     yield from ((f"{path}, object {number}", record) for number, record in enumerate(records, start=1))

@@ -86,14 +86,26 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         where = f"{path}, line {number}"
         try:
-            record = json.loads(line)
+            record = parse_json(line)
             if "\\ud" in line.lower():
                 record = json.loads(whole_text(json.dumps(record, ensure_ascii=False)))
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise FairnessError(f"{where}: not valid JSON: {error}") from None
         if not isinstance(record, dict):
             raise FairnessError(f"{where}: expected a JSON object, found {type(record).__name__}")
         yield where, record
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value that a JSON text spells.
+
+    Raises:
+        ValueError: it is not valid JSON, or nested deeper than Python reads.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply to be read") from None
 
 
 def whole_text(text: str) -> str:

@@ -10,6 +10,7 @@ from statistics import fmean
 
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.text_files import parse_json
 from fairness_pipeline.lineage.assets import Place
 
 _GUESSES = "durations.json"
@@ -34,8 +35,8 @@ class Durations:
     def __init__(self, workspace: Path) -> None:
         self._file = workspace / "durations.json"
         self._known: dict[str, dict[str, float]] = {}
-        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
-            known = json.loads(self._file.read_bytes())
+        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, OverflowError):
+            known = parse_json(self._file.read_bytes())
             self._known = {str(name): {str(k): float(v) for k, v in own.items()} for name, own in known.items()}
 
     def expected(self, place: Place, *, trains: bool) -> float:

@@ -13,6 +13,7 @@ import httpx
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.plain_text import some
+from fairness_pipeline.foundation.text_files import parse_json
 from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.models import usage
 from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, Reply
@@ -396,7 +397,7 @@ def _journal(path: Path) -> Iterable[tuple[str, Reply]]:
             temporary.write_bytes(whole)
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
-            record = json.loads(line)
+            record = parse_json(line)
             kind = record.get("kind", ANSWER)
             if kind not in KINDS:
                 raise ValueError(kind)

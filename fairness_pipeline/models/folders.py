@@ -1,6 +1,5 @@
 """Folders of models: the hash of all that is loaded from one, and the refusal of what would be loaded past it."""
 
-import json
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import File
+from fairness_pipeline.foundation.text_files import parse_json
 
 
 def model_folder(name: str) -> File | None:
@@ -66,8 +66,8 @@ def _named_files(folder: Path) -> Iterator[tuple[Path, str]]:
 
 def _json(file: Path) -> dict[str, object]:
     try:
-        content = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        content = parse_json(file.read_bytes())
+    except (OSError, ValueError) as error:
         raise FairnessError(f"{file}: cannot be read as JSON: {error}; fetch the model again") from None
     if not isinstance(content, dict):
         raise FairnessError(f"{file}: expected a JSON object, found {type(content).__name__}")

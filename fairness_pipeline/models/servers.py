@@ -22,7 +22,7 @@ import httpx
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import FieldsOnly
-from fairness_pipeline.foundation.text_files import whole_text
+from fairness_pipeline.foundation.text_files import parse_json, whole_text
 from fairness_pipeline.models.replies import ANSWER, REFUSED
 from fairness_pipeline.models.specification import EndpointSource
 
@@ -223,7 +223,7 @@ def _key(source: EndpointSource) -> str | None:
 def _parsed(received: bytes) -> tuple[Any, str]:
     """A body's JSON, with its text written anew; None with the body as text if it is none."""
     try:
-        parsed = json.loads(received)
+        parsed = parse_json(received)
         return parsed, whole_text(json.dumps(parsed, ensure_ascii=False))
     except (ValueError, RecursionError):
         return None, received.decode("utf-8", "replace")

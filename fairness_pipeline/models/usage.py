@@ -19,6 +19,7 @@ import pydantic
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.guard import freely
 from fairness_pipeline.foundation.paths import data_folders
+from fairness_pipeline.foundation.text_files import parse_json
 from fairness_pipeline.foundation.yaml_files import Specification, load
 
 FILE = "usage.jsonl"
@@ -218,7 +219,7 @@ def _lines(path: Path, begin: int) -> Iterator[tuple[dict[str, Any], int]]:
             if not line.endswith(b"\n"):  # being written
                 return
             try:
-                yield json.loads(line), begin
+                yield parse_json(line), begin
             except ValueError:  # cut off by a full disk
                 continue
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from fairness_pipeline import __version__
+from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.reporting.plots import COLOURS
 from fairness_pipeline.reporting.results import said
 from fairness_pipeline.statistics.units import with_unit
@@ -41,6 +42,7 @@ def _environment(folder: Path) -> "Environment":
         loader=FileSystemLoader([folder, _SHARED]),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=without_controls,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -56,6 +58,11 @@ def _environment(folder: Path) -> "Environment":
         "with_unit": with_unit,
     }
     return environment
+
+
+def without_controls(value: Any) -> Any:
+    """A value in a template; of text without the characters that would steer whoever shows the page's source."""
+    return type(value)(visible(value, lines=True)) if isinstance(value, str) else value
 
 
 def _image(png: bytes, alternative: str) -> Markup:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.schemas import without_texts
+from fairness_pipeline.foundation.text_files import parse_json
 from fairness_pipeline.workspace.locks import Held, lock
 
 Key = dict[str, str]
@@ -170,7 +171,7 @@ class Lake:
     def was_finished(self, asset: str, key: Key, fingerprint: str) -> bool:
         """Whether a checkpoint with this fingerprint was finished before; its folder is then complete or damaged."""
         try:
-            return bool(json.loads(self._card_path(asset, key).read_bytes())["fingerprint"] == fingerprint)
+            return bool(parse_json(self._card_path(asset, key).read_bytes())["fingerprint"] == fingerprint)
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
@@ -181,7 +182,7 @@ class Lake:
         try:
             path = self.table_path(asset, key)
             card = _card_of_table(path) if path.exists() else self._card_of_files(asset, key)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             return None
         return card if card and card.is_about(asset, key) else None  # an old card does not name its content
 
@@ -189,7 +190,7 @@ class Lake:
         path = self._card_path(asset, key)
         if not self._is_inside(path):
             return None
-        card = Card(**json.loads(path.read_bytes()))
+        card = Card(**parse_json(path.read_bytes()))
         listed = [(self.root / name, size) for name, size in card.files.items()]
         if card.seal != card.sealed().seal or not listed or not all(self._is_inside(file) for file, _ in listed):
             return None
@@ -322,7 +323,7 @@ def _seal(path: Path) -> None:
 
 
 def _card_of_table(path: Path) -> Card | None:
-    card = Card(**json.loads(pq.read_metadata(path).metadata[_METADATA]))
+    card = Card(**parse_json(pq.read_metadata(path).metadata[_METADATA]))
     if not card.seal:  # made before there were seals, or somebody has taken it off
         return None
     with path.open("rb") as stream:

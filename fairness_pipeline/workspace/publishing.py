@@ -17,6 +17,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import first_line
 from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.foundation.text_files import parse_json
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.locks import identity
 
@@ -113,7 +114,7 @@ def _listed(system: pafs.FileSystem, base: str, address: str, own: str) -> dict[
     """What the list of an earlier call names; nothing if there is none, or if it is damaged."""
     try:
         with system.open_input_stream(f"{base}/{MANIFEST}") as stream:
-            found = json.loads(stream.read())
+            found = parse_json(stream.read())
         files = {name: described for name, described in found["files"].items() if _is_ours(name)}
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return {}

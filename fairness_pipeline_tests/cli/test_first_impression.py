@@ -404,9 +404,15 @@ def test_escape_codes_do_not_reach_the_terminal(tiny: Project, data: Path) -> No
         )
         change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
         run("--model", "bot")
-    done = command("sql", "select response from responses")
-    assert "\\x1b[31m" in done.stdout
-    assert not re.search("[\x1b\u202e]", done.stdout + done.stderr)
+    shown = [
+        command("sql", "select response from responses"),
+        command("sql", 'select response as "a \x1b[31m" from responses', "--format", "csv"),
+    ]
+    for text in [done.stdout + done.stderr for done in shown] + [
+        (tiny.workspace / "reports" / "dialogue_fairness_report.html").read_text()
+    ]:
+        assert "\\x1b[31m" in text
+        assert not re.search("[\x1b\u202e]", text)
 
 
 def test_json_holds_no_bare_nan(tiny: Project) -> None:

@@ -228,17 +228,22 @@ def test_a_configuration_that_is_no_yaml_is_named(tiny: Project) -> None:
 
 
 def test_kinds_of_file_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own, of_a_program, plain = tmp_path / "a b", tmp_path / "bound", tmp_path / "overlay"
+    kinds = {
+        "a b": "cifs", "bound": "fuse.sshfs", "nameless": "fuse", "weka": "wekafs", "host": "virtiofs",
+        "overlay": "fuse.fuse-overlayfs", "disk": "fuseblk", "own": "ext4",
+    }  # fmt: skip
     mounts = tmp_path / "mountinfo"
     mounts.write_text(
-        f"30 22 0:40 / {str(own).replace(' ', chr(92) + '040')} rw - cifs //server/x rw\n"
-        f"31 22 0:41 / {of_a_program} rw shared:3 master:1 - fuse.sshfs host: rw\n"
-        f"32 22 0:42 / {plain} rw - fuse.fuse-overlayfs overlay rw\n"
+        "".join(
+            f"30 22 0:40 / {str(tmp_path / name).replace(' ', chr(92) + '040')} rw shared:3 master:1 - {kind} x rw\n"
+            for name, kind in kinds.items()
+        )
     )
     monkeypatch.setattr(file_systems, "_MOUNTS", mounts)
-    for folder in (own, of_a_program, plain):
-        folder.mkdir()
-    found = [file_systems.shared_by_hosts(folder) for folder in (own, of_a_program, plain, tmp_path)]
-    assert found == ["cifs", "fuse.sshfs", None, None]
+    for name in kinds:
+        (tmp_path / name).mkdir()
+    shared = {name: kind for name in kinds if (kind := file_systems.shared_by_hosts(tmp_path / name))}
+    assert shared == {name: kinds[name] for name in ("a b", "bound", "nameless", "weka", "host")}
+    assert file_systems.shared_by_hosts(tmp_path) is None
     monkeypatch.setattr(file_systems, "_MOUNTS", tmp_path / "no-linux")
-    assert file_systems.shared_by_hosts(own) is None
+    assert file_systems.shared_by_hosts(tmp_path / "a b") is None

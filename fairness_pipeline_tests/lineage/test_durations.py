@@ -24,7 +24,10 @@ def test_measured_before_guessed(tmp_path: Path) -> None:
     assert [kept.expected(("a", name), trains=True) for name in "xyz"] == [3.0, 0.0, 1.5]
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"a": 1}', '{"a": {"x": "long"}}', "\x00"])
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", '{"a": 1}', '{"a": {"x": "long"}}', "\x00", '{"a": ' * 200_000, f'{{"a": {{"x": 1{"0" * 400}}}}}'],
+)
 def test_a_file_that_holds_no_durations_is_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "durations.json").write_text(content)
     assert Durations(tmp_path).expected(("a", "x"), trains=False) == Durations(tmp_path / "none").expected(

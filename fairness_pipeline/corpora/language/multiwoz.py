@@ -1,6 +1,5 @@
 """Turns of MultiWOZ with the values that the user gives in them, right and wrong (Barikeri et al. 2021, 3.2)."""
 
-import json
 import random
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import fields, schema
-from fairness_pipeline.foundation.text_files import read_member
+from fairness_pipeline.foundation.text_files import parse_json, read_member
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 
 STATE_TURNS = schema(
@@ -105,10 +104,10 @@ def _loaded(path: Path) -> dict[str, Any]:
     try:
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
-                content = json.loads(read_member(path, archive, archive.namelist()[0]))
+                content = parse_json(read_member(path, archive, archive.namelist()[0]))
         else:
-            content = json.loads(path.read_bytes())
-    except (OSError, ValueError, zipfile.BadZipFile, IndexError, RecursionError) as error:
+            content = parse_json(path.read_bytes())
+    except (OSError, ValueError, zipfile.BadZipFile, IndexError) as error:
         raise FairnessError(f"{path}: expected MultiWOZ as JSON, plain or in a .zip file: {error}") from None
     if not isinstance(content, dict):
         raise FairnessError(f"{path}: expected dialogues by their id, found {type(content).__name__}")

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.reporting.evidence.facts import Facts, Subject
-from fairness_pipeline.reporting.html import p_value, template
+from fairness_pipeline.reporting.html import p_value, template, without_controls
 
 _HERE = Path(__file__).parent
 _FONTS = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
@@ -134,7 +134,11 @@ def _data_sheets(facts: Facts, folder: Path) -> Iterator[tuple[Path, str]]:
 
 def _markdown() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(_HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(_HERE),
+        undefined=StrictUndefined,
+        finalize=without_controls,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {"p": p_value, "cell": _cell}
     return environment

@@ -18,6 +18,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.leases import leased
 from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.foundation.text_files import parse_json
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
@@ -272,7 +273,7 @@ def _catalogue_of(folder: Path) -> dict[str, Any]:
     path = folder / "data" / "catalogue.js"
     try:
         text = path.read_text(encoding="utf-8")
-        found: dict[str, Any] = json.loads(text.removeprefix("viewer.catalogue(").removesuffix(");\n"))
+        found: dict[str, Any] = parse_json(text.removeprefix("viewer.catalogue(").removesuffix(");\n"))
         names = [own["folder"] for own in found["sets"] if isinstance(own["run"], str)]
         if (
             found["page"] != PAGE
@@ -280,7 +281,7 @@ def _catalogue_of(folder: Path) -> dict[str, Any]:
             or any(name != slug(name, 200) for name in names)
         ):
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         raise FairnessError(
             f"--against: expected the folder of a viewer, found {folder}; write one with: "
             "fairness-pipeline view --output FOLDER"
